@@ -199,6 +199,10 @@ def test_what_is_trained_has_the_defaults_of_the_command() -> None:
     assert {name: given[name] for name in TRAINING} == TRAINING
 
 
+def test_a_layout_has_as_many_ranks_as_are_asked_for() -> None:
+    assert topodiag.audit(system="dgx-h100", nodes=4, tp=8, ranks=16).headline.startswith("16 ranks on 2 nodes")
+
+
 def test_an_option_that_the_command_lacks_is_named() -> None:
     with pytest.raises(TypeError, match="unknown option 'leafs'"):
         topodiag.audit(**LAYOUT, leafs=2)

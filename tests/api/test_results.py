@@ -58,6 +58,12 @@ def test_findings_name_where_and_what_they_cost() -> None:
     assert (row["id"], row["severity"], row["gpus"], row["gbs_lost"]) == ("NVL001", "error", "GPU3", 159.4)
 
 
+def test_paths_of_a_node_are_rows() -> None:
+    paths = topodiag.scan("fixture:dgx-h100-healthy").table("paths")
+    pair = paths[(paths["from"] == "GPU0") & (paths["to"] == "GPU1")]
+    assert pair["type"].tolist() == ["NVL"]
+
+
 def test_a_wrong_name_is_one_clear_error() -> None:
     with pytest.raises(UnknownTableError) as raised:
         SICK.table("gpu")

@@ -195,3 +195,10 @@ def test_a_place_that_cannot_be_meant_is_refused_before_any_work(
     assert code == 2
     assert said in capsys.readouterr().err
     assert given.read_text() == "<system/>"
+
+
+def test_lines_that_speak_against_a_cause_stand_on_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    case = FIXTURES.parent / "incidents" / "one-hot-gpu-paces-all"
+    assert run(cli, ["diagnose", str(case), "--html", str(page), "--width", "100"]) == 1
+    assert "Against it" in page.read_text()

@@ -26,7 +26,7 @@ def test_equal_hosts_are_one_block_with_their_count() -> None:
     job = ringed(NODES, odd="node017")
     matrix = matrix_of(job)
     assert matrix is not None
-    assert [(band.hosts, band.odd) for band in matrix.rows] == [(63, False), (1, True)]
+    assert [(band.hosts, band.outlier) for band in matrix.rows] == [(63, False), (1, True)]
     shown = texts(draw_matrix(job, prefix="m"))
     assert "differs" in shown
     assert "x 63" in shown
@@ -36,7 +36,7 @@ def test_equal_hosts_are_one_block_with_their_count() -> None:
 def test_a_host_is_odd_only_beside_many_that_are_alike() -> None:
     matrix = matrix_of(ringed(NODES[:2], 4, odd="node001"))
     assert matrix is not None
-    assert not any(band.odd for band in matrix.rows)
+    assert not any(band.outlier for band in matrix.rows)
 
 
 def test_the_odd_row_and_column_are_framed() -> None:

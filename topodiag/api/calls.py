@@ -241,22 +241,12 @@ def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
 
 
 def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions:
-    """The options of the use case, each in the group that it belongs to. Raises TypeError for an unknown one."""
-    from dataclasses import fields  # noqa: PLC0415 - heavy from here on
-
-    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
-    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
-    from topodiag.app.judge.placing import PlaceOptions  # noqa: PLC0415
+    """The options of the use case. Raises TypeError for an unknown one."""
+    from topodiag.app.judge.placing import place_options  # noqa: PLC0415 - heavy from here on
 
     left = dict(options)
-    sizes = {name: left.pop(name) for name in NAMES if name in left}
-    layout = _layout(sizes, left.pop("order", ""))
-    cluster = {field.name: left.pop(field.name) for field in fields(ClusterOptions) if field.name in left}
-    places = {field.name: left.pop(field.name) for field in fields(LayoutOptions) if field.name in left}
-    rest = {name: left.pop(name) for name in ("groups", "ranks") if name in left}
-    if left:
-        raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
-    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest, paths=tuple(paths))
+    layout = _layout({name: left.pop(name) for name in NAMES if name in left}, left.pop("order", ""))
+    return place_options(left, layout, paths)
 
 
 def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -110,8 +110,8 @@ def causes(result: Result) -> Iterator[Part]:
 
 
 def consequences(result: Result) -> Iterator[Part]:
-    found = enumerate(getattr(result.verdict, "causes", ()))
-    return (Part(number, consequence) for number, cause in found for consequence in cause.consequences)
+    numbered = enumerate(getattr(result.verdict, "causes", ()))
+    return (Part(number, consequence) for number, cause in numbered for consequence in cause.consequences)
 
 
 def not_observed(result: Result) -> Iterable[object]:
@@ -148,8 +148,8 @@ def tuning(prediction: Prediction) -> Iterator[Row]:
                 yield collective, algorithm, protocol, latency_us, gbs
 
 
-def dimensions(made: Any) -> Iterator[Part]:
-    return starmap(Part, made.document["cost"].items())
+def dimensions(layout: Any) -> Iterator[Part]:
+    return starmap(Part, layout.document["cost"].items())
 
 
 # --- the tables -----------------------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def _items(words: str) -> Callable[[Any], Iterable[Any]]:
     function: Any = globals().get(name)
     if function is None:
         return reading(name)
-    made: Callable[[Any], Iterable[Any]] = function(*arguments) if arguments else function
-    return made
+    items: Callable[[Any], Iterable[Any]] = function(*arguments) if arguments else function
+    return items
 
 
 def _tables(kind: str) -> dict[str, Table]:

@@ -63,8 +63,8 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     check_written(printing, paths)
@@ -86,8 +86,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         made_files = artefacts(result, paths)
     shown, solved, made_files = as_shown((result, solved, made_files), redact=printing.redact)
-    write_result(shown, printing, _table)
-    write_result_page(printing, "diagnose", shown, _table, solved)
+    write_report(printing, "diagnose", shown, _table, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 

@@ -125,9 +125,9 @@ def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
     if code == INTERRUPTED:
         _complain("topodiag: interrupted")
     else:
-        aside(f"topodiag: error: {_line(message)}")
+        note_aside(f"topodiag: error: {_line(message)}")
         if hint:
-            aside(f"  hint: {_line(hint)}")
+            note_aside(f"  hint: {_line(hint)}")
     if not nagios:
         return code
     with suppress(OSError):
@@ -142,7 +142,7 @@ def _complain(line: str) -> None:
         click.echo(line, err=True)
 
 
-def aside(line: str) -> None:
+def note_aside(line: str) -> None:
     """One line of words on standard error; a terminal shows it broken between words, a file has it whole."""
     if sys.stderr.isatty():
         import shutil  # noqa: PLC0415 - 5 ms

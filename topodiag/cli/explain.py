@@ -13,7 +13,7 @@ from topodiag.cli.options import format_option, options
 
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
-    from topodiag.checks.page import PageOfCheck, Prose
+    from topodiag.checks.page import PageOfCheck
     from topodiag.report.text import Page
 
 MAX_WIDTH = 100
@@ -160,8 +160,7 @@ def draw_sections(page: Page, parsed: PageOfCheck) -> None:
     from topodiag.checks.page import Command  # noqa: PLC0415 - the checks load when a page is drawn
 
     for section in parsed.sections:
-        page.blank()
-        page.add("", (section.name, "strong"))
+        page.heading(section.name)
         for at, block in enumerate(section.blocks):
             if at:
                 page.blank()
@@ -169,7 +168,7 @@ def draw_sections(page: Page, parsed: PageOfCheck) -> None:
                 if isinstance(part, Command):
                     _draw_command(page, part.command, part.remarks)
                 else:
-                    _draw_prose(page, part)
+                    page.add("  " + (f"{part.mark} " if part.mark else ""), part.text)
 
 
 def draw_relations(page: Page, check_id: str) -> None:
@@ -179,14 +178,9 @@ def draw_relations(page: Page, check_id: str) -> None:
     leads_to, explained_by = relations_of(check_id)
     for heading, relations in (("What it leads to", leads_to), ("What explains it", explained_by)):
         if relations:
-            page.blank()
-            page.add("", (heading, "strong"))
+            page.heading(heading)
             for ids, because in relations:
                 page.add("  ", (", ".join(ids), "close"), f"  {because}", under="    ")
-
-
-def _draw_prose(page: Page, prose: Prose) -> None:
-    page.add("  " + (f"{prose.mark} " if prose.mark else ""), prose.text)
 
 
 def _draw_command(page: Page, command: str, remarks: tuple[str, ...]) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from topodiag.cli.output import check_output, write_page
+from topodiag.cli.output import check_output, write_page, write_result
 
 if TYPE_CHECKING:
     from topodiag.cli.options import Printing
-    from topodiag.model.node import Node
     from topodiag.model.result import Result
     from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
@@ -68,17 +67,6 @@ def _write_html(path: str, sheet: Sheet) -> None:
         click.echo(f"page written: {path}", err=True)
 
 
-def machines_of(*nodes: Node) -> Callable[[], Extras]:
-    """The pictures of these machines, for `write_answer`."""
-
-    def drawn() -> Extras:
-        from topodiag.report.html.machines import machines  # noqa: PLC0415 - for a page only
-
-        return machines(*nodes)
-
-    return drawn
-
-
 def write_answer(  # noqa: PLR0917 - what a page is made of
     printing: Printing,
     command: str,
@@ -95,6 +83,14 @@ def write_answer(  # noqa: PLR0917 - what a page is made of
         from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415 - for a page only
 
         _write_html(printing.html, drawn_sheet(command, draw, dump(), result(), more()))
+
+
+def write_report(
+    printing: Printing, command: str, result: Result, table: Callable[[], DrawnReport], solved: Solved | None = None
+) -> None:
+    """Write a result in the format that is asked for, and as a page of HTML."""
+    write_result(result, printing, table)
+    write_result_page(printing, command, result, table, solved)
 
 
 def write_result_page(

@@ -17,7 +17,6 @@ from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
-    from topodiag.model.result import Result
     from topodiag.report.drawn import DrawnReport
 
 
@@ -75,7 +74,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import verdict, write_result, write_table  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
     check_written(printing, (*paths, *flight))
@@ -92,10 +91,9 @@ def logs(  # noqa: PLR0917 - one parameter per option
     result, solved = as_shown((result, solved), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_result_page(printing, "logs", result, _table, solved)
-    if parquet is not None:
-        _write_parquet(parquet, result, str(printing.output))
-    elif csv_ is not None:
-        _write_csv(csv_, result, printing.output)
+    if name := parquet or csv_:
+        table = TABLES[name]
+        write_table(printing.output, table.columns, table.rows(result), parquet=parquet is not None)
     else:
         write_result(result, printing, lambda: _table(views))
 
@@ -128,20 +126,3 @@ def _must_be_there(dump: str) -> None:
         raise InputError(dump, "is a folder, not a dump", hint=f"give it as PATH: topodiag logs {dump}")
     if not os.path.exists(dump):
         raise InputError(dump, "no such file", hint="--flight takes one dump; repeat it for each")
-
-
-def _write_parquet(table: str, result: Result, output: str) -> None:
-    from topodiag.report.table_files import write_parquet  # noqa: PLC0415
-    from topodiag.writing import replacing  # noqa: PLC0415
-
-    with replacing(output) as stream:
-        write_parquet(TABLES[table].columns, TABLES[table].rows(result), stream)
-
-
-def _write_csv(table: str, result: Result, output: str | None) -> None:
-    from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.report.table_files import write_csv  # noqa: PLC0415
-
-    with opened(output) as stream:
-        write_csv(TABLES[table].columns, TABLES[table].rows(result), stream)
-        stream.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from topodiag.model.fleet import FleetResult
     from topodiag.report.documents.from_model import Document
     from topodiag.report.interface import Report
+    from topodiag.report.table_files import Row
     from topodiag.report.text import Page
 
 STOPPED = (State.SLOW, State.FAILED, State.HUNG)
@@ -31,6 +32,7 @@ def opened(path: str | None) -> Iterator[TextIO]:
     """The stream to write to: standard output, also for `-`, or a UTF-8 file that appears whole or not at all."""
     if path is None or path == "-":
         yield sys.stdout
+        sys.stdout.flush()
         return
     with replacing(path) as raw, io.TextIOWrapper(raw, encoding="utf-8") as stream:
         yield stream
@@ -41,9 +43,34 @@ def opened_raw(path: str | None) -> Iterator[BinaryIO]:
     """As `opened`, for bytes."""
     if path is None or path == "-":
         yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
     with replacing(path) as raw:
         yield raw
+
+
+def write_text(path: str | None, text: str) -> None:
+    """The text of a file, as `opened`. Raises InputError."""
+    with opened(path) as stream:
+        stream.write(text)
+
+
+def write_table(path: str | None, columns: Mapping[str, type | str], rows: Iterable[Row], *, parquet: bool) -> None:
+    """A table as CSV, or as Parquet in a file. Raises InputError."""
+    from topodiag.report.table_files import write_csv, write_parquet  # noqa: PLC0415 - not for other commands
+
+    if parquet:
+        with replacing(str(path)) as raw:
+            write_parquet(columns, rows, raw)
+    else:
+        with opened(path) as stream:
+            write_csv(columns, rows, stream)
+
+
+def write_svg(path: str, picture: str) -> None:
+    """The picture of `--svg FILE.svg`; the file appears whole or not at all. Raises InputError."""
+    with replacing(path) as raw:
+        raw.write(picture.encode())
 
 
 def check_output(path: str | None) -> None:
@@ -61,7 +88,6 @@ def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], print
 
     with opened(printing.output) as stream:
         write_json(dump(), stream)
-        stream.flush()
 
 
 def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
@@ -75,7 +101,6 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
         draw(page)
         repeat_answers(page)
         print_page(page, stream)
-        stream.flush()
 
 
 def write_result(result: Result, printing: Printing, table: Callable[[], Report]) -> None:
@@ -85,7 +110,6 @@ def write_result(result: Result, printing: Printing, table: Callable[[], Report]
     with opened(printing.output) as stream:
         written = table() if printing.format_ == "table" else report(printing.format_)
         written.render(result, stream, printing.style(stream))
-        stream.flush()
 
 
 def verdict(result: Result, fail_on: str) -> int:

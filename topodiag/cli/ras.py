@@ -33,8 +33,8 @@ def ras(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
     check_written(printing, paths)
@@ -49,5 +49,4 @@ def ras(  # noqa: PLR0917 - one parameter per option
     )
     result = as_shown(result, redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    write_result(result, printing, JobTable)
-    write_result_page(printing, "ras", result, JobTable)
+    write_report(printing, "ras", result, JobTable)

@@ -40,8 +40,7 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
     it.
     """
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, save=save, sample=sample, deadline=deadline)
     check_written(printing, sources)
@@ -54,8 +53,7 @@ def scan(  # noqa: PLR0917 - one parameter per option
     else:
         result = _live(since, save, sample, deadline, printing)
     reached.code = _verdict(result, printing)
-    write_result(result, printing, _table)
-    write_result_page(printing, "scan", result, _table)
+    write_report(printing, "scan", result, _table)
 
 
 def _table() -> DrawnReport:

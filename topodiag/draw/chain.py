@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from topodiag.draw.svg import Canvas, wrap
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_gbs, percent
@@ -79,18 +80,8 @@ def _boxes(cause: Cause, number: int) -> list[_Box]:
 
 def _folded(consequences: Sequence[Consequence]) -> list[list[Consequence]]:
     """Neighbours of one check and depth that follow for the same reason are one box."""
-    rows: list[list[Consequence]] = []
-    for consequence in consequences:
-        last = rows[-1][0] if rows else None
-        if last and (last.finding.id, last.depth, last.why) == (
-            consequence.finding.id,
-            consequence.depth,
-            consequence.why,
-        ):
-            rows[-1].append(consequence)
-        else:
-            rows.append([consequence])
-    return rows
+    runs = groupby(consequences, key=lambda following: (following.finding.id, following.depth, following.why))
+    return [list(run) for _, run in runs]
 
 
 def _below(group: Sequence[Consequence]) -> _Box:
@@ -98,12 +89,9 @@ def _below(group: Sequence[Consequence]) -> _Box:
     depth = min(max(first.depth, 1), MOST_DEPTH)
     count = f" x {len(group)}" if len(group) > 1 else ""
     head = f"{first.finding.id} {first.finding.severity}{count}"
-    lines = _wrapped([_message(first.finding, len(group))], depth)
+    more = f", and {len(group) - 1} more" if len(group) > 1 else ""
+    lines = _wrapped([first.finding.message + more], depth)
     return _Box(depth, head, tuple(lines), "plain", first.why)
-
-
-def _message(finding: Finding, count: int) -> str:
-    return f"{finding.message}, and {count - 1} more" if count > 1 else finding.message
 
 
 def _wrapped(texts: Sequence[str], depth: int) -> list[str]:

@@ -161,7 +161,7 @@ class _Strip:
     usual: float
     count: int
     total: int
-    odd: tuple[tuple[float, tuple[str, ...]], ...]
+    outliers: tuple[tuple[float, tuple[str, ...]], ...]
 
 
 def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
@@ -212,7 +212,7 @@ def _figure(value: float, unit: str) -> str:
 
 
 def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
-    values = [strip.usual, *(value for value, _ in strip.odd)]
+    values = [strip.usual, *(value for value, _ in strip.outliers)]
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     left, room = LABEL + 20.0, WIDE - LABEL - 140.0
@@ -227,7 +227,7 @@ def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
     side = "end" if at(strip.usual) > left + room * 0.7 else "middle" if at(strip.usual) > left + 60 else ""
     canvas.text(at(strip.usual), y + 23, f"{usual}, {strip.count} of {strip.total}", "small", side)
     last = -1e9
-    for value, nodes in strip.odd:
+    for value, nodes in strip.outliers:
         x = at(value)
         canvas.path(f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z", "badsolid", ", ".join(nodes))
         words = f"{few(short_names(nodes), 2)}: {_figure(value, strip.unit if strip.unit == BYTES else '')}"

@@ -67,8 +67,8 @@ def _row_heads(canvas: Canvas, matrix: Matrix, tops: list[list[int]], label: flo
     for number, (band, places) in enumerate(zip(matrix.rows, tops, strict=True)):
         middle = (places[0] + places[-1] + cell) / 2
         title = f"{_letter(number)}: {band.title}" if matrix.folded else band.title
-        canvas.text(0, middle, title, "badtext" if band.odd else "name", room=label - 36)
-        if band.odd:
+        canvas.text(0, middle, title, "badtext" if band.outlier else "name", room=label - 36)
+        if band.outlier:
             canvas.text(0, middle + 14, "differs", "badtext")
         elif band.hosts > 1:
             canvas.text(0, middle + 14, f"x {band.hosts}", "name")
@@ -84,7 +84,7 @@ def _column_heads(
         y = top - 24 - LEVEL * (number % levels)
         ahead = number + levels
         room = lefts[ahead][0] - places[0] - 8 if ahead < len(lefts) else max(cell * len(places), 180)
-        canvas.text(places[0], y, _to(matrix, number, band), "badtext" if band.odd else "name", room=room)
+        canvas.text(places[0], y, _to(matrix, number, band), "badtext" if band.outlier else "name", room=room)
         if levels > 1:
             canvas.line(places[0] + 1, y + 4, places[0] + 1, top - 2, "grid")
         if cell >= NAMED:
@@ -169,12 +169,12 @@ def _frames(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[l
     """A frame around the rows and the columns of each kind of host that stands out."""
     left, right, top, bottom = lefts[0][0], lefts[-1][-1] + cell, tops[0][0], tops[-1][-1] + cell
     for band, rows in zip(matrix.rows, tops, strict=True):
-        if band.odd:
+        if band.outlier:
             canvas.rect(
                 left - 2, rows[0] - 2, right - left + 4, len(rows) * cell + 4, "outline", f"{band.title} differs"
             )
     for band, columns in zip(matrix.columns, lefts, strict=True):
-        if band.odd:
+        if band.outlier:
             canvas.rect(columns[0] - 2, top - 2, len(columns) * cell + 4, bottom - top + 4, "outline")
 
 
@@ -206,7 +206,7 @@ def _legend(canvas: Canvas, matrix: Matrix, y: float) -> float:
 
 def _words(matrix: Matrix) -> str:
     hosts = sum(band.hosts for band in matrix.rows)
-    texts = [band.title for band in matrix.rows if band.odd]
+    texts = [band.title for band in matrix.rows if band.outlier]
     words = plural(hosts, "host")
     if matrix.folded:
         words += f" of {plural(len(matrix.rows) + matrix.left_out, 'kind')}"

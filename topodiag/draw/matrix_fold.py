@@ -19,7 +19,7 @@ from topodiag.model.connections import Connections, distinct, packed
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
 from topodiag.model.transports import is_net, uses_gdr
-from topodiag.words.fold import fold_hosts
+from topodiag.words.fold import fold_hosts, grouped
 from topodiag.words.hosts import short_names
 
 MOST_RANKS, MOST_HOSTS = 64, 8
@@ -41,7 +41,7 @@ class Band:
     title: str
     names: tuple[str, ...]
     hosts: int = 1
-    odd: bool = False
+    outlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,9 @@ def _groups(
     signs: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     for host, *sign in zip(*(column[first].tolist() for column in rows), strict=True):
         signs[host].add(tuple(sign))
-    groups: dict[tuple[int, frozenset[tuple[int, ...]]], list[int]] = defaultdict(list)
-    for number, host in enumerate(hosts):
-        if members[host]:
-            groups[len(members[host]), frozenset(signs[number])].append(number)
+    groups = grouped(
+        ((len(members[host]), frozenset(signs[number])), number) for number, host in enumerate(hosts) if members[host]
+    )
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 

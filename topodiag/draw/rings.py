@@ -178,14 +178,8 @@ def _ring(canvas: Canvas, stops: Sequence[_Stop], closed: bool, y: float) -> flo
         canvas.text(x + 8, top + 16, title, f"name{halo}", room=BOX - 16)
         ranks = stop.host if stop.hosts > 1 else _spelt(stop.ranks)
         canvas.text(x + 8, top + 32, ranks, f"small{halo}", room=BOX - 16, size=10.5)
-        canvas.text(
-            x + 8,
-            top + 46,
-            few([via for via in stop.inside if via != UNSAID], 2),
-            f"small{halo}",
-            room=BOX - 16,
-            size=10.5,
-        )
+        vias = few([via for via in stop.inside if via != UNSAID], 2)
+        canvas.text(x + 8, top + 46, vias, f"small{halo}", room=BOX - 16, size=10.5)
         if number + 1 < len(stops) or closed:
             middle = top + HIGH / 2
             canvas.arrow([(x + BOX, middle), (x + BOX + HOP - 4, middle)], "arrow oddhop" if stop.odd_out else "arrow")

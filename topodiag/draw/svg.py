@@ -12,33 +12,16 @@ prefix is a file: it carries the style, a ground and its size.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 
 from topodiag.lazy import regex
-from topodiag.words.own_data import own_text
+from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
 
-PALETTE = {
-    "ground": ("#ffffff", "#0d1117", "Canvas"),
-    "ink": ("#1f2328", "#e6edf3", "CanvasText"),
-    "quiet": ("#57606a", "#9da7b3", "CanvasText"),
-    "line": ("#6e7781", "#8b949e", "CanvasText"),
-    "faint": ("#d8dee4", "#30363d", "GrayText"),
-    "panel": ("#f6f8fa", "#161b22", "Canvas"),
-    "cpu": ("#eaeef2", "#21262d", "Canvas"),
-    "bad": ("#cf222e", "#ff7b72", "Highlight"),
-    "badfill": ("#ffebe9", "#4c1c1f", "Canvas"),
-    "warn": ("#9a6700", "#d29922", "CanvasText"),
-    "warnfill": ("#fff8c5", "#3a2d06", "Canvas"),
-    "good": ("#1a7f37", "#3fb950", "CanvasText"),
-    "goodfill": ("#dafbe1", "#12331d", "Canvas"),
-    "net": ("#0969da", "#58a6ff", "LinkText"),
-    "netfill": ("#ddf4ff", "#0c2d4f", "Canvas"),
-    "other": ("#8250df", "#bc8cff", "CanvasText"),
-}
-"""By name: the colour on light ground, on dark ground, and the system's colour where the reader forces colours. Text
-colours have 4.5:1 on their ground, lines 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); `faint` is for what may be missed."""
+PALETTE: Mapping[str, tuple[str, str, str]] = own_data("draw/palette")["colours"]
+HATCHES: Mapping[str, tuple[str, str, str]] = own_data("draw/palette")["hatches"]
+"""Both by name, as palette.toml describes them."""
 
 _RULES = own_text("draw/draw.css").strip()
 """The rules of all drawings, a `$name` for each colour of the palette."""
@@ -156,16 +139,6 @@ def wrap(text: str, room: float, size: float = 12, most: int = 3) -> list[str]:
         else:
             lines.append(word)
     return [fit(line, room, size) for line in lines]
-
-
-HATCHES = {
-    "hatch": ("M0 6L6 0M-1 1L1 -1M5 7L7 5", "line", "panel"),
-    "badhatch": ("M0 6L6 0M-1 1L1 -1M5 7L7 5", "bad", "badfill"),
-    "warnhatch": ("M0 0L6 6M-1 5L1 7M5 -1L7 1", "warn", "warnfill"),
-    "nethatch": ("M0 3H6", "net", "netfill"),
-    "othercross": ("M0 0L6 6M6 0L0 6", "other", "ground"),
-}
-"""Fillings that are told apart without colour: the lines of a tile of 6 pixels, their colour, and that below them."""
 
 
 class Canvas:

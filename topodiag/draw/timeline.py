@@ -14,7 +14,7 @@ from topodiag.draw.svg import Canvas, spelt
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.timeline import Moment
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.hosts import short_names
 from topodiag.words.units import spell_s
 
@@ -175,9 +175,7 @@ def _list(canvas: Canvas, marks: Sequence[_Mark], y: float) -> float:
     host = 166 if dated else 96
     what = host + 156
     for mark in marks:
-        folded: dict[tuple[int, str], list[Moment]] = {}
-        for one in mark.moments:
-            folded.setdefault((one.rank, _NUMBERS.sub("#", one.what)[:60]), []).append(one)
+        folded = grouped(((moment.rank, _NUMBERS.sub("#", moment.what)[:60]), moment) for moment in mark.moments)
         for place, group in enumerate(list(folded.values())[:3]):
             one = group[0]
             if not place:

@@ -18,16 +18,16 @@ LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine",
           "zone", "fabric")  # fmt: skip
 """In the usual order from the innermost; what the rows themselves show counts before that."""
 _TIMES = frozenset({"time", "timestamp", "date", "datetime", "ts"})
-_MEASURED = regex(r"temp|clock|util|ecc|error|_up$|state|status|bandwidth|gbps|mhz|throttl|slowdown|remap")
+_MEASURED = (
+    "temp", "clock", "util", "ecc", "error", "state", "status", "bandwidth", "gbps", "mhz", "throttl", "slowdown",
+    "remap", "_up ",
+)  # fmt: skip
 _LONGEST = 4096
 """Characters of a header that are looked at."""
 COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 
 SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
-_NODE_LIST = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
-_NODE_ITEMS = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
-_SWITCH_LINE = regex(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
-_YAML_LINE = regex(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+_NODE = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"')
 _POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 POD_HEADER = regex(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
 POD_SCHEDULED = regex(
@@ -37,12 +37,11 @@ POD_SCHEDULED = regex(
 """The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
 POD_DESCRIBED = regex(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
 POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
-POD_SPEC = regex(r'"?nodeName"?\s{0,9}:')
 
 
 def is_kubernetes(head: str) -> bool:
     """`kubectl get nodes -o json`, or a list of such objects."""
-    return head.lstrip()[:1] == "{" and _NODE_LIST.search(head) is not None
+    return head.lstrip()[:1] == "{" and ('"items"' in head or _NODE.search(head) is not None)
 
 
 def is_discover(head: str) -> bool:
@@ -57,12 +56,12 @@ def is_linkinfo(head: str) -> bool:
 
 def is_slurm_conf(head: str) -> bool:
     """Slurm's topology.conf, or `scontrol show topology`."""
-    return "name=" in head.lower() and _SWITCH_LINE.search(head) is not None
+    return any(line.lstrip().lower().startswith(("switchname=", "blockname=")) for line in head.split("\n"))
 
 
 def is_slurm_yaml(head: str) -> bool:
     """Slurm's topology.yaml."""
-    return "topology:" in head and _YAML_LINE.search(head) is not None
+    return any("".join(line.split()).startswith("-topology:") for line in head.split("\n"))
 
 
 def is_csv(head: str) -> bool:
@@ -72,7 +71,8 @@ def is_csv(head: str) -> bool:
     cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
     if len(cells) < 2 or set(cells).isdisjoint(NODE) or sum(cell in COLUMNS for cell in cells) < 2:
         return False
-    return not (_TIMES.intersection(cells) or any(map(_MEASURED.search, cells)))  # what was measured
+    measured = any(word in f"{cell} " for cell in cells for word in _MEASURED)
+    return not (measured or _TIMES.intersection(cells))
 
 
 _OF_NODES = "; give `sinfo -N -l` or `scontrol show node`"
@@ -95,14 +95,15 @@ def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
     if ("READY" in head and POD_HEADER.search(head)) or ("Successfully " in head and POD_SCHEDULED.search(head)):
         return True
-    if "nodeName" in head and POD_OBJECT.search(head) and POD_SPEC.search(head):
+    if "nodeName" in head and POD_OBJECT.search(head):
         return True
     return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:
     """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
-    if is_kubernetes(head) and _NODE_ITEMS.search(head):
+    of_nodes = _NODE.search(head) is not None or ('"apiVersion"' in head and '"v1"' in head)
+    if is_kubernetes(head) and of_nodes:
         return Kind.PODS if POD_OBJECT.search(head) else Kind.KUBERNETES
     if is_pods(head):
         return Kind.PODS

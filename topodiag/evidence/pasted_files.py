@@ -28,12 +28,12 @@ MAX_SHOWN = 200
 _ROOT = r"/(?:sys|proc)/"
 _MARGIN = " \t>|"
 _NAMED = regex(rf"({_ROOT}(?:[^\s/]{{1,120}}/){{0,30}}[^\s/:]{{1,120}}):[ \t]?(.*)\Z")
-_HEAD = regex(rf"==> ({_ROOT}\S{{1,400}}) <==\s*\Z")
-_CAT = regex(
-    rf"(?:^|[$#>;] ?|sudo )(?:cat|head|more) (?:-[a-z0-9]{{1,8}} ){{0,3}}({_ROOT}\S{{1,400}})[ ;]*(?:\|[^|]{{0,99}})?\Z"
+_ASKED = regex(
+    rf"(?:^|[$#>;] ?|sudo )(?:(?:cat|head|more) (?:-[a-z0-9]{{1,8}} ){{0,3}}(?P<file>{_ROOT}\S{{1,400}})[ ;]*"
+    r"(?:\|[^|]{0,99})?"
+    rf"|ls (?:-[A-Za-z0-9]+ )*(?P<folder>{_ROOT}\S{{0,200}}?)/?\s*)\Z"
 )
-"""Of one file: what several files hold is not told apart in the output."""
-_LS = regex(rf"(?:^|[$#>;] ?|sudo )ls (?:-[A-Za-z0-9]+ )*({_ROOT}\S{{0,200}}?)/?\s*\Z")
+"""A command that shows one file, or lists a folder: what several files hold is not told apart in the output."""
 _FAILED = regex(
     rf"(?:cat|ls|grep|head|more|bash|-bash)(?:: cannot access|: cannot open)?:? ['\"‘]?({_ROOT}[^\s:'\"’]{{1,400}}"
     r"(?::[^\s:'\"’]{1,60}){0,3})['\"’]?(?: for reading)?: ([A-Z][a-z][A-Za-z ]{3,40})\s*\Z"
@@ -43,12 +43,10 @@ _LONG = regex(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}
 LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
 """Source of a pattern for what may stand before a command in a terminal: whoever uses it looks at the command, too."""
 _PROMPT = regex(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
-_PATTERN = regex(r"[*?{}\[\]$]")
 _ERRNO = {
     "no such file or directory": "ENOENT", "not a directory": "ENOTDIR", "invalid argument": "EINVAL",
     "permission denied": "EACCES", "operation not permitted": "EPERM", "input/output error": "EIO",
 }  # fmt: skip
-_MARK = regex(rf"{_ROOT}[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Shown:
 
 def shown_files(text: str) -> Iterator[Shown]:
     """What a paste shows of files, in its order. Never raises."""
-    if _MARK.search(text) is None:
+    if "/sys/" not in text and "/proc/" not in text:
         return
     paste = _Paste()
     for number, whole in enumerate(text.split("\n"), 1):
@@ -83,12 +81,10 @@ class _Paste:
 
     def read(self, number: int, line: str) -> Iterator[Shown]:
         """What one line shows."""
-        if asked := _CAT.search(line):
-            self._open(path=_one(asked[1].rstrip(";")))
-        elif head := _HEAD.match(line):
-            self._open(path=head[1])
-        elif listed := _LS.search(line):
-            self._open(folder=_one(listed[1]))
+        if asked := _ASKED.search(line):
+            self._open(path=_one((asked["file"] or "").rstrip(";")), folder=_one(asked["folder"] or ""))
+        elif line.startswith("==> /") and line.endswith(" <=="):
+            self._open(path=line[4:-4])
         elif failed := _FAILED.match(line):
             self._open()
             code = _ERRNO.get(failed[2].strip().lower())
@@ -114,7 +110,7 @@ class _Paste:
 
 def _one(path: str) -> str:
     """A path of one file; "" for one that the shell expands."""
-    return "" if _PATTERN.search(path) else path
+    return "" if any(sign in path for sign in "*?{}[]$") else path
 
 
 def _in_folder(number: int, folder: str, line: str) -> Iterator[Shown]:

@@ -26,22 +26,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.table_columns import MAX_NAME, columns_of
 from topodiag.lazy import dataclass, regex
-from topodiag.model.tables import (
-    COMPONENT,
-    GPU,
-    HOST,
-    ILL,
-    PID,
-    RANK,
-    SETTING,
-    STARTED,
-    TIME,
-    VERDICT,
-    VERSION,
-    WELL,
-    Row,
-    Table,
-)
+from topodiag.model import tables
 from topodiag.words.text import words_of_name
 
 MAX_LINE = 1000
@@ -98,7 +83,6 @@ _COMMAND = regex(
     r"\b(?:mpirun|mpiexec(?:\.hydra)?|orterun|prun|srun)\b(?P<options>.{1,800}?)(?:[\s/]|=)\w{2,40}_perf\b"
 )
 _COUNT = regex(r"\s(?:-n|-np|--np|-c|--ntasks)[ =]?(\d{1,6})\b")
-_MPI_OF_SLURM = regex(r"\s--mpi[= ]\w")
 _CHEAP = regex(
     r"[Rr]ank|RANK|GPU|gpu|[Nn][Vv]_?[Ll]ink|[Ss]tate|[Ss]tatus|STAT|ecc|ECC|[Ll]nk[CS]|[Cc]lo?c?k|NCCL_|UCX_|mtu|MTU|tclass|trust|pfc"
     r"|pkey|gid_index|[Hh]ealth|[Ff]atal|[Ee]rror|: ?\(?\d{1,4}[.,]"
@@ -115,18 +99,18 @@ class _Keyed:
     cells: Mapping[str, str]
 
 
-class Tables(Source[Table]):
+class Tables(Source[tables.Table]):
     """Tables whose columns checks ask for."""
 
     def recognises(self, head: str) -> bool:
         return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
 
-    def parse(self, blob: Blob) -> Parsed[Table]:
-        parsed: Parsed[Table] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[tables.Table]:
+        parsed: Parsed[tables.Table] = Parsed()
         parsed.records.extend(tables_of(blob))
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Table], draft: NodeDraft) -> None:
+    def fill(self, blob: Blob, parsed: Parsed[tables.Table], draft: NodeDraft) -> None:
         draft.tables.extend(parsed.records)
 
 
@@ -136,24 +120,26 @@ class Rows(Tables):
     def recognises(self, head: str) -> bool:
         return _IN_ANY_TEXT.search(head) is not None and any(_is_known(table) for table in _of_head(head))
 
-    def parse(self, blob: Blob) -> Parsed[Table]:
+    def parse(self, blob: Blob) -> Parsed[tables.Table]:
         parsed = super().parse(blob)
         parsed.records[:] = [record for record in parsed.records if _is_known(record)]
         return parsed
 
 
-def _of_head(head: str) -> Iterator[Table]:
+def _of_head(head: str) -> Iterator[tables.Table]:
     return tables_of(Blob("", head.encode("utf-8", "replace")))
 
 
-def _is_known(table: Table) -> bool:
+def _is_known(table: tables.Table) -> bool:
     columns = set(table.columns)
-    of_agent = COMPONENT in columns and not columns.isdisjoint((VERDICT, ILL, WELL))
-    of_ranks = any(name.startswith((TIME, SETTING)) or name in (VERSION, STARTED) for name in columns)
-    return of_agent or (of_ranks and COMPONENT not in columns)
+    of_agent = tables.COMPONENT in columns and not columns.isdisjoint((tables.VERDICT, tables.ILL, tables.WELL))
+    of_ranks = not columns.isdisjoint((tables.VERSION, tables.STARTED)) or any(
+        name.startswith((tables.TIME, tables.SETTING)) for name in columns
+    )
+    return of_agent or (of_ranks and tables.COMPONENT not in columns)
 
 
-def tables_of(blob: Blob) -> Iterator[Table]:
+def tables_of(blob: Blob) -> Iterator[tables.Table]:
     """The tables of a text that have a column which checks ask for."""
     lines = [line[:MAX_LINE].rstrip() for _, line in blob.lines()][:MAX_LINES]
     forms = (_headed(lines), _keyed(lines), _of_hosts(lines), _devices(lines), _objects(blob.text, lines))
@@ -161,8 +147,8 @@ def tables_of(blob: Blob) -> Iterator[Table]:
         columns = columns_of(names, rows[0][1])
         if not columns:
             continue
-        yield Table(tuple(
-            Row({columns[at]: cell for at, cell in enumerate(cells) if at in columns},
+        yield tables.Table(tuple(
+            tables.Row({columns[at]: cell for at, cell in enumerate(cells) if at in columns},
                 blob.origin(number, lines[number - 1]), label)
             for number, label, cells in rows
         ))  # fmt: skip
@@ -257,13 +243,13 @@ def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
         elif (row := _ONE_VALUE.match(f"{host}: {line}" if host else line)) is not None:
             rows.append((number, row[1], [row[2]]))
     if len(rows) > 1 and any(_SPOKEN_OF.search(line) for line in lines):
-        yield [VERSION], rows
+        yield [tables.VERSION], rows
 
 
 def _devices(lines: Sequence[str]) -> Iterator[Found]:
     """The device lists of nccl-tests, one table for each command that starts several processes, else for each run: a
     run that failed has no results, and the next one begins behind what it printed."""
-    names = [RANK, HOST, GPU, PID, STARTED]
+    names = [tables.RANK, tables.HOST, tables.GPU, tables.PID, tables.STARTED]
     rows: list[_Cells] = []
     started, ended = 0, False
     for number, line in enumerate(lines, 1):
@@ -288,7 +274,7 @@ def _twice(rows: Sequence[_Cells]) -> bool:
 def _processes(command: re.Match[str]) -> int:
     """How many processes of one job a command starts; srun starts jobs of their own, too, where it names no MPI."""
     count = _COUNT.search(command["options"])
-    if count is None or ("srun" in command[0][:12] and _MPI_OF_SLURM.search(command["options"]) is None):
+    if count is None or ("srun" in command[0][:12] and " --mpi" not in command["options"]):
         return 0
     return int(count[1])
 

@@ -18,9 +18,11 @@ _OWN = regex(
 )
 _WAITS = regex(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
 """Columns of waiting, and of sums in which it hides."""
-_UNIT = regex(r"\b(ms|s|sec|seconds)$")
-_STATE = regex(r"\b(?:link )?(?:state|status)\b")
-_HAVE = regex(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
+_UNITS = frozenset({"ms", "s", "sec", "seconds"})
+_STATES = frozenset({"state", "status"})
+_HAVE = frozenset(
+    {"active", "up", "found", "seen", "actual", "detected", "present", "have", "got", "current", "online", "visible"}
+)
 _WANT = regex(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
 _NAMED, _PARTS = (
     tuple((listed["name"], regex(listed["pattern"])) for listed in own_data("evidence/columns")[kind])
@@ -46,8 +48,7 @@ def _column(name: str, words: str) -> str:
     if _SETTING.match(name) is not None:
         return "" if _OF_ONE_NODE.search(name) else f"{tables.SETTING}{name}"
     column = next((column for column, pattern in _NAMED if pattern.search(words)), "")
-    unit = _UNIT.search(words)
-    if not column and unit is not None and _OWN.search(words) and not _WAITS.search(words):
+    if not column and words.rpartition(" ")[2] in _UNITS and _OWN.search(words) and not _WAITS.search(words):
         return f"{tables.TIME}{words}"
     return column
 
@@ -55,10 +56,10 @@ def _column(name: str, words: str) -> str:
 def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
     """Columns that say how many of a part there are and should be, or in which state it is."""
     wanted = [at for at, name in enumerate(words) if _WANT.search(name)]
-    had = [at for at, name in enumerate(words) if _HAVE.search(name) and at not in wanted]
+    had = [at for at, name in enumerate(words) if _HAVE.intersection(name.split()) and at not in wanted]
     if len(wanted) == len(had) == 1 and (part := _part(f"{words[wanted[0]]} {words[had[0]]}")):
         return {wanted[0]: f"{tables.WANT}{part}", had[0]: f"{tables.HAVE}{part}"}
-    states = [at for at, name in enumerate(words) if _STATE.search(name)]
+    states = [at for at, name in enumerate(words) if _STATES.intersection(name.split())]
     part = _part(" ; ".join((label, *words))) if states else ""
     return {states[0]: f"{tables.STATE}{part}"} if part else {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.report.text import Answer, Page, Part
-from topodiag.words.fold import fold_hosts
+from topodiag.words.fold import fold_hosts, grouped
 
 FEW_LINES = 10
 """A report of so few lines needs no repetition."""
@@ -41,7 +41,5 @@ def repeat_answers(page: Page) -> None:
 
 def alike(answers: Sequence[Answer]) -> list[list[Answer]]:
     """Answers with the same sign and words together, the worst first."""
-    groups: dict[tuple[str, str], list[Answer]] = {}
-    for answer in answers:
-        groups.setdefault((answer.sign, answer.words.plain), []).append(answer)
+    groups = grouped(((answer.sign, answer.words.plain), answer) for answer in answers)
     return sorted(groups.values(), key=lambda group: _WORST_FIRST.find(group[0].sign) if group[0].sign else 0)

@@ -10,7 +10,7 @@ from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
-from topodiag.words.fold import fold_hosts, fold_labels, numbered
+from topodiag.words.fold import fold_hosts, fold_labels, grouped, numbered
 from topodiag.words.units import in_gbs, percent
 
 LEAST_STEP = 0.01
@@ -154,9 +154,7 @@ def fold_links(labels: Sequence[str]) -> str:
             links.setdefault(device, []).append(int(digits))
         else:
             others.append(label)
-    alike: dict[tuple[int, ...], list[str]] = {}
-    for device, numbers in links.items():
-        alike.setdefault(tuple(sorted(set(numbers))), []).append(device)
+    alike = grouped((tuple(sorted(set(numbers))), device) for device, numbers in links.items())
     words = [f"{fold_labels(devices)} {numbered('link', numbers)}" for numbers, devices in alike.items()]
     return ", ".join([*words, *([fold_labels(others)] if others else [])])
 

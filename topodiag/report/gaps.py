@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Outcome, Status
@@ -10,7 +10,7 @@ from topodiag.model.provenance import PART, Disagreement, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import Page, Part, more
 from topodiag.report.words import unexplained_words
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 
 QUOTED = 200
 """Characters of a line of trouble that are shown."""
@@ -89,15 +89,13 @@ def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
 
 
 def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
-    shown = page.some(lines, SHOWN)
-    for line in shown:
+    for line in page.listed(lines, SHOWN, "line", indent="    "):
         place = (f"{page.fitting(str(line.origin), 6)}  ", "close") if line.origin is not None else ""
         times = f" ×{line.count}" if line.count > 1 else ""
         text = " ".join(line.text.split())
         page.add(
             "    ", place, text[:QUOTED], (times, "strong"), (f"  {line.harmless}" if line.harmless else "", "dim")
         )
-    page.add_more(len(lines) - len(shown), "line", indent="    ")
 
 
 def gaps_of(result: Result) -> list[NotObserved]:
@@ -142,19 +140,17 @@ def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
     rooted = sum(1 for gap in gaps if gap.needs_root)
     need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
     page.add(page.text(("? ", "unknown")), (plural(len(gaps), "thing") + " not observed", "strong"), (need, "doubtful"))
-    _draw_by_reason(page, ((gap.what, _root_said(gap)) for gap in gaps))
+    _draw_by_reason(page, ((gap.what, why_of(gap)) for gap in gaps))
 
 
-def _root_said(gap: NotObserved) -> str:
+def why_of(gap: NotObserved) -> str:
+    """Why something was not observed, and whether root would show it."""
     return gap.why if "root" in gap.why.lower() or not gap.needs_root else f"{gap.why} (root would show it)"
 
 
 def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
     """Lines `things — reason`, things of one reason together, in the order in which reasons first came."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for what, why in pairs:
-        by_reason[why].append(what)
-    for why, whats in by_reason.items():
+    for why, whats in grouped((why, what) for what, why in pairs).items():
         reason: list[Part] = [(f"{word} ", "dim") for word in f"— {why}".split()] if why else []
         page.add_items("    ", list(dict.fromkeys(whats)), ", ", tail=[" ", *reason])
 

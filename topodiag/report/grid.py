@@ -50,8 +50,7 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
             drawn.append(blank if fields[i].right else "")
             drawn.append_text(short)
             drawn.append("" if fields[i].right else blank)
-        drawn.rstrip()
-        page.lines.append(page.cut(drawn, page.width))
+        page.add_line(drawn)
 
 
 def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:

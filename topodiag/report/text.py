@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -125,6 +125,22 @@ class Page:
         """The line that stands for what was folded away, where something was."""
         if count > 0:
             self.add(indent, (more(count, what, many), "dim"))
+
+    def listed(self, items: Sequence[T], most: int, what: str, many: str = "", *, indent: str = "  ") -> Iterator[T]:
+        """The first `most` of them to draw one by one, and after them the line that counts the others; with -v all."""
+        shown = self.some(items, most)
+        yield from shown
+        self.add_more(len(items) - len(shown), what, many, indent=indent)
+
+    def add_line(self, line: Text) -> None:
+        """A line that its caller laid out, cut at the width."""
+        line.rstrip()
+        self.lines.append(self.cut(line, self.width))
+
+    def heading(self, title: str, *more: Part) -> None:
+        """A blank line and the title of what follows."""
+        self.blank()
+        self.add("", (title, "strong"), *more)
 
     def keep_lines(self, begin: int, most: int) -> None:
         """Of the lines from `begin` on keep so many, the last with a mark where something was cut; with -v all."""

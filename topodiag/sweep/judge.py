@@ -29,7 +29,7 @@ from topodiag.model.sweep import (
     SweepRun,
 )
 from topodiag.sweep.parts import acquits, crosses, parts_of
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 
 LOW_SHARE = 0.85
 """Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the
@@ -121,9 +121,7 @@ def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
 
 
 def _standings(seen: Sequence[_RunResult], fabric: Fabric) -> list[JudgedRun]:
-    groups: dict[tuple[object, ...], list[_RunResult]] = {}
-    for run in seen:
-        groups.setdefault(shape(run.run, fabric), []).append(run)
+    groups = grouped((shape(run.run, fabric), run) for run in seen)
     runs: dict[tuple[int, str], JudgedRun] = {}
     for group in groups.values():
         values = sorted(value for run in group if (value := _value(run)) is not None)
@@ -210,13 +208,8 @@ def _explain(
     for number, judged_run in enumerate(slow):
         for part in parts[judged_run.round, judged_run.run.id] - passed:
             uses.setdefault(part, set()).add(number)
-    alike: dict[frozenset[int], list[Part]] = {}
-    for part in sorted(uses, key=_order):
-        alike.setdefault(frozenset(uses[part]), []).append(part)
-    by_run: dict[int, list[frozenset[int]]] = {}
-    for numbers in alike:
-        for number in numbers:
-            by_run.setdefault(number, []).append(numbers)
+    alike = grouped((frozenset(uses[part]), part) for part in sorted(uses, key=_order))
+    by_run = grouped((number, numbers) for numbers in alike for number in numbers)
     # Of sets that explain as many, one layer's first, so that the choice does not hang on the order of a set.
     heap = [(-len(numbers), _order(rows[0]), numbers) for numbers, rows in alike.items()]
     heapify(heap)
@@ -301,9 +294,7 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
 
 
 def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
-    groups: dict[tuple[object, ...], list[JudgedRun]] = {}
-    for judged_run in judged:
-        groups.setdefault(shape(judged_run.run, fabric), []).append(judged_run)
+    groups = grouped((shape(judged_run.run, fabric), judged_run) for judged_run in judged)
     texts: list[str] = []
     for group in groups.values():
         kind = group[0].run.kind

@@ -8,6 +8,7 @@ round, and only of suspects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from topodiag.model.errors import TopodiagError
 from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS, SIMPLE_ONLY
@@ -58,18 +59,12 @@ def first_round(
     for kind in KINDS:
         if kind in wanted:
             base = max((run.wave for run in runs), default=0)
-            runs += [_shifted(run, base) for run in makers[kind]()]
+            runs += [replace(run, wave=run.wave + base) for run in makers[kind]()]
     if not runs:
         raise TopodiagError(
             f"{len(fabric.nodes)} node with {fabric.gpus} GPU leaves nothing to compare", hint="name two nodes or more"
         )
     return SweepPlan(fabric, tuple(runs))
-
-
-def _shifted(run: SweepRun, base: int) -> SweepRun:
-    from dataclasses import replace  # noqa: PLC0415
-
-    return replace(run, wave=run.wave + base)
 
 
 def all_gpus(fabric: Fabric) -> tuple[int, ...]:

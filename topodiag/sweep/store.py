@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.json_values import integer, load
+import msgspec
+
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -29,7 +29,8 @@ RESULTS = "results.jsonl"
 MAX_LINE = 1 << 16
 _PLAN = regex(r"plan-([1-9]\d{0,3})\.json", re.ASCII)
 _LONGEST = 180
-_STATES = frozenset(state.value for state in State)
+MOST = 1 << 50
+"""Bytes, GB/s, seconds or attempts: more than any run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +95,13 @@ def _results(path: Path) -> tuple[list[SweepResult], tuple[Input, ...]]:
 
 def _result(line: bytes) -> SweepResult | None:
     """The result of a line; None for a line that is none, which costs that run alone: it is done again."""
-    document, _ = load(Blob(RESULTS, line))
-    if not isinstance(document, dict) or not isinstance(document.get("state"), str) or document["state"] not in _STATES:
+    try:
+        result = msgspec.json.decode(line, type=SweepResult)
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    run, gbs = document.get("run"), document.get("gbs")
-    number, attempt = integer(document.get("round"), 1), integer(document.get("attempt", 1), 1)
-    size, seconds = integer(document.get("size", 0)), _decimal(document.get("seconds", 0.0))
-    rate = None if gbs is None else _decimal(gbs)
-    if not isinstance(run, str) or (rate is None and (gbs is not None or document["state"] == State.OK.value)):
-        return None
-    if number is None or attempt is None or size is None or seconds is None:
-        return None
-    return SweepResult(
-        run, number, State(document["state"]), rate, size, seconds, integer(document.get("exit"), -(2**31)), attempt,
-        *(str(document.get(name, ""))[:400] for name in ("started", "output", "why")),
-    )  # fmt: skip
-
-
-def _decimal(value: object) -> float | None:
-    """A number from 0 to 1e9, GB/s or seconds; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        return None
-    return float(value)
+    numbers = (result.round, result.attempt, result.size, result.seconds, result.gbs or 0.0)
+    in_bounds = min(numbers[:2]) >= 1 and all(0 <= number < MOST for number in numbers)
+    return result if in_bounds and (result.gbs is not None or result.state is not State.OK) else None
 
 
 class Store:

@@ -40,19 +40,21 @@ def _since(jobs: list[Job]) -> str:
     begun = any(world.init_complete for world in worlds) or any(job.flight for job in jobs)
     if worlds and not begun:
         return "no step ran"
-    stops = [(event.ts, waited_s(event) or 0.0) for job in jobs for event in job.events]
-    first = min((ts - waited for ts, waited in stops if ts is not None), default=None)
+    first = _first_stop(jobs)
     # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
     seen = begun or any(job.progress or job.steps for job in jobs)
-    undated = any(ts is None and waited for ts, waited in stops)
-    if (
-        first is None
-        or undated
-        or not seen
-        or any(progress.last_s > first for job in jobs for progress in job.progress)
-    ):
+    if first is None or not seen or any(progress.last_s > first for job in jobs for progress in job.progress):
         return "the job stopped"
     return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"
+
+
+def _first_stop(jobs: Sequence[Job]) -> float | None:
+    """When the first line about the end was true, by the log's clock: a watchdog's since its rank waits. None where a
+    wait has no date: what is dated came later."""
+    stops = [(event.ts, waited_s(event) or 0.0) for job in jobs for event in job.events]
+    if any(ts is None and waited for ts, waited in stops):
+        return None
+    return min((ts - waited for ts, waited in stops if ts is not None), default=None)
 
 
 BY_LAYOUT = "by the layout of the ranks, as `topodiag place audit` prices it"

@@ -124,9 +124,8 @@ class Scene:
             for job in jobs
             if any(communicator.completed.any() for communicator in job.communicators)
         }
-        return frozenset(
-            job.name for job in jobs if job.is_past or max(_lines(job), default=0) < begun.get(job.files, 0)
-        )
+        started_again = [job for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0)]
+        return frozenset(job.name for job in (*started_again, *(job for job in self.case.jobs if job.is_past)))
 
     def is_past(self, finding: Finding) -> bool:
         """Whether a finding is of earlier runs alone."""

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TypeVar
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 MAX_NAMED = 6
 """Names that a sentence lists before it counts the rest."""
 MAX_LABELS = 12
 """Kinds of labels that a cell lists."""
+
+
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Items by their keys, of pairs of a key and an item; keys and items in the order in which they come."""
+    groups: dict[K, list[T]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -104,6 +104,7 @@ WATCHDOG = (
 PREEMPTED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-01T09:14:02 DUE TO PREEMPTION ***"
 STOPPED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-02T09:14:02 ***"
 STEPS = [f"step {n}00 loss 2.31" for n in range(1, 301)]
+LOST_ATOMS = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"
 FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
 
 
@@ -113,11 +114,14 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
         ([BOUND, WATCHDOG.format(0), WATCHDOG.format(1)], ("HUNG", "job 1", "another process has its port")),
         ([*STEPS[:9], *FELL, PREEMPTED.format(7), *STEPS[:60]], ("UNKNOWN", "an earlier run", "was preempted")),
         ([*FELL, PREEMPTED.format(7), "loading", *FELL, "caught", STOPPED.format(8)], ("UNKNOWN", "an earlier run")),
+        ([*STEPS[:9], LOST_ATOMS, *STEPS[:60]], ("UNKNOWN", "an earlier run", "(Lost atoms")),
+        ([*STEPS[:60], LOST_ATOMS, "Last command: run 1000"], ("FAILED", "(Lost atoms")),
         ([*FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:305")),
         (["Killed", *FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:306")),
     ],
-    ids=["the port of another launch", "steps below the end", "another job of the scheduler", "started again", "twice"],
-)
+    ids=["the port of another launch", "steps below the end", "another job of the scheduler",
+         "a simulation that another one follows", "a simulation that ends", "started again", "twice"],
+)  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")
     done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
@@ -136,3 +140,14 @@ def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tu
 def test_one_launch_is_one_job(lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*STEPS[:9], *lines, ""]), encoding="utf-8")
     assert "job 1" not in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+def test_a_start_below_an_end_is_a_later_launch_in_logs_of_several_ranks(tmp_path: Path) -> None:
+    start = "I0301 11:00:01.123456 4711 tcp_utils.cc:130] Successfully connected to 10.0.0.1:39256"
+    end = ["Traceback (most recent call last):", '  File "train.py", line 3, in main', "KeyError: 'eval'"]
+    for rank in range(2):
+        text = "\n".join([start, *end, start, "the model is loaded", ""])
+        (tmp_path / f"workerlog.{rank}").write_text(text, encoding="utf-8")
+    done = program.run("diagnose", ".", "--width", "200", cwd=tmp_path)
+    assert done.stdout.startswith("? UNKNOWN")
+    assert "an earlier run failed" in done.stdout

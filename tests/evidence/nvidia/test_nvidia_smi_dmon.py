@@ -7,7 +7,7 @@ import pytest
 from tests.evidence.filled import read, value
 from topodiag.evidence import registry
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvidia_smi_dmon import NvidiaSmiDmon
+from topodiag.evidence.nvidia.dcgm_fields import NvidiaSmiDmon
 
 TEXT = """\
 # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk

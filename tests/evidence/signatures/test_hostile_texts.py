@@ -38,7 +38,13 @@ def test_memory_does_not_grow_with_the_text(name: str) -> None:
 
 def test_lines_of_an_entry_with_too_many_events_are_no_longer_read_and_those_of_others_are() -> None:
     line = b"[rank%d]: can't read sgid of index 5"  # one entry alone has these words
-    sentences = read([b"\n".join([*(line % at for at in range(MOST_LOOKED_AT)), line % 0, SENTENCE])], "x")
+    sentences = read(
+        [b"\n".join([*(line % at for at in range(MOST_LOOKED_AT)), line % 0, SENTENCE])],
+        "x",
+        "",
+        "collective",
+        "launcher",
+    )
     assert len(sentences.events) == MOST_OF_ONE + 1
     assert sentences.events[0].count == 1  # the line that says it again is not read
     assert sentences.events[-1].origin.line == MOST_LOOKED_AT + 2

@@ -20,7 +20,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
 from topodiag.report.documents.from_model import schema
 from topodiag.report.documents.write_json import plain
-from topodiag.report.fleet.json import COLUMNS, fleet_json, write_lines
+from topodiag.report.fleet.json import COLUMNS, fleet_json, json_lines
 from topodiag.report.fleet.json import rows as fleet_rows
 from topodiag.report.fleet.page import draw_fleet
 from topodiag.report.interface import Style
@@ -178,9 +178,7 @@ def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
 
 
 def test_a_line_of_json_for_each_node(sick: FleetResult) -> None:
-    stream = io.StringIO()
-    write_lines(sick, stream)
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    lines = [json.loads(line) for line in json_lines(sick)]
     assert len(lines) == 200
     assert lines[17]["verdict"] == "fail"
     assert lines[17]["reasons"][0]["check"] == "NVL001"

@@ -28,9 +28,10 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 @dataclass(frozen=True, slots=True)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
-    `lines` are the numbers of its last lines, by their text."""
+    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started."""
 
     is_cut: bool = False
+    began: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
 
@@ -67,7 +68,8 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         if piece.name in asked and piece.path != STDIN
     }
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    launches = _launches(ended[0]) if len(ended) == 1 else ()
+    began = {file: end.began for file, (_, end) in read.items() if end.began}
+    launches = _launches(ended[0], began) if len(ended) == 1 else ()
     return launches or tuple(ended)
 
 
@@ -109,21 +111,31 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
-_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root"})
+_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
+_BEGAN = "progress.began"
+"""Lines that a program or its launcher prints once, when it starts."""
 _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job) -> tuple[Job, ...]:
-    """The earlier launches of one log whose ranks are not known, as one job, and the last launch: below the end of the
-    earlier one a program goes on, ranks call collectives, or the scheduler ends another job. Nothing where the log
-    shows one launch."""
-    ends = [] if job.ranks or len(job.files) != 1 else _past_ends(job)
-    if not ends:
+def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
+    """The earlier launches of a job whose ranks are not known, as one job, and the last launch: below the end of the
+    earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. `began` has by
+    file the last line on which a program started. Nothing where the logs show one launch."""
+    if job.ranks:
         return ()
-    past = [event for event in job.events if _line(event) <= max(ends) and "again" not in event.details]
+    ends = _past_ends(job) if len(job.files) == 1 else []
+    over = {job.files[0]: max(ends)} if ends else {}
+    for event in job.events:
+        if event.kind == "ended" and _line(event) < began.get(_file(event), 0):
+            over[_file(event)] = max(began[_file(event)], over.get(_file(event), 0))
+    if not over:
+        return ()
+    past = [
+        event for event in job.events if _line(event) <= over.get(_file(event), -1) and "again" not in event.details
+    ]
     last = [event for event in job.events if event not in past]
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
@@ -132,7 +144,7 @@ def _launches(job: Job) -> tuple[Job, ...]:
 
 
 def _past_ends(job: Job) -> list[int]:
-    """The lines on which launches ended that were not the last."""
+    """The lines of one file on which launches ended that were not the last."""
     alive = max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
     calls = [_line(event) for event in job.events if event.kind == "watchdog" and "op" in event.details]
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
@@ -151,6 +163,10 @@ def _line(event: Event) -> int:
     return event.origin.line or 0 if event.origin is not None else 0
 
 
+def _file(event: Event) -> str:
+    return event.origin.source if event.origin is not None else ""
+
+
 def _is_asked(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
@@ -162,13 +178,15 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     tail, breaks = bytearray(), [0]
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            progress = tuple(engine.progress(_remembering(blocks, tail, breaks), piece.name))
+            counted = engine.progress(_remembering(blocks, tail, breaks), piece.name)
     except InputError:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
     lines = {line.decode("utf-8", "replace").strip(): above + at for at, line in enumerate(tail.split(b"\n"), 1)}
     last = _last_event(bytes(tail), above, piece.name)
-    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), last, lines)
+    began = max((line.last.line or 0 for line in counted if line.kind == _BEGAN), default=0)
+    progress = tuple(line for line in counted if line.kind != _BEGAN)
+    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), began, last, lines)
 
 
 def _last_event(tail: bytes, above: int, name: str) -> Event | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.cluster import ClusterOptions, PlaceError, stdin_of
@@ -72,6 +72,23 @@ class PlaceOptions:
             "groups": (self.groups,), "path": self.paths,
         }  # fmt: skip
         return tuple(_input(path, kind) for kind, paths in named.items() for path in paths if path)
+
+
+def place_options(
+    options: Mapping[str, Any], layout: Layout | None, paths: Sequence[str], *, least_ranks: int = 0
+) -> PlaceOptions:
+    """Options by name, each where it belongs; one that is None or is not there has its default. `least_ranks` is how
+    many ranks a cluster must hold of which nothing names the nodes. Raises TypeError for a name of no option."""
+    left = {name: value for name, value in options.items() if value is not None}
+    groups, ranks = left.pop("groups", ""), left.pop("ranks", 0)
+    cluster, places = (
+        {field.name: left.pop(field.name) for field in fields(kind) if field.name in left}
+        for kind in (ClusterOptions, LayoutOptions)
+    )
+    if left:
+        raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
+    whole = ClusterOptions(**cluster, ranks=ranks or least_ranks)
+    return PlaceOptions(whole, LayoutOptions(**places), layout, groups, ranks, tuple(paths))
 
 
 @dataclass(frozen=True, slots=True)

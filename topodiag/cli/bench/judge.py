@@ -10,7 +10,6 @@ from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, nccl_option, options, report_options, was_given
 from topodiag.cli.params import EVIDENCE
-from topodiag.cli.plotting import write_svg
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -86,7 +85,6 @@ def judge(  # noqa: PLR0917 - one parameter per option
 
         with opened(printing.output) as stream:
             write_bench_csv(result, stream)
-            stream.flush()
     elif not gate or printing.format_ == "json":
         write_result(result, printing, table)
 
@@ -109,12 +107,13 @@ def _refuse(
 
 
 def _write_svg(path: str, result: Result) -> None:
+    from topodiag.cli.output import write_svg  # noqa: PLC0415
     from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
     from topodiag.report.plot.scale import SIZE  # noqa: PLC0415
     from topodiag.report.plot.svg import plot_svg  # noqa: PLC0415
 
     (series, marks), title = series_of(result.benchmarks, single=True), title_of(result.benchmarks)
-    write_svg(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
+    write_svg(path, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 
 def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:

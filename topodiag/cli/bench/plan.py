@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.options import env_reader, option, options
+from topodiag.words.fold import plural
 from topodiag.words.units import spell_s
+
+if TYPE_CHECKING:
+    from topodiag.model.sweep import SweepPlan
 
 
 @click.command(cls=Command)
@@ -48,7 +54,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
     from topodiag.sweep.launch_words import refuse_arguments, refuse_environment  # noqa: PLC0415
@@ -72,21 +78,13 @@ def plan(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError(f"{refused}.")
     launch = Launch(launcher, arguments, env, max(round(timeout), 1))
     sweep = replace(sweep, launch=launch, write_bw=write_bw)
-    with opened(output) as stream:
-        stream.write(plan_text(sweep))
+    write_text(output, plan_text(sweep))
     if not quiet:
         _summary(sweep, output)
 
 
-def _summary(sweep: object, output: str | None) -> None:
-    from topodiag.model.sweep import SweepPlan  # noqa: PLC0415
-    from topodiag.words.fold import plural  # noqa: PLC0415
-
-    assert isinstance(sweep, SweepPlan)  # noqa: S101
-    counts: dict[str, int] = {}
-    for run in sweep.runs:
-        counts[run.kind] = counts.get(run.kind, 0) + 1
-    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+def _summary(sweep: SweepPlan, output: str | None) -> None:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(run.kind for run in sweep.runs).items())
     most = spell_s(sweep.waves * sweep.launch.timeout_s)
     click.echo(
         f"round {sweep.round}: {plural(len(sweep.runs), 'run')} ({kinds}) in {plural(sweep.waves, 'wave')}, "

@@ -13,8 +13,6 @@ from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
-    from topodiag.report.documents.from_model import Document
-    from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command)
@@ -36,17 +34,16 @@ def read(  # noqa: PLR0917 - one parameter per option
       topodiag bench read plan.sweep --next plan2.json
     """
     from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
-    from topodiag.cli.output import check_output  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, write_svg  # noqa: PLC0415 - heavy from here on
     from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep.json import sweep_findings, sweep_json  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415
     from topodiag.sweep.judge import judge  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.sweep.store import read_store  # noqa: PLC0415
-    from topodiag.writing import replacing  # noqa: PLC0415
 
     if printing.redact and next_plan is not None:
         raise click.UsageError("--next writes the names of the nodes that are to run: leave --redact or --next out.")
@@ -59,24 +56,15 @@ def read(  # noqa: PLR0917 - one parameter per option
     answer = (judged, stored.plans, further, stored.inputs)
     (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=printing.redact)
 
-    def draw(page: Page) -> None:
-        draw_sweep(page, shown, plans, after)
-
-    def dump() -> Document:
-        return sweep_json(shown, plans, after, inputs)
-
-    def found() -> Result:
-        return Result(findings=tuple(sweep_findings(shown, plans[-1].fabric)), inputs=inputs)
-
-    def more() -> Extras:
-        from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415 - for a page only
-
-        return sweep_extras(shown, plans[-1].fabric)
-
-    write_answer(printing, "bench read", draw, dump, found, more)
+    fabric = plans[-1].fabric
+    write_answer(
+        printing, "bench read", lambda page: draw_sweep(page, shown, plans, after),
+        lambda: sweep_json(shown, plans, after, inputs),
+        lambda: Result(findings=tuple(sweep_findings(shown, fabric)), inputs=inputs),
+        lambda: sweep_extras(shown, fabric),
+    )  # fmt: skip
     if svg is not None:
-        with replacing(svg) as raw:
-            raw.write(heat_svg(shown, plans[-1].fabric, f"Pairs of nodes, {name}").encode())
+        write_svg(svg, heat_svg(shown, fabric, f"Pairs of nodes, {name}"))
     if next_plan is not None:
         _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
     if not printing.quiet:
@@ -84,7 +72,7 @@ def read(  # noqa: PLR0917 - one parameter per option
 
 
 def _write_next(path: str, text: str | None, missing: int) -> None:
-    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.cli.output import write_text  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
 
     if text is None:
@@ -92,8 +80,7 @@ def _write_next(path: str, text: str | None, missing: int) -> None:
             raise InputError(path, f"not written: {missing} runs of this round are not done", hint="finish it first")
         click.echo("no next round: nothing is suspect that more runs could narrow down", err=True)
         return
-    with opened(path) as stream:
-        stream.write(text)
+    write_text(path, text)
 
 
 def _hints(folder: str, torn: int, judged: SweepJudgement, more: bool) -> None:

@@ -29,7 +29,7 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     """
     from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -41,6 +41,4 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     draw_conf(page, conf_file.advice, None if output == "-" else output)
     print_page(page, sys.stderr)
     if conf_file.text:
-        with opened(output) as stream:
-            stream.write(conf_file.text)
-            stream.flush()
+        write_text(output, conf_file.text)

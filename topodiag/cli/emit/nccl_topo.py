@@ -54,7 +54,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -92,6 +92,4 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     if refused:
         reached.code = FOUND
         return
-    with opened(output) as stream:
-        stream.write(topo_file.text)
-        stream.flush()
+    write_text(output, topo_file.text)

@@ -48,7 +48,6 @@ def picture(source: str, output: str | None) -> None:
         data = drawn.encode() if format_ == "svg" else _raster(drawn, format_)
     with opened_raw(output) as stream:
         stream.write(data)
-        stream.flush()
 
 
 def _format_of(output: str | None) -> str:

@@ -70,14 +70,13 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
 
 def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | None) -> None:
-    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.cli.output import write_text  # noqa: PLC0415
     from topodiag.emit import fleet_lists  # noqa: PLC0415
 
     texts = (pass_list, fleet_lists.pass_list(result)), (fail_list, fleet_lists.node_list(result.failed))
     for path, text in texts:
         if path is not None:
-            with opened(path) as stream:
-                stream.write(text)
+            write_text(path, text)
 
 
 def _write_answer(result: FleetResult, printing: Printing) -> None:
@@ -101,23 +100,13 @@ def _write_rows(result: FleetResult, printing: Printing) -> None:
     """The formats of lines and rows: a line or more for each node."""
     if printing.format_ in {"table", "json"}:
         return
-    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.cli.output import opened, write_table  # noqa: PLC0415
     from topodiag.emit.fleet_lists import conditions, drain_lines  # noqa: PLC0415
-    from topodiag.report.fleet.json import COLUMNS, rows, write_lines  # noqa: PLC0415
-    from topodiag.report.table_files import write_csv, write_parquet  # noqa: PLC0415
+    from topodiag.report.fleet.json import COLUMNS, json_lines, rows  # noqa: PLC0415
 
-    if printing.format_ == "parquet":
-        from topodiag.writing import replacing  # noqa: PLC0415
-
-        with replacing(str(printing.output)) as raw:
-            write_parquet(COLUMNS, rows(result), raw)
+    if printing.format_ in {"csv", "parquet"}:
+        write_table(printing.output, COLUMNS, rows(result), parquet=printing.format_ == "parquet")
         return
+    lines = {"jsonl": json_lines, "drain": drain_lines, "conditions": conditions}[printing.format_]
     with opened(printing.output) as stream:
-        if printing.format_ == "jsonl":
-            write_lines(result, stream)
-        elif printing.format_ == "csv":
-            write_csv(COLUMNS, rows(result), stream)
-        else:
-            lines = drain_lines(result) if printing.format_ == "drain" else conditions(result)
-            stream.writelines(f"{line}\n" for line in lines)
-        stream.flush()
+        stream.writelines(f"{line}\n" for line in lines(result))

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
-
-if TYPE_CHECKING:
-    from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command)
@@ -48,6 +43,7 @@ def history(
     from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
+    from topodiag.report.html.history import history_extras  # noqa: PLC0415
 
     check_written(printing, (place, *paths))
     with working(printing):
@@ -57,17 +53,7 @@ def history(
         not_observed=tuple(NotObserved("part of the input", text) for text in answers.aside),
     )  # fmt: skip
     reached.code = verdict(result, printing.fail_on)
-
-    def extras() -> Extras:
-        from topodiag.report.html.history import history_extras  # noqa: PLC0415 - for a page only
-
-        return history_extras(answers)
-
     write_answer(
-        printing,
-        "fleet history",
-        lambda page: draw_history(page, answers),
-        lambda: document(answers),
-        lambda: result,
-        extras,
-    )
+        printing, "fleet history", lambda page: draw_history(page, answers), lambda: document(answers), lambda: result,
+        lambda: history_extras(answers),
+    )  # fmt: skip

@@ -37,11 +37,8 @@ def manifest(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.collect import manifest as written  # noqa: PLC0415
     from topodiag.app.collect import request_of  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415
 
     check_output(output)
     request = request_of(deadline_s=deadline, image=image, namespace=namespace)
-    text = written(kind, nodelist, request, every_s=every, keep=folder or KEEP)
-    with opened(output) as stream:
-        stream.write(text)
-        stream.flush()
+    write_text(output, written(kind, nodelist, request, every_s=every, keep=folder or KEEP))

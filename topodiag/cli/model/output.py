@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from topodiag.cli.options import Printing
-from topodiag.cli.output import check_output, write_page
-from topodiag.cli.plotting import write_svg
+from topodiag.cli.output import check_output, write_page, write_svg
 from topodiag.report.documents.from_model import Document
 from topodiag.report.plot.scale import SIZE, TIME, Mark, Series
 from topodiag.report.plot.svg import plot_svg
@@ -32,4 +31,4 @@ def draw_or_dump(
     check_output(printing.output)
     write_page(draw, dump, printing)
     if svg is not None:
-        write_svg(svg, picture or (lambda: plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks())))
+        write_svg(svg, picture() if picture else plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks()))

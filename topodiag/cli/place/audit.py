@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -16,8 +17,6 @@ from topodiag.cli.place.work import work_options, work_said
 if TYPE_CHECKING:
     from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.from_model import Document
-    from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command)
@@ -48,6 +47,7 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
@@ -64,13 +64,6 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
         draw_audit(page, audited.audit, audited.findings, audited.outcomes)
         pictured.draw(page, look)
 
-    def dump() -> Document:
-        return audit_json(audited.audit, audited.findings, inputs)
-
-    def more() -> Extras:
-        from topodiag.report.html.placed import audit_extras  # noqa: PLC0415 - for a page only
-
-        return audit_extras(audited.audit, dump())
-
-    write_answer(printing, "place audit", draw, dump, lambda: result, more)
+    dump = partial(audit_json, audited.audit, audited.findings, inputs)
+    write_answer(printing, "place audit", draw, dump, lambda: result, lambda: audit_extras(audited.audit, dump()))
     pictured.write(look)

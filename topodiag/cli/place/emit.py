@@ -43,9 +43,9 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.app.place import read_map  # noqa: PLC0415
-    from topodiag.cli.errors import aside  # noqa: PLC0415
+    from topodiag.cli.errors import note_aside  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
@@ -60,9 +60,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
         written = as_shown(write(place, format_), redact=False)
     except UnwritableMapError as error:
         raise InputError("<stdin>" if map_ == "-" else map_, error.message, hint=error.hint) from None
-    with opened(output) as stream:
-        stream.write(written.text)
-        stream.flush()
+    write_text(output, written.text)
     name = output if output not in {None, "-"} else "FILE"
 
     def named(text: str) -> str:
@@ -71,4 +69,4 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     if written.command:
         click.echo(f"use it: {named(written.command)}", file=sys.stderr)
     for note in written.notes:
-        aside(f"note: {named(note)}")
+        note_aside(f"note: {named(note)}")

@@ -14,7 +14,7 @@ import click
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import layout_of, order_option, size_options
-from topodiag.cli.errors import aside
+from topodiag.cli.errors import note_aside
 from topodiag.cli.options import options
 from topodiag.cli.params import EVIDENCE
 from topodiag.words.text import clean
@@ -54,7 +54,7 @@ def _sorted(asked: PlaceOptions) -> PlaceOptions:
 
     sorted_options, left = sort_out(asked)
     for line in left:
-        aside(f"note: {clean(line)}")
+        note_aside(f"note: {clean(line)}")
     return sorted_options
 
 
@@ -66,25 +66,15 @@ def _one_of(evidence: str | None, system: str | None) -> str:
 
 def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
-    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
-    from topodiag.app.judge.placing import PlaceOptions  # noqa: PLC0415
+    from topodiag.app.judge.placing import place_options as placed  # noqa: PLC0415 - heavy from here on
 
-    system = _one_of(given["evidence"], given["system"])
-    if given["topology"] and Path(given["topology"]).is_dir():
+    left = dict(given)
+    left["system"] = _one_of(left.pop("evidence"), left["system"])
+    if left["topology"] and Path(left["topology"]).is_dir():
         raise click.UsageError("--topology is a file of the cluster; a folder of bundles goes in as --bundles.")
-    layout = layout_of(given["sizes"], given["order"])
-    of_job = JOB in click.get_current_context().meta
-    cluster = ClusterOptions(
-        system=system, nodes=given["nodes"] or 0, gpu=given["gpu"], nics=given["nics"], leaf=given["leaf"] or 0,
-        racks=given["racks"] or 0, oversubscription=given["oversubscription"], topology=given["topology"],
-        bundles=given["bundles"], nodelist=",".join(given["nodelist"]), exclude=given["exclude"], free=given["free"],
-        ranks=given["world_size"] or (layout.least_world if layout is not None and of_job else 0),
-    )  # fmt: skip
-    places = LayoutOptions(
-        hostfile=given["hostfile"], rankfile=given["rankfile"], slurm_hostfile=given["slurm_hostfile"],
-        torchrun=given["torchrun"], map=given["map_"], logs=given["logs"], rule=given["rule"] or "",
-    )  # fmt: skip
-    if given["groups"] and layout is not None:
+    layout, paths = layout_of(left.pop("sizes"), left.pop("order")), left.pop("paths")
+    if left["groups"] and layout is not None:
         raise click.UsageError("--groups and parallel sizes both say which ranks form groups: give one.")
-    return PlaceOptions(cluster, places, layout, given["groups"], given["world_size"] or 0, given["paths"])
+    left |= {"map": left.pop("map_"), "ranks": left.pop("world_size"), "nodelist": ",".join(left["nodelist"])}
+    of_job = JOB in click.get_current_context().meta
+    return placed(left, layout, paths, least_ranks=layout.least_world if layout is not None and of_job else 0)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topodiag.cli.options import options, value_options
-from topodiag.cli.plotting import write_svg
 from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -45,9 +44,10 @@ class Pictured:
         """Write the file."""
         if look is None or self.svg is None:
             return
+        from topodiag.cli.output import write_svg  # noqa: PLC0415
         from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
 
-        write_svg(self.svg, lambda: look_svg(look))
+        write_svg(self.svg, look_svg(look))
 
 
 picture_options = value_options("pictured", Pictured, options("picture", "dimension", "svg"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,6 @@ from topodiag.cli.place.work import work_options, work_said
 if TYPE_CHECKING:
     from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.from_model import Document
-    from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 
 
@@ -47,6 +46,7 @@ def solve(
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
     if launcher and printing.output not in {None, "-"} and printing.format_ != "json":
@@ -64,13 +64,8 @@ def solve(
         draw_solution(page, solved)
         pictured.draw(page, look)
 
-    def dump() -> Document:
-        return solution_json(solved, inputs)
-
-    def more() -> Extras:
-        from topodiag.report.html.placed import solve_extras  # noqa: PLC0415 - for a page only
-
-        return solve_extras(solved, dump())
-
-    write_answer(printing, "place solve", draw, dump, lambda: Result(inputs=inputs), more)
+    dump = partial(solution_json, solved, inputs)
+    write_answer(
+        printing, "place solve", draw, dump, lambda: Result(inputs=inputs), lambda: solve_extras(solved, dump())
+    )
     pictured.write(look)

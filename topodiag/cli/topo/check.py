@@ -22,8 +22,8 @@ def check(reached: Outcome, file: str, version: str, against: str | None, printi
     all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
 
     if file == against == "-":
@@ -31,5 +31,4 @@ def check(reached: Outcome, file: str, version: str, against: str | None, printi
     check_written(printing, [file] if against is None else [file, against])
     result = as_shown(check_topology(file, version=version, against=against), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    write_result(result, printing, TopoCheck)
-    write_result_page(printing, "topo check", result, TopoCheck)
+    write_report(printing, "topo check", result, TopoCheck)

@@ -28,7 +28,8 @@ def diff(  # noqa: PLR0917 - one parameter per option
       topodiag topo diff fixture:dgx-h100-healthy fixture:dgx-h100-gpu5-x4
     """
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
+    from topodiag.report.html.machines import machines  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
     if left == right == "-":
@@ -47,5 +48,5 @@ def diff(  # noqa: PLR0917 - one parameter per option
         lambda page: draw_diff(page, (first, second), differences, pair, answer.not_compared),
         lambda: diff_json((first, second), differences, pair, inputs=inputs, not_observed=gaps),
         lambda: result_of(*answer.sides),
-        machines_of(*(side.node for side in answer.sides)),
+        lambda: machines(*(side.node for side in answer.sides)),
     )

@@ -33,7 +33,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.app.topo import result_of  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
+    from topodiag.report.html.machines import machines  # noqa: PLC0415
     from topodiag.report.terms import draw_assumed  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_prediction, predict_json  # noqa: PLC0415
@@ -56,5 +57,5 @@ def predict(  # noqa: PLR0917 - one parameter per option
         draw,
         lambda: predict_json(prediction, topology.inputs, topology.not_observed),
         lambda: result_of(topology),
-        machines_of(topology.node),
+        lambda: machines(topology.node),
     )

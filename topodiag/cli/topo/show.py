@@ -22,14 +22,15 @@ def show(file: str, printing: Printing) -> None:
       topodiag topo show fixture:dgx-h100-healthy
     """
     from topodiag.app.scan import scan  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.report.formats.json_report import document  # noqa: PLC0415
+    from topodiag.report.html.machines import machines  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.show import draw_machine  # noqa: PLC0415
 
     check_written(printing, [file])
     result = as_shown(scan([file]), redact=printing.redact)
-    machines = replace(result, findings=(), outcomes=())
+    unjudged = replace(result, findings=(), outcomes=())
 
     def draw(page: Page) -> None:
         for node in result.nodes:
@@ -39,7 +40,7 @@ def show(file: str, printing: Printing) -> None:
         printing,
         "topo show",
         draw,
-        lambda: document(machines),
-        lambda: replace(machines, nodes=()),
-        machines_of(*result.nodes),
+        lambda: document(unjudged),
+        lambda: replace(unjudged, nodes=()),
+        lambda: machines(*result.nodes),
     )

@@ -45,7 +45,8 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
+    from topodiag.report.html.machines import machines  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
     check_written(printing, [file])
@@ -65,5 +66,5 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         lambda page: draw_what_if(page, answer, name),
         lambda: what_if_json(answer, topology.inputs, topology.not_observed),
         lambda: result_of(topology),
-        machines_of(topology.node),
+        lambda: machines(topology.node),
     )

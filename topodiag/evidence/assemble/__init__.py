@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from topodiag.evidence.assemble.entities import (
-    fabric_ports,
-    gpus,
-    join_gpu_orders,
-    named_by_pci,
-    netdevs,
-    nics,
-    numa_nodes,
-    pci_devices,
-    place_links,
-)
+from topodiag.evidence.assemble import entities
 from topodiag.evidence.assemble.facts import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
 from topodiag.evidence.assemble.roles import system_name, with_roles
@@ -34,13 +24,13 @@ MAX_PATH_DEVICES = 256
 def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     """The node that the draft describes. Never raises: what cannot be made out is left unknown."""
     disagreements: list[Disagreement] = []
-    join_gpu_orders(draft)
-    place_links(draft)
-    pci = pci_devices(draft, disagreements)
-    interfaces = netdevs(draft, disagreements)
-    made_gpus, gpu_labels = gpus(draft, disagreements)
-    made_nics, nic_labels = nics(draft, pci, interfaces, disagreements)
-    made_gpus = tuple(named_by_pci(gpu, pci) for gpu in made_gpus)
+    entities.join_gpu_orders(draft)
+    entities.place_links(draft)
+    pci = entities.pci_devices(draft, disagreements)
+    interfaces = entities.netdevs(draft, disagreements)
+    made_gpus, gpu_labels = entities.gpus(draft, disagreements)
+    made_nics, nic_labels = entities.nics(draft, pci, interfaces, disagreements)
+    made_gpus = tuple(entities.named_by_pci(gpu, pci) for gpu in made_gpus)
     labels = gpu_labels | nic_labels
     tables = _tables(draft.pairs, labels)
     services = draft.single("services")
@@ -53,12 +43,12 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
             services=_picked(services),
             registry=_picked(draft.single("registry")),
         ),
-        numa=numa_nodes(draft, disagreements),
+        numa=entities.numa_nodes(draft, disagreements),
         pci=pci,
         gpus=made_gpus,
         nics=made_nics,
         netdevs=interfaces,
-        fabric_ports=fabric_ports(draft, disagreements),
+        fabric_ports=entities.fabric_ports(draft, disagreements),
         smi_matrix=tables.get("smi", {}),
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},

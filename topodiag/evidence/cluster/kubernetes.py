@@ -22,7 +22,7 @@ import numpy as np
 
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.json_values import objects, text
-from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED, POD_SPEC
+from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.model.errors import InputError
@@ -221,7 +221,7 @@ def read_pods(blob: Blob) -> tuple[Tie, ...]:
     head = blob.text[: 1 << 16]
     if POD_HEADER.search(head):
         ties = _table(blob)
-    elif POD_OBJECT.search(head) and POD_SPEC.search(head):
+    elif POD_OBJECT.search(head) and "nodeName" in head:
         ties = _objects(blob)
     elif POD_SCHEDULED.search(head):
         ties = _events(blob)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
@@ -30,13 +28,11 @@ _IDS = regex(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _LINK = regex(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})( \(downgraded\))?")
 """The last is lspci's own comparison of LnkSta with LnkCap (pciutils ls-caps.c), which `grep LnkSta` leaves alone."""
 _KNOWN = own_data("evidence/host/lspci")
-_ACS_BIT = regex(r"\b([A-Z][A-Za-z]{3,12})([+-])")
 _PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstream Port": "downstream",
                "Bridge": "pci-bridge", "Endpoint": "endpoint"}  # fmt: skip
-_CAPABILITY = regex(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
 _NO_FIRMWARE = ("secure recovery", "flash recovery")
 """In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
-_LINES = regex(r"^[>\s]{0,40}(?:LnkCap:\s{1,8}Port #|LnkSta:\s{1,8}Speed |ACSCtl:\s{1,8}SrcValid)", re.MULTILINE)
+_LINES = ("LnkCap: Port #", "LnkSta: Speed ", "ACSCtl: SrcValid")
 """What grep leaves of a function."""
 
 
@@ -66,7 +62,8 @@ class Lspci(Direct):
 
     def recognises(self, head: str) -> bool:
         headers = (match for line in head.split("\n") if (match := _HEADER.fullmatch(line[:MAX_LINE])) is not None)
-        return _LINES.search(head) is not None or any(_is_described(match[2] or "") for match in headers)
+        bare = (" ".join(line.lstrip("> \t").split()) for line in head.split("\n"))
+        return any(line.startswith(_LINES) for line in bare) or any(_is_described(match[2] or "") for match in headers)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
@@ -182,7 +179,7 @@ def _read_link(function: _Function, line: Line, name: str, rest: str) -> None:
 
 def _read_acs(function: _Function, line: Line, rest: str) -> None:
     """The register from its flags by name. ACSCap, which says what could be switched on, is another line."""
-    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _KNOWN["acs"]}
+    bits = {word[:-1]: word[-1] for word in rest.split() if word[:-1] in _KNOWN["acs"]}
     if "ReqRedir" not in bits or "CmpltRedir" not in bits:
         line.leave("ACS flags are missing")
         return
@@ -197,14 +194,15 @@ def _read_capability(function: _Function, line: Line) -> None:
             function.take(line, name, None, why)
         function.acs = True
         return
-    capability = _CAPABILITY.search(line.text)
-    if capability is None:
+    offset, _, name = line.text.partition("Capabilities: [")[2].partition("]")
+    address = to_int(f"0x{offset.partition(' ')[0]}")
+    if address is None or not offset:
         return
     function.listed = True
-    function.extended |= int(capability[1], 16) >= 0x100
-    function.acs_named |= "Access Control Services" in capability[2]
-    kind = next((kind for name, kind in _PORT_TYPES.items() if name in capability[2]), None)
-    if capability[2].startswith("Express") and kind is not None:
+    function.extended |= address >= 0x100
+    function.acs_named |= "Access Control Services" in name
+    kind = next((kind for words, kind in _PORT_TYPES.items() if words in name), None)
+    if name.strip().startswith("Express") and kind is not None:
         function.express = True
         function.take(line, "port_type", kind)
 

@@ -16,15 +16,12 @@ Processors and NUMA nodes from `/proc/cpuinfo` and `/sys/devices/system/{cpu,nod
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, value_line
 from topodiag.evidence.sentences import report
 from topodiag.evidence.tree import TreeFile
-from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.events import REMARK
 from topodiag.words.fold import fold_numbers
@@ -32,8 +29,6 @@ from topodiag.words.own_data import own_data
 
 MAX_NODES = 1024
 MAX_LINE = 16384
-_FIELD = regex(r"[ \t>|]{0,20}node (\d{1,4}) (cpus|size):\s{0,8}(.{0,16000})")
-_ROW = regex(r"[ \t>|]{0,20}(\d{1,4}):((?:\s{1,8}\d{1,4}){1,1024})\s*\Z")
 
 
 class Numactl(Direct):
@@ -43,19 +38,21 @@ class Numactl(Direct):
         parsed: Parsed[int] = Parsed()
         busy = set[int]()
         for number, text in blob.lines():
-            field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE]) if parsed.records else None
-            match = field or row
-            if match is None or int(match[1]) >= MAX_NODES:
+            head, colon, rest = text[:MAX_LINE].lstrip(" \t>|").partition(":")
+            word, place, field, *_ = *head.split(), "", "", ""
+            of_row = bool(parsed.records) and word.isdecimal() and not place
+            node = to_int(word if of_row else place, low=0, high=MAX_NODES - 1)
+            if node is None or not colon or not (of_row or (word == "node" and field in ("cpus", "size"))):
                 continue
-            node, numbers = int(match[1]), [int(digits) for digits in re.findall(r"\d{1,12}", match[match.re.groups])]
-            if field is None:
+            numbers = [int(digits) for digits in rest.split() if digits.isdecimal() and len(digits) <= 12]
+            if of_row:
                 draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
-            elif field[2] == "cpus":
+            elif field == "cpus":
                 draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
                 busy |= {node} if numbers else set()
             elif numbers[:1] == [0] and node in busy:
-                said = f"NUMA node {node} has processors and no memory"
-                draft.reports.append(report(REMARK, said, blob, number, text))
+                words = f"NUMA node {node} has processors and no memory"
+                draft.reports.append(report(REMARK, words, blob, number, text))
             parsed.records.append(number)
         return parsed
 

@@ -21,7 +21,7 @@ _SHOWN = (
 )  # fmt: skip
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
-_NAME = regex(r"[A-Za-z0-9_-]{1,80}")
+
 
 # The files that NCCL tests to find a peer-memory module (src/transport/net_ib/gdr.cc at v2.30); the last is RCCL's.
 _PEERMEM = (
@@ -139,7 +139,7 @@ class _State(Notes):
         names = {name for name, files in self.below("sys/module").items() if self._is_module(name, files)}
         for number, text in file.lines:
             name = text.split(" ", 1)[0]
-            if _NAME.fullmatch(name):
+            if _is_name(name):
                 names.add(name)
             elif text.strip():
                 self.leave("not a line of /proc/modules", file, (number, text))
@@ -220,7 +220,7 @@ class _State(Notes):
         parameters: `Name: value`, strings in quotes."""
         for file, line in self.lines("proc/driver/nvidia/params"):
             name, colon, value = line[1].partition(":")
-            if colon and _NAME.fullmatch(name.strip()):
+            if colon and _is_name(name.strip()):
                 self.take(self.draft.single("registry"), name.strip(), value.strip().strip('"'), file, line)
             elif line[1].strip():
                 self.leave("not a parameter", file, line)
@@ -235,3 +235,8 @@ class _State(Notes):
                     self.take(gpu, "uuid", value[:60], file, line)
                 elif name == "Device Minor" and (minor := to_int(value, low=0, high=4095)) is not None:
                     self.take(gpu, "minor", minor, file, line)
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is the name of a module or of one of its parameters."""
+    return text.replace("_", "").replace("-", "").isalnum() and len(text) <= 80

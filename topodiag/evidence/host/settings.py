@@ -21,7 +21,7 @@ MAX_VALUE = 1023
 """Bytes of a name or a value that NCCL keeps (setEnvFile in src/misc/param.cc at v2.30)."""
 
 _TREE = regex(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
-_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
+MOST_OF_NAME = 200
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASS", "CREDENTIAL", "AUTH")
 _NAMES = "evidence/host/names"
 _NAMESPACE = "serviceaccount/namespace"
@@ -45,7 +45,7 @@ class _Into:
         its value, None where it is none of these."""
         name, equals, value = assigned.partition("=")
         schedulers = tuple(own_data(_NAMES)["schedulers"])
-        if not equals or not _NAME.fullmatch(name) or not name.startswith((*own_data(_NAMES)["ours"], *schedulers)):
+        if not equals or not _is_name(name) or not name.startswith((*own_data(_NAMES)["ours"], *schedulers)):
             return None
         if any(word in name.upper() for word in _SECRET) and not name.startswith(
             "NCCL_"
@@ -66,7 +66,7 @@ class _Into:
         self.parsed.records.append(place[1])
         name, value = as_nccl_reads(raw) or ("", "")
         # setenv without overwriting: of two lines of one file the first counts.
-        if _NAME.fullmatch(name) and (path, name) not in self.effective:
+        if _is_name(name) and (path, name) not in self.effective:
             self.effective.add((path, name))
             self.draft.settings.append(Setting(name, value, path, origin))
 
@@ -95,10 +95,14 @@ class Settings(Direct):
         return into.parsed
 
 
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and text.isascii() and len(text) <= MOST_OF_NAME
+
+
 def _set_by(line: str) -> str:
     """The name of the variable that a line sets, "" for a line that sets none."""
     name, equals, _ = line.strip().removeprefix("export ").partition("=")
-    return name.strip() if equals and _NAME.fullmatch(name.strip()) else ""
+    return name.strip() if equals and _is_name(name.strip()) else ""
 
 
 def as_nccl_reads(line: str) -> tuple[str, str] | None:

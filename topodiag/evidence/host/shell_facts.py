@@ -27,12 +27,11 @@ UNLIMITED = -1
 KIB = 1024
 
 _PROMPT = r"(?:[^\n$#>]{0,80}[$#>] ?)?"
-_ASKED = regex(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
-_LAUNCHED = regex(
-    rf"{_PROMPT}(?:sudo )?(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer|singularity|enroot"
-    r"|pdsh|clush|ssh) [^\n]{0,300}?[\"'` ]ulimit -([HS]?[ln][HS]?)[\"'`]?\s*$"
+_ASKED = regex(
+    rf"{_PROMPT}(?:sudo )?(?P<launched>(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer"
+    r"|singularity|enroot|pdsh|clush|ssh) [^\n]{0,300}?[\"'` ])?ulimit -(?P<limit>[HS]?[ln][HS]?)[\"'`]?\s*$"
 )
-"""The same where a job or a container starts its processes: that limit counts, whatever a login shell has."""
+"""Where a job or a container starts its processes, that limit counts, whatever a login shell has."""
 _ANSWER = regex(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
 LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
@@ -68,10 +67,10 @@ def _limits(page: Page) -> Iterator[tuple[bool, Line, str, int | None]]:
     asked, launched = "", False
     for line in page.lines():
         text = line.text.rstrip()
-        of_launch = _LAUNCHED.match(text) if "ulimit" in text else None
+        question = _ASKED.match(text) if "ulimit" in text else None
         answer = _ANSWER.match(text) if asked else None
-        if (question := of_launch or _ASKED.match(text)) is not None:
-            asked, launched = question[1], of_launch is not None
+        if question is not None:
+            asked, launched = question["limit"], question["launched"] is not None
             continue
         if answer is not None:
             said = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")

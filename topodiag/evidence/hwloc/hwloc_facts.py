@@ -35,8 +35,6 @@ _TYPE = regex(
     r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
 )
-_BUSES = regex(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
-_NVML = regex(r"nvml([0-9]{1,3})")
 _RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
 """AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
 _END, _MOST_DISTANCES = "</distances2", 400_000
@@ -198,8 +196,8 @@ def _root(function: HwlocObject) -> str | None:
     top, above = function, function.above
     while above is not None and above.type in _IO:
         top, above = above, above.above
-    buses = _BUSES.match(top.get("bridge_pci").lower())
-    return f"pci{buses['domain']}:{buses['bus']}" if buses else None
+    domain, bracket, buses = top.get("bridge_pci").lower().partition(":[")
+    return f"pci{domain}:{buses[:2]}" if bracket else None
 
 
 def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
@@ -268,11 +266,11 @@ def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
 
 def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
     """The GPU that a device of NVML's is; None for every other."""
-    function, nvml = device.within("PCIDev"), _NVML.fullmatch(device.get("name"))
+    function, index = device.within("PCIDev"), to_int(device.get("name").removeprefix("nvml"), low=0, high=MAX_GPUS - 1)
     bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
-    if nvml is None or bus_id is None:
+    if index is None or bus_id is None or not device.get("name").startswith("nvml"):
         return None
-    return draft.gpu(index=int(nvml[1]), bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
+    return draft.gpu(index=index, bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
 
 
 def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:

@@ -9,7 +9,6 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.hwloc.objects import HwlocObject
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
-from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
@@ -19,15 +18,13 @@ MAX_TAGS = 500_000
 """A machine of 1,024 threads, with all caches and all page sizes, has 60,000."""
 MAX_DEPTH = 256
 
-_TOPOLOGY = regex(r"<topology(?:\s[^<>]{0,200})?>")
-_MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
-
 
 class HwlocXml(Source[HwlocObject]):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
     def recognises(self, head: str) -> bool:
-        return bool(_TOPOLOGY.search(head) and _MACHINE.search(head))
+        bare = head.replace("'", '"')
+        return "<topology" in head and any(f'type="{name}"' in bare for name in ("Machine", "System"))
 
     def parse(self, blob: Blob) -> Parsed[HwlocObject]:
         parsed: Parsed[HwlocObject] = Parsed()

@@ -15,7 +15,7 @@ from topodiag.evidence.intake.bundle import Evidence, from_bytes, from_files, op
 from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.reading import read_piece
-from topodiag.evidence.intake.same_node import ENDS, Group, groups_of, mentions, owner_of_log, shared
+from topodiag.evidence.intake.same_node import ENDS, SUBJECTS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass
@@ -23,14 +23,6 @@ from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_bytes
 
-_SUBJECTS = frozenset({
-    "boot", "captures", "cmd", "commands", "commands_output", "dmesg", "etc", "ethtool", "files", "fs", "gpu",
-    "gpus", "hardware", "host", "ib", "infiniband", "json", "kernel", "log", "logs", "lspci", "misc", "net",
-    "network", "networking", "nic", "nics", "nvidia", "nvlink", "output", "outputs", "pci", "pcie", "proc",
-    "process", "processor", "raw", "run", "slurm", "smi", "sos_commands", "sys", "system", "systemd", "text",
-    "texts", "topo", "topology", "trees", "var", "xml",
-})  # fmt: skip
-"""Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
 _FRAMES = frozenset({"shell"})
 """Sources that say in what a text came, and nothing of a node's parts."""
 _BY_HAND = frozenset({"sys-pci", "sys-infiniband", "sys-net", "sys-cpu", "os-state", "settings"})
@@ -236,7 +228,7 @@ def _folder_of(piece: Piece) -> str:
     if piece.path == STDIN:
         return STDIN
     folder, top = os.path.dirname(piece.name), piece.root.rstrip("/")
-    while os.path.basename(folder).lower() in _SUBJECTS and folder not in (top, "") and not _is_above(folder, top):
+    while os.path.basename(folder).lower() in SUBJECTS and folder not in (top, "") and not _is_above(folder, top):
         folder = os.path.dirname(folder)
     return folder
 

@@ -23,6 +23,7 @@ from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import regex
 from topodiag.words.node_sets import NodeSetError, expand
+from topodiag.words.own_data import own_data
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
 MOST_SERIALS = 1 << 14
@@ -31,27 +32,11 @@ MOST_BLANK = 1 << 24
 LEAST_EACH = 2
 """Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
 _NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
-_RULE = regex(r"-{8,80}\s*\Z")
-_SET = regex(r"([A-Za-z][A-Za-z0-9.,\[\]-]{0,400})(?: \(\d{1,5}\))?\s*\Z")
-_ANSIBLE = regex(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)!?(?: \| rc=-?\d{{1,3}})? (?:>>|=>)")
-_ONE_LINE = regex(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=-?\d{{1,3}} \| \(stdout\) (.*)")
-_PSSH = regex(rf"\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({_NAME})(?: .{{0,100}})?\Z")
-_LOOP = regex(rf"[=#*>-]{{2,40}} ?({_NAME}):? ?[=#*<-]{{0,40}}\s*\Z")
-_SALT = regex(rf"({_NAME}):\s*\Z")
-_NUMBERED = regex(r"([A-Za-z]+)(?:[_.-]?\d{1,6})\Z")
-_COUNTED = regex(r"[A-Za-z]+(?:0|[1-9]\d{0,5})\Z")
-_FILE = regex(r".*\.(?:log|txt|out|err|json|xml|conf|sh|py)\Z", re.IGNORECASE)
-_DEVICES = frozenset({
-    "gpu", "mlx", "eth", "ib", "en", "eno", "ens", "bond", "nvme", "hca", "ca", "nic", "port", "rank", "worker", "cuda",
-    "card", "device", "dev", "cpu", "core",
-})  # fmt: skip
-"""Counted without a hyphen or a zero before: `gpu-01` and `gpu07` are hosts, `GPU7` is none."""
-_NO_HOSTS = frozenset({
-    "run", "test", "step", "round", "iter", "iteration", "attempt", "try", "case", "sample", "phase", "pass", "part",
-    "stage", "cmd", "command", "section", "ring", "channel", "tree", "epoch", "slot", "socket", "numa", "lane", "link",
-    "nvlink", "nvswitch", "bus", "disk", "temp", "fan", "psu", "process", "pid", "line", "xid", "sxid", "level", "size",
-})  # fmt: skip
-"""What numbers stand behind in texts of one machine: repetitions and parts."""
+_TABLES = own_data("evidence/intake/fanout")
+_LIKE = {
+    name: regex(text.replace("<name>", _NAME)) for table in ("heads", "names") for name, text in _TABLES[table].items()
+}
+_DEVICES, _NO_HOSTS = (frozenset(_TABLES["words"][name]) for name in ("devices", "no_hosts"))
 
 
 Chunks = dict[str, list[tuple[int, Sequence[str]]]]
@@ -62,7 +47,15 @@ def parts_of(text: str) -> dict[str, str]:
     """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
-    for cut in (_one_line_each, _labelled, _under_rules, _under(_ANSIBLE), _under(_PSSH), _under(_LOOP), _salt):
+    for cut in (
+        _one_line_each,
+        _labelled,
+        _under_rules,
+        _under(_LIKE["ansible"]),
+        _under(_LIKE["pssh"]),
+        _under(_LIKE["loop"]),
+        _salt,
+    ):
         parts = _texts(cut(lines))
         if parts and not _is_one_machine(parts.values()):
             return parts
@@ -86,21 +79,26 @@ def _texts(hosts: Chunks) -> dict[str, str]:
 
 def _is_host(name: str) -> bool:
     """Whether a label may be a host of several: such names have a number."""
-    numbered = _NUMBERED.match(name)
+    numbered = _LIKE["numbered"].match(name)
     word = numbered[1].lower() if numbered is not None else ""
-    if word in _NO_HOSTS or (word in _DEVICES and _COUNTED.match(name) is not None):
+    if word in _NO_HOSTS or (word in _DEVICES and _LIKE["counted"].match(name) is not None):
         return False
     return (
-        name[0].isalpha() and "_" not in name and any(label.isdigit() for label in name) and _FILE.match(name) is None
+        name[0].isalpha()
+        and "_" not in name
+        and any(label.isdigit() for label in name)
+        and _LIKE["file"].match(name) is None
     )
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
     printed = [line for line in lines if line.strip()]
-    if len(printed) < LEAST_HOSTS or not all(map(_ONE_LINE.match, printed)):
+    if len(printed) < LEAST_HOSTS or not all(map(_LIKE["one_line"].match, printed)):
         return {}
     texts = {
-        match[1]: match[2].replace("\\r", "").replace("\\n", "\n") for match in map(_ONE_LINE.match, printed) if match
+        match[1]: match[2].replace("\\r", "").replace("\\n", "\n")
+        for match in map(_LIKE["one_line"].match, printed)
+        if match
     }
     return {host: [(0, text.split("\n"))] for host, text in texts.items()}
 
@@ -134,13 +132,13 @@ def _under_rules(lines: Sequence[str]) -> Chunks:
     heads = [
         (at, hosts)
         for at in range(len(lines) - 2)
-        if _RULE.match(lines[at]) and _RULE.match(lines[at + 2]) and (hosts := _hosts_of(lines[at + 1]))
+        if _LIKE["rule"].match(lines[at]) and _LIKE["rule"].match(lines[at + 2]) and (hosts := _hosts_of(lines[at + 1]))
     ]
     return _between(lines, heads, 3)
 
 
 def _hosts_of(text: str) -> tuple[str, ...]:
-    met = _SET.match(text)
+    met = _LIKE["set"].match(text)
     if met is None:
         return ()
     try:
@@ -151,7 +149,9 @@ def _hosts_of(text: str) -> tuple[str, ...]:
 
 
 def _salt(lines: Sequence[str]) -> Chunks:
-    heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := _SALT.match(line)) and _is_host(met[1])]
+    heads = [
+        (at, (met[1],)) for at, line in enumerate(lines) if (met := _LIKE["salt"].match(line)) and _is_host(met[1])
+    ]
     names = {at for at, _ in heads}
     if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
         return {}

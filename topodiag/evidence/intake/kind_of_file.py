@@ -26,6 +26,7 @@ from topodiag.evidence.nccl_log.input.wrapped_lines import OF_CONTAINERS, dress_
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data
 
 _TEXT_CONTROL = bytes(range(8)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -34,25 +35,9 @@ _HOLE = bytes(16)
 
 MOST_LAYERS = 6
 """Layers that are taken off a text."""
-_BINARY = (
-    (b"\x7fELF", "a program or a core file"),
-    (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
-    (b"SQLite format 3\x00", "a database (an nsys report?)"),
-)
 _ZIP = b"PK\x03\x04"
-_RECORD = regex(
-    rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|ATTN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
-    # 2.2 and before have no word NCCL in their heads.
-    rb"|(?:^|[ \]>|)])[\w.-]{1,255}:\d{1,10}:\d{1,10} \[\d{1,4}\] INFO "
-    rb"|[Ww]atchdog caught collective operation|ProcessGroupNCCL\.cpp:\d|Error 802: system not yet initialized",
-    re.M,
-)
-"""What NCCL prints, and torch of NCCL where only its words are left: each holds one of RECORDS."""
-_OWN = regex(
-    rb'\s*\{\s*"schema_version":|<!doctype html>[^\0]{0,1000}?<meta name="generator" content="topodiag '
-    rb"|(?:[X!]|\xe2(?:\x9c\x96|\x96\xb2)) \S[^\n]{0,300}\n(?: {4,}[^\n]{0,300}\n){0,4}  do {9}\S"
-)
-"""What this program wrote: JSON, a page, and what it prints of faults. It says again what the evidence says."""
+_TABLES = own_data("evidence/intake/kind_of_file")
+_LIKE = {name: regex("|".join(patterns).encode(), re.M) for name, patterns in _TABLES["like"].items()}
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
 _WRITTEN_IN_SOURCE = frozenset({"settings", "nccl-params"})
@@ -222,7 +207,7 @@ def speaking_kinds(block: bytes) -> Iterator[Kind]:
 
 
 def _holds_record(data: bytes) -> bool:
-    return not held(data).isdisjoint(RECORDS) and _RECORD.search(data) is not None
+    return not held(data).isdisjoint(RECORDS) and _LIKE["record"].search(data) is not None
 
 
 def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
@@ -250,12 +235,11 @@ def _binary(head: bytes, coding: tuple[str, ...]) -> FileKind | None:
     if head.startswith(_ZIP):
         return FileKind((Kind.ARCHIVE,), coding, packed="zip")
     kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.FLIGHT if looks_like_flight(head) else None
-    kind = kind or (Kind.PICKLE if PICKLED.match(head) else Kind.RESULT if _OWN.match(head) else None)
+    kind = kind or (Kind.PICKLE if PICKLED.match(head) else Kind.RESULT if _LIKE["own"].match(head) else None)
     if kind is not None:
         return FileKind((kind,), coding)
-    return next(
-        (FileKind((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None
-    )
+    whats = (what for magic, what in _TABLES["binary"].items() if head.startswith(magic.encode()))
+    return next((FileKind((Kind.BINARY,), coding, what=what) for what in whats), None)
 
 
 def _unpacked(head: bytes, packer: str, reading: Reading) -> bytes:

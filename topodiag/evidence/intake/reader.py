@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -32,33 +31,24 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, NotObserved
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
-_EARLIER = frozenset({"before", "pre", "start", "begin", "baseline", "t0", "first"})
-_LATER = frozenset({"after", "post", "end", "finish", "t1", "later", "second"})
-_WORD = regex(r"[a-z]+[0-9]?|[0-9]+", re.IGNORECASE)
-_RUN = regex(
-    r"^[ \t>|]{0,8}([^\n$#]{0,80})[$#] ?(?:[^\n;&|]{1,80}(?:;|&&) ?){0,4}(?:sudo )?((?:ethtool (?:-S|--statistics)"
-    r"|(?:grep|cat|head|tail) [^\n]{0,200}counters/|rdma (?:-[a-z]{1,3} )?stat"
-    r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e|curl [^\n]{0,200}/metrics)[^\n]{0,300}?)[ \t]*$",
-    re.MULTILINE,
-)
-_COMMANDS = finder((b"ethtool", b"counters/", b"rdma ", b"perfquery", b"ibqueryerrors", b"nvlink", b"/metrics"))
-"""Each command of _RUN holds one of these."""
-_HOST = regex(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
-"""The host in a prompt: `root@node-7:~`, `[root@node-7 ~]`."""
+_SAMPLES = own_data("evidence/intake/samples")
+_LIKE = {name: regex(_SAMPLES[name]) for name in ("word", "run", "host")}
+_COMMANDS = finder(tuple(text.encode() for text in _SAMPLES["holds"]))
 
 
 def as_samples(blobs: Sequence[Blob]) -> list[Blob]:
     """The texts of one node, the later reading of each pair marked as such."""
     parted = [part for blob in blobs for part in _parted(blob)]
-    earlier = {stem for blob in blobs if (stem := _stem(blob.name, _EARLIER)) is not None}
-    return [replace(blob, later=True) if _stem(blob.name, _LATER) in earlier else blob for blob in parted]
+    earlier = {stem for blob in blobs if (stem := _stem(blob.name, _SAMPLES["earlier"])) is not None}
+    return [replace(blob, later=True) if _stem(blob.name, _SAMPLES["later"]) in earlier else blob for blob in parted]
 
 
-def _stem(name: str, words: frozenset[str]) -> str | None:
+def _stem(name: str, words: Sequence[str]) -> str | None:
     """The file's name with its word of time taken out; None where it has none of these."""
     base = os.path.basename(name)
-    for match in _WORD.finditer(base):
+    for match in _LIKE["word"].finditer(base):
         if match[0].lower() in words:
             return f"{os.path.dirname(name)}/{base[: match.start()]}*{base[match.end() :]}"
     return None
@@ -71,8 +61,8 @@ def _parted(blob: Blob) -> Iterator[Blob]:
         return
     text = blob.text
     runs: set[tuple[str, str]] = set()
-    for match in _RUN.finditer(text):
-        host = _HOST.search(match[1])
+    for match in _LIKE["run"].finditer(text):
+        host = _LIKE["host"].search(match[1])
         run = (host[1] if host else "", match[2])
         if run in runs:
             head = text[: match.start()]

@@ -13,23 +13,11 @@ from collections.abc import Iterator, Sequence
 from topodiag.evidence.intake.pieces import Piece
 from topodiag.lazy import dataclass, regex
 from topodiag.words.hosts import short_name
+from topodiag.words.own_data import own_data
 
-_LOG_WORDS = regex(
-    r"dmesg|journal|kern|syslog|messages|log|boot|xid|nvrm|paste|text|input|part|note|sample|before|after"
-)
-"""Words of a kernel log's own name, which say nothing of a host."""
-_SMI_WORDS = regex(r"nvidia|smi|dmon|query|topo|gpus(?![0-9])|-?(?<![a-z0-9])[lqxm](?![a-z0-9])")
-"""Words of a report of nvidia-smi's own name."""
-_MOMENT = regex(
-    r"(?:before|after|run|sample|step|day|try|attempt|rank|cuda|driver|job|part|case|test|boot|paste|text|input|note|[tvr])"
-    r"[-_]?[0-9]*\Z"
-)
-"""What a file is named for that is no host: a moment, a version, a number of several."""
-_PLAIN = frozenset({
-    "csv", "gpu", "gpus", "hwloc", "json", "log", "lstopo", "m", "matrix", "mp", "nccl", "nvidia", "nvidiasmi", "nvml",
-    "out", "output", "pci", "q", "query", "smi", "sys", "topo", "topology", "tree", "txt", "x", "xml",
-})  # fmt: skip
-"""Words of commands, their options and their output: a file that is named by them alone is named for no host."""
+_TABLES = own_data("evidence/intake/names")
+SUBJECTS, _COMMANDS = (frozenset(_TABLES[name]) for name in ("subjects", "commands"))
+_WORDS = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
 ENDS = "._ \t"
 """Where a word of a file's name ends; hosts have dashes."""
 
@@ -38,21 +26,21 @@ def owner_of_log(piece: Piece) -> str:
     """The host that a kernel log is named for (`gpu-h07.txt`), or "" where its name is that of a tool or says nothing:
     dmesg and the journal of one node lie together, logs of two hosts must not become one node."""
     stem = os.path.basename(piece.name).split(".", 1)[0].lower()
-    return "" if _LOG_WORDS.search(stem) or not any(letter.isdigit() for letter in stem) else stem
+    return "" if _WORDS["log"].search(stem) or not any(letter.isdigit() for letter in stem) else stem
 
 
 def owner_of_smi(piece: Piece) -> str:
     """The host that a report of nvidia-smi is named for (`w01-nvidia-smi.txt`), or "" where its name says nothing."""
     stem = os.path.basename(piece.name).split(".", 1)[0].lower()
-    word = _SMI_WORDS.sub("", stem).strip("-_ ")
+    word = _WORDS["smi"].sub("", stem).strip("-_ ")
     mixed = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
-    return word if mixed and not _MOMENT.match(word) else ""
+    return word if mixed and not _WORDS["moment"].match(word) else ""
 
 
 def is_named_for_a_command(piece: Piece) -> bool:
     """Whether a file has the name of what printed it and of nothing else: `topo_m.txt`, `nvidia-smi-q.xml`."""
     words = re.split(r"[^a-z0-9]{1,8}", os.path.basename(piece.name).lower())
-    return all(word in _PLAIN for word in words if word)
+    return all(word in _COMMANDS for word in words if word)
 
 
 def shared(one: str, other: str) -> int:

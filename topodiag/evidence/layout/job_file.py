@@ -16,16 +16,7 @@ from typing import Any, NamedTuple
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer
-from topodiag.evidence.layout.job_settings import (
-    DEFAULTS,
-    LOOKS,
-    SIZES,
-    StatedSetting,
-    command_words,
-    read_arguments,
-    settings_of,
-    whole,
-)
+from topodiag.evidence.layout import job_settings as megatron
 from topodiag.evidence.marks import SIZE_NAMES
 from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
 from topodiag.lazy import regex
@@ -41,8 +32,8 @@ _MOST = 1 << 20
 _SCRIPT = 4 << 20
 """Characters of a script, or of a server's log, that are looked through: its arguments stand at its start."""
 _HINT = "give a launch script, a dump of arguments, DeepSpeed's JSON, torchtitan's TOML, YAML, or write tp: 8"
-_TP, _PP, _CP, _EP, _DP = SIZES
-_LONG = {short: name for name, short in SIZES.items()}
+_TP, _PP, _CP, _EP, _DP = megatron.SIZES
+_LONG = {short: name for name, short in megatron.SIZES.items()}
 _LISTED = own_data("evidence/layout/names")
 _NAMES: Mapping[str, str] = {
     **{name: _LONG.get(short, short) for name, short in SIZE_NAMES.items()},
@@ -54,7 +45,7 @@ _OWN = frozenset({"tp", "pp", "dp", "cp", "ep", "order", "world_size", "num_proc
 """Names so short that in a document they count at the top alone."""
 _OF_SCRIPTS = frozenset({"order", "world"})
 """Settings of topodiag's own that an option of some script may be called like."""
-_OFF = DEFAULTS | {"overlap_grad_reduce": "False", "recompute_granularity": "None"}
+_OFF = megatron.DEFAULTS | {"overlap_grad_reduce": "False", "recompute_granularity": "None"}
 """What a launch script of Megatron leaves out because it is off."""
 _STAGES_FIRST = "tp-cp-ep-pp-dp"
 """The order of ranks of vLLM, and of Megatron with --use-tp-pp-dp-mapping: pipeline stages before replicas."""
@@ -70,7 +61,6 @@ _SERVERS = regex(
     r"|\bsglang\s+serve\b|\bsglang\.launch_server\b|\bserver_args=ServerArgs\("
 )
 """Command lines of engines, and what these print of their arguments at their start."""
-_VLLM = regex(r"\bvllm\b", re.IGNORECASE)
 _TOML = regex(r"^\[[A-Za-z][\w.]{0,99}\][ \t]{0,99}(?:#.*)?$", re.MULTILINE)
 _KEY = regex(r"[\w\"'.-]{1,80}\s{0,9}:(?:\s|$)")
 _FEW = 400
@@ -85,12 +75,13 @@ class _Place(NamedTuple):
 def read_job(blob: Blob) -> JobSettings:
     """The settings that a file declares. Raises InputError where it declares none, for a size that is none, and for
     one that is said twice."""
-    if LOOKS.search(blob.data, 0, MAX_BYTES) and (logged := read_arguments(blob.text, blob.name)) is not None:
+    logs = megatron.LOOKS.search(blob.data, 0, MAX_BYTES) is not None
+    if logs and (logged := megatron.read_arguments(blob.text, blob.name)) is not None:
         return logged
     if len(blob.data) > MAX_BYTES:
         raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
     text = blob.text
-    serves, vllm = _SERVERS.search(text) is not None, _VLLM.search(text) is not None
+    serves, vllm = _SERVERS.search(text) is not None, "vllm" in text.lower()
     document = not serves and _is_document(text)
     places = _places(blob, document=document)
     plain = _as_megatron({name: place.value for name, place in places.items()})
@@ -102,7 +93,7 @@ def read_job(blob: Blob) -> JobSettings:
         plain.setdefault("zero_stage", "3")  # torchtitan shards the weights unless it is told not to
     slow = plain.get("use_tp_pp_dp_mapping") == "True" or (serves and vllm)
     order = plain.get("order", _STAGES_FIRST if slow else ORDER)
-    settings = settings_of(plain, blob.name, _origins(blob, places), order=order, serves=serves)
+    settings = megatron.settings_of(plain, blob.name, _origins(blob, places), order=order, serves=serves)
     if not (settings.sizes or settings.options):
         raise InputError(blob.name, "declares no parallel sizes, and nothing of a training", hint=_HINT)
     return settings
@@ -112,18 +103,18 @@ def _places(blob: Blob, *, document: bool) -> dict[str, _Place]:
     """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
     places: dict[str, _Place] = {}
     unsure: set[str] = set()
-    for path, value, line in _document(blob) if document else command_words(blob.text[:_SCRIPT]):
+    for path, value, line in _document(blob) if document else megatron.command_words(blob.text[:_SCRIPT]):
         name = _name_of(path, document=document)
-        if name in SIZES or name in _PARTS:
+        if name in megatron.SIZES or name in _PARTS:
             read = _size(blob.name, path[-1], value, strict=document)
         else:
             read = _read(name, path[-1], value)
         if not read or places.setdefault(name, _Place(read, line)).value == read:
             continue
-        if name not in SIZES:
+        if name not in megatron.SIZES:
             unsure.add(name)
             continue
-        why = f"says {SIZES[name]} twice, {places[name].value} and {read}"
+        why = f"says {megatron.SIZES[name]} twice, {places[name].value} and {read}"
         raise InputError(blob.name, why, line=line, hint="give the file of one run, or the sizes as options")
     return {name: place for name, place in places.items() if name not in unsure}
 
@@ -189,12 +180,12 @@ def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
     """The settings with the number of ranks: as said, or of a launch whose ranks the sizes divide. What shards weights
     and has no size shares them among all ranks."""
     made = dict(arguments)
-    ranks = (whole(made, "per_node") or 0) * (whole(made, "hosts") or 0)
-    if ranks and not ranks % prod(whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
+    ranks = (megatron.whole(made, "per_node") or 0) * (megatron.whole(made, "hosts") or 0)
+    if ranks and not ranks % prod(megatron.whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
         made.setdefault("world", str(ranks))  # else the launch overrides what stands here
     if "world" in made:
         made["world_size"] = made["world"]
-        if "zero_stage" in made and made.keys().isdisjoint(SIZES):
+        if "zero_stage" in made and made.keys().isdisjoint(megatron.SIZES):
             made[_DP] = made["world"]
     return made
 
@@ -202,7 +193,7 @@ def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
 def _as_megatron(arguments: Mapping[str, str]) -> dict[str, str]:
     """The settings with what follows from them by Megatron's names."""
     renamed = _with_ranks(arguments)
-    parts = [size for name in ("replicate", "shard") if (size := whole(renamed, name))]
+    parts = [size for name in ("replicate", "shard") if (size := megatron.whole(renamed, name))]
     if len(parts) == 2:
         renamed.setdefault(_DP, str(prod(parts)))
     _name_model(renamed)
@@ -222,9 +213,9 @@ def _name_model(arguments: dict[str, str]) -> None:
         arguments["untie_embeddings_and_output_weights"] = "False" if arguments["tied"] == "True" else "True"
     if arguments.get("recompute_activations") == "True":
         arguments.setdefault("recompute_granularity", "selective")
-    per_stage = whole(arguments, "num_layers_per_virtual_pipeline_stage")
-    if per_stage and (layers := whole(arguments, "num_layers")):
-        chunks = layers // (whole(arguments, _PP) or 1) // per_stage
+    per_stage = megatron.whole(arguments, "num_layers_per_virtual_pipeline_stage")
+    if per_stage and (layers := megatron.whole(arguments, "num_layers")):
+        chunks = layers // (megatron.whole(arguments, _PP) or 1) // per_stage
         arguments.setdefault("virtual_pipeline_model_parallel_size", str(chunks))
 
 
@@ -232,14 +223,14 @@ def _served(arguments: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
     """The sizes of an engine. Data-parallel engines are jobs of their own, or share the ranks of the tensor dimension
     (SGLang's --enable-dp-attention); vLLM's make one job where the experts are over all of them."""
     sizes = {name: size for name, size in arguments.items() if name in (_TP, _PP, _CP)}
-    if vllm and arguments.get("all_experts") == "True" and whole(arguments, _DP):
+    if vllm and arguments.get("all_experts") == "True" and megatron.whole(arguments, _DP):
         sizes[_DP] = arguments[_DP]
         if sizes.get(_TP, "1") == "1":
             sizes[_EP] = arguments[_DP]
     return sizes
 
 
-def _document(blob: Blob) -> Iterator[StatedSetting]:
+def _document(blob: Blob) -> Iterator[megatron.StatedSetting]:
     """The values of JSON, TOML or YAML by their paths. Raises InputError for what is none."""
     text = blob.text
     if _TOML.search(text) and not text.lstrip().startswith("{"):
@@ -252,12 +243,12 @@ def _document(blob: Blob) -> Iterator[StatedSetting]:
     yield from _leaves(document, ())
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[StatedSetting]:
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[megatron.StatedSetting]:
     if isinstance(value, Mapping) and len(path) < MAX_DEPTH:
         for key, below in value.items():
             yield from _leaves(below, (*path, str(key)))
     elif path:
-        yield StatedSetting(path, value, None)
+        yield megatron.StatedSetting(path, value, None)
 
 
 def _origins(blob: Blob, places: Mapping[str, _Place]) -> dict[str, Origin]:

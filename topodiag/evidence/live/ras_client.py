@@ -8,7 +8,6 @@ Files with answers of NCCL's RAS.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterable
 
@@ -69,6 +68,8 @@ def place_of(given: str) -> tuple[str, int]:
 def ask(host: str, port: int, *, connect_s: float = CONNECT_S, answer_s: float = ANSWER_S) -> bytes:
     """What the server sends until it closes the connection; empty where it closes at once, as it does before the first
     communicator. Raises InputError where nothing listens, or no end comes within `answer_s` seconds."""
+    import socket  # noqa: PLC0415 - where somebody asks
+
     name = f"{host}:{port}"
     deadline = time.monotonic() + answer_s
     received = bytearray()

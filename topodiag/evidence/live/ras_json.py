@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice, pairwise
+from string import hexdigits
 from typing import Any
 
 from topodiag.evidence.json_values import integer, objects
@@ -30,7 +31,6 @@ MAX_ANSWERS = 4096
 
 _NO_COMMA = regex(r'("nvml_dev"\s*:\s*-?\d{1,9})(\s*"status")')
 _START = regex(r"^\{", re.M)
-_HASH = regex(r"(?:0x)?([0-9a-fA-F]{1,16})")
 _READY, _IN_PROGRESS = 0, 7
 """ncclSuccess and ncclInProgress, src/nccl.h.in."""
 
@@ -107,8 +107,8 @@ def _communicator(raw: Mapping[str, Any], origin: Origin) -> RasCommunicator:
         for name, count in member.counts.items():
             counts[name][count] += 1
     states = Counter(member.state for member in (*members, *missing) if member.state)
-    match = _HASH.fullmatch(str(raw.get("hash", "")))
-    number = int(match[1], 16) if match is not None else 0
+    digits = str(raw.get("hash", "")).removeprefix("0x")
+    number = int(digits, 16) if digits and len(digits) <= 16 and set(digits) <= set(hexdigits) else 0
     return RasCommunicator(number, integer(raw.get("size")) or 0, (*members, *missing), counts, states, origin)
 
 
@@ -179,15 +179,13 @@ _GROUP = regex(
 )
 _PROCESS = regex(r"\s+Process (\d{1,9}) on node (\S{1,200}) managing GPUs? ([^\n]{1,200})")
 _COMM = regex(r"#(\d{1,9})-\d{1,9} \(([0-9a-fA-F]{1,16})\) ([A-Z]{1,40})")
-_DIFFERENT = regex(r"\s+Communicator ranks have different (?:(\w{1,40}) operation counts|(status))")
+_DIFFERENT = "Communicator ranks have different "
 _LAUNCHED = r"ha(?:s|ve) (?:launched up to operation (\d{1,18})|(not) launched any operations)"
 _SEVERAL = regex(rf"\s+{_N} ranks (?:{_LAUNCHED}|have status ([A-Z]{{1,20}})|reported ([^\n]{{1,120}}))")
 _RANK = regex(
     rf"\s+Rank (\d{{1,9}})(?: {_LAUNCHED}| has status ([A-Z]{{1,20}})| reported (.{{1,120}}?))?"
     r" -- (?:GPU ([^\n]{1,60}?) managed by process (\d{1,9}) on node (\S{1,200})|\[process information not found\])"
 )
-_MISSING = regex(r"\s+The missing ranks?: ([\d, ]{1,20000})")
-_WHOLE = regex(r"^Warnings\s*\n=", re.M)
 
 
 @dataclass(slots=True)
@@ -271,7 +269,7 @@ def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | 
         communicators=tuple(comm.made() for comm in draft.comms.values()),
         silent=tuple(draft.silent),
         dead=tuple(draft.dead),
-        whole=_WHOLE.search("\n".join(lines)) is not None,
+        whole=any(line.rstrip() == "Warnings" and below.startswith("=") for line, below in pairwise(lines)),
         origin=draft.origin,
     )
 
@@ -307,10 +305,11 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
     elif match := _SEVERAL.match(line):
         draft.at.said = _counts(match, 2)
         _add(draft.at, draft.at.said, int(match[1]))
-    elif match := _DIFFERENT.match(line):
-        draft.at.collective = "" if match[1] in (None, "collective") else match[1]
-    elif match := _MISSING.match(line):
-        for word in re.findall(r"\d{1,9}", match[1])[:MAX_MEMBERS]:
+    elif line.lstrip().startswith(_DIFFERENT):
+        named, of_counts, _ = line.lstrip().removeprefix(_DIFFERENT).partition(" operation counts")
+        draft.at.collective = named if of_counts and named != "collective" else ""
+    elif line.lstrip().startswith("The missing rank"):
+        for word in re.findall(r"\d{1,9}", line)[:MAX_MEMBERS]:
             draft.at.ranks[int(word)] = RasMember(int(word), missing=True, origin=origin)
 
 

@@ -185,7 +185,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     weak: dict[str, float] = {}
     work: dict[str, float] = {}
     last = 0
-    default = None if _is_simulated(line) else ""
+    default = _default_unit(line)
     for pair in _PAIR.finditer(line):
         key = line[max(last, pair.start() - _LONGEST) : pair.start()]
         last = pair.end()
@@ -210,10 +210,12 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     return {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}, product if work else None
 
 
-def _is_simulated(line: str) -> bool:
-    """Whether a line says how far a simulation came: its `time` and `dt` are of what is simulated, and have no unit."""
+def _default_unit(line: str) -> str | None:
+    """The unit of a time without one: "", or None where the line says how far a simulation came, so that its `time` and
+    `dt` are of what is simulated."""
     words = line.lower().replace("=", " ").replace(":", " ").split()
-    return "time step" in " ".join(words) or ("dt" in words and not {"t", "time"}.isdisjoint(words))
+    simulated = "time step" in " ".join(words) or ("dt" in words and not {"t", "time"}.isdisjoint(words))
+    return None if simulated else ""
 
 
 def _add_time(

@@ -142,7 +142,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
         StepSeries(source, start.made(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
         for (rank, host, _), several in starts.items()
         for start in several
-        if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS and not _is_clock(start)
+        if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
     return _without_others(series)
 
@@ -207,7 +207,9 @@ def _belongs(several: list[_Start], step_line: StepLine) -> bool:
 
 
 def _unit(start: _Start) -> str | None:
-    """The unit of a start: seconds where most lines say them."""
+    """The unit of a start: seconds where most lines say them, None where they are those of a clock."""
+    if _is_clock(start):
+        return None
     most = max((len(steps) for steps in start.steps.values()), default=0)
     return next((unit for unit in _UNITS if 2 * len(start.steps.get(unit, ())) > most), None)
 

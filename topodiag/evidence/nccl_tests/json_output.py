@@ -73,7 +73,7 @@ _CONFIG = {
     "blocking_collectives": "blocking", "parallel_init": "parallel_init", "unalign": "unalign",
 }  # fmt: skip
 """Keys of `config` by the names that the text output gives them."""
-_SETTING = regex(r"((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}|CUDA_VISIBLE_DEVICES)=(.{0,300})")
+_SETTINGS = ("NCCL_", "RCCL_", "UCX_", "FI_", "CUDA_VISIBLE_DEVICES")
 _KEYS = ("results", "config", "out_of_bounds")
 
 
@@ -132,9 +132,9 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     run.nccl = version_of_code(code) if code is not None else ""
     env = document.get("env")
     for line in env[:20_000] if isinstance(env, list) else ():
-        match = _SETTING.fullmatch(line) if isinstance(line, str) else None
-        if match:
-            run.env[match[1]] = CommandSetting(match[2])
+        name, equals, value = line.partition("=") if isinstance(line, str) else ("", "", "")
+        if equals and name.startswith(_SETTINGS):
+            run.env[name[:100]] = CommandSetting(value[:300])
     config = document.get("config")
     if not isinstance(config, dict):
         return

@@ -15,7 +15,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
-from topodiag.evidence.signatures.wrappers import Stream
+from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -208,7 +208,7 @@ class TextReader:
     # -- rows --
 
     def _row(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        bare = words.TAG.sub(" ", text) if "[" in text else text
+        bare = INSIDE.sub(" ", text) if "[" in text else text
         head = bare.lstrip()
         if not head or not (head[0].isdigit() or head[0] in "-NnX[(>" or any(c.isdigit() for c in head[:200])):
             return False
@@ -312,9 +312,10 @@ class TextReader:
             run.version, run.nccl = match[2], words.library_of(match[3]) or run.nccl
             run.maker = {"rccl": Maker.AMD}.get(match[1], run.maker)
             return True
-        if "Collective test" in text and (match := words.STARTING.search(text)) is not None:
-            named = words.collective_of_binary(match[2]) or words.collective_of_binary(match[2] + "_perf")
-            if match[1] == "concluded":
+        starting, concluded = (words.behind(text, f"Collective test {how}") for how in ("starting", "concluded"))
+        if program := starting or concluded:
+            named = words.collective_of_binary(program) or words.collective_of_binary(program + "_perf")
+            if concluded:
                 if newest is not None:
                     newest.collective = newest.collective or named
                 return True
@@ -322,14 +323,14 @@ class TextReader:
             run = self._next(stream, line, filled=again)
             run.collective, run.why_collective = named or run.collective, "its header"
             return True
-        match = words.RCCL_VERSION.search(text) if "ccl-tests" in text else None
-        if match is not None and newest is not None:
-            newest.version, newest.maker = match[1], Maker.AMD
+        version = words.behind(text, "ccl-tests: Version")
+        if version and newest is not None:
+            newest.version, newest.maker = version, Maker.AMD
             return True
-        match = words.COMPILED_WITH.search(text) if "compiled with" in text else None
-        if match is not None:
-            self._nccl = match[1]
-        return match is not None
+        compiled = words.behind(text, "NCCL Tests compiled with NCCL")
+        if compiled[:1].isdecimal():
+            self._nccl = compiled
+        return compiled[:1].isdecimal()
 
     def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [
@@ -348,12 +349,12 @@ class TextReader:
     # -- what stands below a table, and failures --
 
     def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        if "Out of bounds" in text and (match := words.BOUNDS.search(text)) is not None:
-            self._ending(stream, line, unbounded=True).bounds = int(match[1])
+        if (bounds := words.behind(text, "Out of bounds values")).isdecimal():
+            self._ending(stream, line, unbounded=True).bounds = int(bounds[:18])
             return True
-        if "Avg bus" in text and (match := words.AVERAGE.search(text)) is not None:
+        if average := words.behind(text, "Avg bus bandwidth"):
             run = self._ending(stream, line)
-            value = match[1].replace("nan", "").lstrip("-")
+            value = average.replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
             return True

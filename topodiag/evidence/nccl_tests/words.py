@@ -88,12 +88,7 @@ def version_of_code(code: int) -> str:
 PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
 _PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
 TESTS_VERSION = regex(r"(nccl|rccl)-tests version (\d[\w.:+-]{0,60})(?:.*?\1-library=(\d{1,8}))?")
-RCCL_VERSION = regex(r"rcc+l-tests: Version (\S{1,60})")
-COMPILED_WITH = regex(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
 NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
-STARTING = regex(r"Collective test (starting|concluded): (\S{1,100})")
-BOUNDS = regex(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
-AVERAGE = regex(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
 ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
 FAILURE = regex(
@@ -124,15 +119,18 @@ def parameters_of(text: str) -> dict[str, str] | None:
     return parameters
 
 
+def behind(text: str, words: str) -> str:
+    """The word behind these words, with or without a colon between; "" where none follows."""
+    following = text.partition(words)[2].lstrip(" :").split(maxsplit=1)
+    return following[0][:100] if following else ""
+
+
 def library_of(code: str | None) -> str:
     return version_of_code(int(code)) if code else ""
 
 
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
-
-TAG = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
-"""A label in the middle of a line: the row went on after another process had written."""
 
 
 @dataclass(frozen=True, slots=True)

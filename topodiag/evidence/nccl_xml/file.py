@@ -18,18 +18,8 @@ from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nccl_xml import lexer
 from topodiag.evidence.nccl_xml.facts import fill_draft
-from topodiag.evidence.nccl_xml.lexer import (
-    MAX_DEPTH,
-    MAX_FILE_BYTES,
-    MAX_NOTES,
-    MAX_TAGS,
-    RCCL_MINOR,
-    RCCL_RULES,
-    RULES,
-    Rules,
-    shown,
-)
 from topodiag.evidence.nccl_xml.load import c_int, load
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.lazy import dataclass, regex
@@ -91,7 +81,7 @@ def _note(rule: str, words: str, element: Element, until: int = NEWEST) -> Refus
     return Refusal(rule, words, element.line, 1, until=until)
 
 
-_ALLOWED = {**RULES[-1].allowed, "gpu": (*RULES[-1].allowed["gpu"], "xgmi")}
+_ALLOWED = {**lexer.RULES[-1].allowed, "gpu": (*lexer.RULES[-1].allowed["gpu"], "xgmi")}
 
 
 @dataclass(slots=True)
@@ -108,7 +98,7 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
     """The first `system` of a file and what NCCL reads below it; None where there is none. Raises InputError for a
     file that is deeper or fuller than any machine."""
     stack: list[_Open] = []
-    for tag in tags(decoded(data), name, MAX_TAGS):
+    for tag in tags(decoded(data), name, lexer.MAX_TAGS):
         done = None
         if tag.closes:
             done = _close(stack, tag.name)
@@ -116,8 +106,8 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
             stack.append(_Open(tag, _is_known(stack, tag.name)))
             if tag.alone:
                 done = _close(stack, tag.name)
-            elif len(stack) > MAX_DEPTH:
-                raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=tag.line, hint="refused")
+            elif len(stack) > lexer.MAX_DEPTH:
+                raise InputError(name, f"nests deeper than {lexer.MAX_DEPTH} elements", line=tag.line, hint="refused")
         if done is not None:
             return done
     # The file ends before its elements do: they are taken as closed.
@@ -156,10 +146,11 @@ _OF_RCCL = regex(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\
 
 def read_file(data: bytes, name: str) -> NcclFile:
     """Read a topology file. Raises InputError only for what is too large or too deep for any machine."""
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(name, f"is larger than {spell_bytes(MAX_FILE_BYTES)}", hint="refused: is it a topology file?")
+    if len(data) > lexer.MAX_FILE_BYTES:
+        why = f"is larger than {spell_bytes(lexer.MAX_FILE_BYTES)}"
+        raise InputError(name, why, hint="refused: is it a topology file?")
     rccl = _OF_RCCL.search(data) is not None and b"<nvlink" not in data
-    all_rules = (RCCL_RULES,) if rccl else RULES
+    all_rules = (lexer.RCCL_RULES,) if rccl else lexer.RULES
     readings = [load(data, name, rules) for rules in all_rules]
     places = _Places(data)
     refusals, notes = _Notes(places), _Notes(places)
@@ -171,12 +162,12 @@ def read_file(data: bytes, name: str) -> NcclFile:
     tree = readings[-1].tree if readings[-1].refused is None else read_tolerantly(data, name)
     if rccl and tree is not None:
         tree = renamed(tree, {"xgmi": "nvlink"}, RCCL_FILE)
-    more = list(islice(notes_of(tree), MAX_NOTES)) if tree is not None else []
+    more = list(islice(notes_of(tree), lexer.MAX_NOTES)) if tree is not None else []
     if tree is None and readings[-1].refused is None:
         more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
     said = (*notes.said, *more)
     nccl_file = NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
-    return replace(nccl_file, maker=Maker.AMD, asked=(RCCL_MINOR,)) if rccl else nccl_file
+    return replace(nccl_file, maker=Maker.AMD, asked=(lexer.RCCL_MINOR,)) if rccl else nccl_file
 
 
 class _Notes:
@@ -187,7 +178,7 @@ class _Notes:
         self._places = places
         self._known: dict[tuple[str, str, int], int] = {}
 
-    def add(self, rule: str, words: str, offset: int, rules: Rules) -> None:
+    def add(self, rule: str, words: str, offset: int, rules: lexer.Rules) -> None:
         place = self._known.get((rule, words, offset))
         if place is not None and self.said[place].until + 1 == rules.since:
             self.said[place] = replace(self.said[place], until=rules.until)
@@ -211,7 +202,7 @@ class _Places:
         self._counted = offset
         start = self._data.rfind(b"\n", 0, offset) + 1
         text = self._data[start : start + 4 * MAX_QUOTE].partition(b"\n")[0]
-        return self._line, offset - start + 1, shown(text.strip()[:MAX_QUOTE])
+        return self._line, offset - start + 1, lexer.shown(text.strip()[:MAX_QUOTE])
 
 
 _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")

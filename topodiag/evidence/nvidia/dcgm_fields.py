@@ -1,4 +1,5 @@
-"""Fields of DCGM: metrics of NVIDIA's DCGM exporter (`curl HOST:9400/metrics`), and `dcgmi dmon -e FIELDS`.
+"""Fields of DCGM: metrics of NVIDIA's DCGM exporter (`curl HOST:9400/metrics`), and `dcgmi dmon -e FIELDS`, with
+`nvidia-smi dmon`, which shows the same by other names.
 
     DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-...",pci_bus_id="00000000:07:00.0",modelName="...",Hostname="n1"} 1980
 
@@ -6,9 +7,13 @@
     ID
     GPU 2     750          72           91       100
 
+    # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+    # Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
+        0    112     35     40    100      0      0      0      0      0   2619   1980
+
 Fields: dcgmlib/dcgm_fields.h of DCGM; each is what the driver's own tools say by another name. What a GPU does not have
 is a number near the highest of its type (DCGM_INT32_BLANK and the like). Of several scrapes in one text the last
-counts, of several samples of `dcgmi dmon` that with errors, else with the highest load. Totals over the NVLinks of a
+counts, of several samples of a monitor that with errors, else with the highest load. Totals over the NVLinks of a
 GPU name no link, and are not read.
 """
 
@@ -40,6 +45,8 @@ _LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9
 _MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 """Totals from which links have errors: those of one link in `checks/nvlink/errors.py`."""
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
+HEAT = "tviol"
+"""What nvidia-smi's monitor calls it where heat holds the clock: 1 where it does."""
 _MARKS = ("DCGM_FI_DEV_", "DCGM_EXP_")
 _PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
 """Labels of samples that are not of a whole GPU."""
@@ -113,7 +120,10 @@ def _offer(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -
         if name not in entity.offers:
             entity.offer(name, value, origin)
     count, field, pci = whole(record.value), record.field, draft.pci(bus_id) if bus_id else None
-    if field in (_XID, _XID_COUNT):
+    if field == HEAT and record.value == 1:
+        text = f"GPU {record.index} is held down by heat (tviol): {' '.join(record.text.split())}"
+        draft.reports.append(report("gpu.clocks", text, blob, record.line, record.text, trust=Trust.PERSON))
+    elif field in (_XID, _XID_COUNT):
         _xid(blob, record, bus_id, draft)
     elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":
         gpu.offer(name, None if count is None else event_reasons(count), origin)
@@ -162,34 +172,49 @@ class DcgmDmon(Direct):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
 
     def recognises(self, head: str) -> bool:
-        return any(map(_columns, head.split("\n")))
+        return any("Entity" in _columns(line)[:1] for line in head.split("\n"))
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        columns: list[str] = []
-        best: dict[int, _Sample] = {}
-        for number, whole_line in blob.lines():
-            line = whole_line[:MAX_LINE].strip(" \t>\r")
-            columns = _columns(line) or columns
-            word, *cells = line.split() or [""]
-            index = to_int(cells[0], low=0, high=MAX_INDEX) if word == "GPU" and cells else None
-            if index is None or len(cells) != len(columns) + 1:
-                continue
-            sample = _Sample()
-            for column, cell in zip(columns, cells[1:], strict=True):
-                value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
-                if value is not None and (field := _NAMES["dcgm-short"].get(column)) is not None:
-                    sample[field] = GpuField(index, field, value, number, line, {})
-            best[index] = max(best.get(index, sample), sample, key=_weight)
-        records = [record for sample in best.values() for record in sample.values()]
-        for record in records:
-            _offer(blob, record, None, draft)
-        return Parsed([record.line for record in records], partial=True)
+        return Parsed(_read_samples(blob, draft, "Entity", _NAMES["dcgm-short"]), partial=True)
+
+
+class NvidiaSmiDmon(Direct):
+    """Load of the processors and of memory, power, and clock by nvidia-smi's monitor."""
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        return Parsed(_read_samples(blob, draft, "gpu", _NAMES["dmon"]))
 
 
 def _columns(line: str) -> list[str]:
     """The columns of a header, none of another line."""
-    first, *names = line.lstrip("> \t").removeprefix("#").split() or [""]
-    return names if first == "Entity" and line.lstrip("> \t").startswith("#") else []
+    return line.lstrip("# ").split() if line.startswith("#") else []
+
+
+def _read_samples(blob: Blob, draft: NodeDraft, first: str, names: Mapping[str, str]) -> list[int]:
+    """Offers of each GPU the sample that says most, whole; the lines that said something. `first` is the column that
+    numbers GPUs, behind date and time, `names` are DCGM's fields by the other columns."""
+    columns: list[str] = []
+    best: dict[int, _Sample] = {}
+    for number, whole_line in blob.lines():
+        line = whole_line[:MAX_LINE].strip(" \t>\r")
+        if first in _columns(line)[:3]:
+            columns = _columns(line)
+            continue
+        cells = dict(zip(columns, line.removeprefix("GPU ").split(), strict=False))
+        index = to_int(cells.get(first), low=0, high=MAX_INDEX)
+        if index is None or len(line.removeprefix("GPU ").split()) != len(columns):
+            columns = columns if first == "Entity" or line.startswith("#") else []  # nvidia-smi's table ends here
+            continue
+        sample = _Sample()
+        for column, cell in cells.items():
+            value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
+            if value is not None and column in names:
+                sample[names[column]] = GpuField(index, names[column], value, number, line, {})
+        best[index] = max(best.get(index, sample), sample, key=_weight)
+    records = [record for sample in best.values() for record in sample.values()]
+    for record in records:
+        _offer(blob, record, None, draft)
+    return [record.line for record in records]
 
 
 def _weight(sample: _Sample) -> tuple[float, ...]:

@@ -9,18 +9,8 @@ from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
+from topodiag.evidence.nvidia import smi_matrix as smi
 from topodiag.evidence.nvidia.nvidia_words import fill_lost
-from topodiag.evidence.nvidia.smi_matrix import (
-    P2P_WORDS,
-    Matrix,
-    MatrixNote,
-    MatrixRecord,
-    MatrixRow,
-    NicName,
-    Vocabulary,
-    path_word,
-    read_matrices,
-)
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.topics import Topic
@@ -38,7 +28,7 @@ def capabilities(arguments: str) -> tuple[str, ...]:
     )
 
 
-def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, ...]) -> None:
+def _offer_p2p(blob: Blob, matrix: smi.Matrix, draft: NodeDraft, asked: tuple[str, ...]) -> None:
     """Offer each cell under the capability that was asked for, or under `p2p:unknown`.
 
     A table for several capabilities at once says `OK` when all are there; its other words do not say which one is
@@ -47,7 +37,7 @@ def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, .
     for row in matrix.rows:
         origin = blob.origin(row.line, row.text)
         for column, word in row.cells if row.label.startswith("GPU") else ():
-            if word not in P2P_WORDS or not column.startswith("GPU"):
+            if word not in smi.P2P_WORDS or not column.startswith("GPU"):
                 continue
             known = asked if len(asked) == 1 or word == "OK" else ()
             for name in known or ("unknown",):
@@ -55,7 +45,7 @@ def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, .
                 draft.pair(f"p2p:{name}", a, b, word, origin)
 
 
-class NvidiaSmiTopo(Source[MatrixRecord]):
+class NvidiaSmiTopo(Source[smi.MatrixRecord]):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
@@ -64,45 +54,45 @@ class NvidiaSmiTopo(Source[MatrixRecord]):
             return False
         return any(
             _is_topo(record) or _is_p2p(record)
-            if isinstance(record, Matrix)
-            else isinstance(record, MatrixNote) and "fail" in record.text.lower()
+            if isinstance(record, smi.Matrix)
+            else isinstance(record, smi.MatrixNote) and "fail" in record.text.lower()
             for record in self.parse(Blob("", head.encode(errors="replace"))).records
         )
 
-    def parse(self, blob: Blob) -> Parsed[MatrixRecord]:
-        parsed: Parsed[MatrixRecord] = Parsed()
-        read_matrices(blob, parsed)
+    def parse(self, blob: Blob) -> Parsed[smi.MatrixRecord]:
+        parsed: Parsed[smi.MatrixRecord] = Parsed()
+        smi.read_matrices(blob, parsed)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
+    def fill(self, blob: Blob, parsed: Parsed[smi.MatrixRecord], draft: NodeDraft) -> None:
         """Offer everything that the text's matrices say, whichever command printed them."""
         fill_lost(blob, draft)
-        named = {record.label: record.rdma for record in reversed(parsed.records) if isinstance(record, NicName)}
+        named = {record.label: record.rdma for record in reversed(parsed.records) if isinstance(record, smi.NicName)}
         owners = Counter(named.values())
         names = {label: name for label, name in named.items() if owners[name] == 1}
         argv = " ".join(blob.item.argv) if blob.item else ""
         for record in parsed.records:
-            if isinstance(record, MatrixNote):
+            if isinstance(record, smi.MatrixNote):
                 what = "the matrix of nvidia-smi topo"
                 draft.missing.append(NotObserved(what, record.text, of=frozenset({Topic.GPUS})))
-            elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
+            elif isinstance(record, smi.Matrix) and record.vocabulary is smi.Vocabulary.P2P:
                 _offer_p2p(blob, record, draft, capabilities(argv) or capabilities(record.command))
-            elif isinstance(record, Matrix) and _is_topo(record):
+            elif isinstance(record, smi.Matrix) and _is_topo(record):
                 # `topo -mp` leaves NVLink out.
                 table = "pcie" if {"-mp", "--matrix_pci"} & {*(argv or record.command).split()} else "smi"
                 for row in record.rows:
                     _fill_row(blob, row, table, names, draft)
 
 
-def _is_topo(matrix: Matrix) -> bool:
+def _is_topo(matrix: smi.Matrix) -> bool:
     """Whether this is NVIDIA's path matrix: `X` on a diagonal, and path words or affinity beside it."""
-    if matrix.vocabulary is not Vocabulary.PATHS or not any(row.has_self for row in matrix.rows):
+    if matrix.vocabulary is not smi.Vocabulary.PATHS or not any(row.has_self for row in matrix.rows):
         return False
     return any(row.cells or row.cpu_affinity is not None for row in matrix.rows)
 
 
-def _is_p2p(matrix: Matrix) -> bool:
-    return matrix.vocabulary is Vocabulary.P2P and any(
+def _is_p2p(matrix: smi.Matrix) -> bool:
+    return matrix.vocabulary is smi.Vocabulary.P2P and any(
         row.has_self and row.label.startswith("GPU") for row in matrix.rows
     )
 
@@ -115,18 +105,18 @@ def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:
     return draft.nic(rdma=label)
 
 
-def _fill_row(blob: Blob, row: MatrixRow, table: str, names: dict[str, str], draft: NodeDraft) -> None:
+def _fill_row(blob: Blob, row: smi.MatrixRow, table: str, names: dict[str, str], draft: NodeDraft) -> None:
     origin = blob.origin(row.line, row.text)
     device = _device(draft, row.label, names)
     for column, word in row.cells:
-        value = path_word(word)
+        value = smi.path_word(word)
         if value is not None:
             draft.pair(table, device, _device(draft, column, names), value, origin)
     if row.label.startswith("GPU"):
         _fill_affinity(device, row, origin)
 
 
-def _fill_affinity(gpu: Entity, row: MatrixRow, origin: Origin) -> None:
+def _fill_affinity(gpu: Entity, row: smi.MatrixRow, origin: Origin) -> None:
     if row.cpu_affinity is not None:
         cpus = reading(row.cpu_affinity)
         if cpus is None:

@@ -8,19 +8,7 @@ from typing import Any
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, reading
 from topodiag.evidence.json_values import error_of, integer, member, objects, shown, text
-from topodiag.evidence.nvidia.nvidia_words import (
-    COMPUTE_MODES,
-    FABRIC_STATES,
-    FABRIC_SUMMARIES,
-    LOST_WORDS,
-    NVLINK_FIELDS,
-    NVLINK_REMOTE_TYPES,
-    NVLINK_STATES,
-    NVLINK_VERSIONS,
-    NVML_ERRORS,
-    RECOVERY_ACTIONS,
-    event_reasons,
-)
+from topodiag.evidence.nvidia import nvidia_words as nvidia
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
@@ -81,7 +69,7 @@ def _cpus(given: object) -> str | None:
 
 def _reasons(given: object) -> tuple[str, ...] | None:
     mask = integer(given)
-    return None if mask is None else event_reasons(mask)
+    return None if mask is None else nvidia.event_reasons(mask)
 
 
 _GPU: Mapping[str, tuple[str, Convert]] = {
@@ -92,7 +80,7 @@ _GPU: Mapping[str, tuple[str, Convert]] = {
     "compute_capability": ("sm", _capability),
     "cpu_affinity": ("cpu_affinity", _cpus),
     "mig_mode": ("mig", _mig),
-    "compute_mode": ("compute_mode", _one_of(COMPUTE_MODES)),
+    "compute_mode": ("compute_mode", _one_of(nvidia.COMPUTE_MODES)),
     "persistence": ("persistence", _FLAG),
     "utilization.gpu": ("utilization", _integer(0, 100)),
     "utilization.memory": ("memory_utilization", _integer(0, 100)),
@@ -102,7 +90,7 @@ _GPU: Mapping[str, tuple[str, Convert]] = {
     "event_reasons": ("throttle", _reasons),
     "clocks.sm": ("sm_clock_mhz", _integer(1, MAX_MHZ)),
     "clocks.sm_max": ("max_sm_clock_mhz", _integer(1, MAX_MHZ)),
-    "recovery_action": ("recovery_action", _one_of(RECOVERY_ACTIONS)),
+    "recovery_action": ("recovery_action", _one_of(nvidia.RECOVERY_ACTIONS)),
     "c2c.count": ("c2c", lambda given: None if (count := integer(given, 0, 64)) is None else count > 0),
 }
 """The fields of a GPU by the answers that hold them, with a dot for what stands below an answer."""
@@ -115,12 +103,12 @@ _PCI: Mapping[str, tuple[str, Convert]] = {
 }
 """NVML's plain maximum accounts for the slot, the GPU's does not."""
 _FABRIC: Mapping[str, tuple[str, Convert]] = {
-    "fabric.state": ("state", _one_of(FABRIC_STATES)),
+    "fabric.state": ("state", _one_of(nvidia.FABRIC_STATES)),
     "fabric.clique_id": ("clique_id", _integer(0, 2**32 - 1)),
     "fabric.cluster_uuid": ("cluster_uuid", text),
 }
 _LINK: Mapping[str, tuple[str, Convert]] = {
-    "version": ("version", _one_of(NVLINK_VERSIONS)),
+    "version": ("version", _one_of(nvidia.NVLINK_VERSIONS)),
     "capability.0": ("p2p_supported", _FLAG),
 }
 _SPANS = ("volatile_corrected", "volatile_uncorrected", "aggregate_corrected", "aggregate_uncorrected")
@@ -185,7 +173,7 @@ class GpuAnswers:
     def _lost(self) -> None:
         """Any call that answered that the GPU is lost, or the GPU's own error."""
         for key, given in (("error", self.answers), *self.answers.items()):
-            words = LOST_WORDS.get(error_of(given) or "")
+            words = nvidia.LOST_WORDS.get(error_of(given) or "")
             if words is not None:
                 self._offer(self.entity, "lost", key, given.get("error"), words)
                 return
@@ -209,10 +197,10 @@ class GpuAnswers:
         code = integer(status, 0, 9999)
         if _key(member(given, "state")) == 3 or code:
             # Before the registration has ended, the status is a zero that nothing has set.
-            word = None if code is None else NVML_ERRORS.get(code, f"error {code}")
+            word = None if code is None else nvidia.NVML_ERRORS.get(code, f"error {code}")
             self._offer(child, "status", "fabric.status", status, word)
         if _key(summary) != 0:
-            self._offer(child, "health", "fabric.health_summary", summary, FABRIC_SUMMARIES.get(_key(summary)))
+            self._offer(child, "health", "fabric.health_summary", summary, nvidia.FABRIC_SUMMARIES.get(_key(summary)))
         mask = integer(given.get("health_mask"), high=2**32 - 1)
         if mask:
             self._offer(child, "bandwidth", "fabric.health_mask", hex(mask), fabric_bandwidth(mask))
@@ -237,21 +225,21 @@ class GpuAnswers:
         self._offer_all(link, _LINK, answers, f"{path}.")
         # Field 165 tells sleep and disabled traffic from active; the older call does not.
         key, given = "state", answers.get("state")
-        if _key(fields.get(_FIELD_STATE)) in NVLINK_STATES:
+        if _key(fields.get(_FIELD_STATE)) in nvidia.NVLINK_STATES:
             key, given = f"fields.{_FIELD_STATE}", fields[_FIELD_STATE]
-        self._offer(link, "state", f"{path}.{key}", given, NVLINK_STATES.get(_key(given)))
+        self._offer(link, "state", f"{path}.{key}", given, nvidia.NVLINK_STATES.get(_key(given)))
         speed = answers.get("speed_mbps")
         speed = speed if integer(speed, 1) is not None else fields.get(_FIELD_SPEED)
         self._offer(link, "line_gbs", f"{path}.speed_mbps", speed, _integer(1, MAX_SPEED_MBPS, 1000)(speed))
         self._far_end(link, path, answers)
         for name in ("replay", "recovery", "crc_flit", "crc_data", "ecc"):
             self._count(link, name, f"{path}.errors.{name}", member(answers.get("errors"), name))
-        for number, name in NVLINK_FIELDS.items():
+        for number, name in nvidia.NVLINK_FIELDS.items():
             self._count(link, name, f"{path}.fields.{number}", fields.get(str(number)))
 
     def _far_end(self, link: Entity, path: str, answers: Answers) -> None:
         given, written = answers.get("remote_type"), answers.get("remote_bus_id")
-        bus_id, kind = normalise_bus_id(text(written) or ""), NVLINK_REMOTE_TYPES.get(_key(given))
+        bus_id, kind = normalise_bus_id(text(written) or ""), nvidia.NVLINK_REMOTE_TYPES.get(_key(given))
         self._offer(link, "remote_bus_id", f"{path}.remote_bus_id", written, bus_id)
         if bus_id == NVSWITCH_BUS_ID and kind in (None, "unknown"):
             self._offer(link, "remote_type", f"{path}.remote_bus_id", bus_id, "switch")

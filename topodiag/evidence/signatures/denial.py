@@ -43,6 +43,14 @@ _EXPLAINED = regex(
 _QUOTED = regex(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
 
+_WARNED = regex(r"\.py:\d{1,6}: \w{0,40}Warning: ")
+"""Python's `warnings` (Lib/warnings.py, formatwarning): the program goes on below it."""
+
+
+def warns(line: str, start: int) -> bool:
+    """Whether the words that begin at `start` stand in a warning of Python's, which ends no program."""
+    return _WARNED.search(line, 0, start) is not None
+
 
 def explains(line: str, start: int) -> bool:
     """Whether a line explains the message that begins at `start`, and does not report it. Asked for every entry."""

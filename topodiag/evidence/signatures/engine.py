@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
-from topodiag.evidence.signatures.denial import counts_none, denies, explains
+from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
@@ -31,8 +31,10 @@ MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
 """Number and text of a line."""
-OF_LINES = ("collective", "job", "launcher", "process")
-"""Families all of whose entries are about ranks and jobs."""
+OF_LINES = ("collective", "harmless", "job", "launcher", "process")
+"""Families all of whose entries are about ranks and jobs: readers of lines ask for them, and no text of a node."""
+_OF_JOBS = ("collective", "framework", "job", "launcher", "process")
+"""Families that a line of a job's output is asked for."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
 _SPACE = regex(r"\s+")
 
@@ -110,6 +112,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, f"`unless` fits: {other[0]!r}")
     if explains(text, match.start()):
         return Refused(entry, "the line explains the message")
+    if entry.says.startswith("ended.") and warns(text, match.start()):
+        return Refused(entry, "a warning of Python's ends no program")
     if entry.denied and denies(text, match.start(), match.end()):
         return Refused(entry, "the line denies it, supposes it, or gives advice")
     if (near := entry.near) is not None:
@@ -351,7 +355,7 @@ def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
     data = text.encode("utf-8", "replace")
-    places = {place for _, number in _finder().hits(data) for place in _places()[number][1]}
+    places = {place for _, number in _finder(*_OF_JOBS).hits(data) for place in _places(*_OF_JOBS)[number][1]}
     bare = Unwrapped(text)
     answers = (
         confirm(entry, bare, [text], 0)

@@ -65,11 +65,16 @@ LABELS = {
 """What puts a label before every line that a program prints, by name."""
 _OF_JOBS = tuple(name for name in LABELS if name != "host")
 """Labels that say of a text what it is by themselves; a name before a colon stands before anything."""
-_LAYERS = (
+_OF_LAUNCHERS = (
     LABELS["mpirun"],
     regex(r"\[rank ?(?P<rank>\d{1,7})\]: ?"),
     regex(r"\[default\d{1,6}\]: ?"),
-    *(LABELS[name] for name in ("srun", "ray", "pod", "cri", "journal", "syslog")),
+    LABELS["srun"],
+    LABELS["ray"],
+)
+_LAYERS = (
+    *_OF_LAUNCHERS,
+    *(LABELS[name] for name in ("pod", "cri", "journal", "syslog")),
     regex(rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}"),
     regex(r"- (?:[\w.-]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - "),
     regex(r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] "),
@@ -93,6 +98,16 @@ _RANKS = ("rank", "global_rank")
 _ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _ISO = regex(_CLOCK)
 
+_AT_END = regex(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$|\[[^\[\]]{8,40}\] ?$")
+_MOST_AT_END = 50
+INSIDE = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
+"""A label of mpirun in the middle of a line, which went on after another process had written."""
+FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
+"""Source of a pattern for the begin of a line, or the end of whatever label stands there."""
+_ONLY = regex(r"\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}\.")
+_GLOG = regex(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
+_OF_DEFAULT_GROUP = regex(r"\[(?:PG (?:ID )?0 (?:[^\]]{0,100} )?)?[Rr]ank ?(\d{1,6})\]")
+"""In a process group other than the first, torch's `Rank` is that of the group."""
 
 Stream = tuple[str, int, int, str]
 """Whose output a line is: host, rank, process and container, as far as its labels name them."""
@@ -128,6 +143,40 @@ def unwrap(line: str) -> Unwrapped:
             break
         result = inner
     return result
+
+
+def parted_at_end(text: str) -> tuple[str, str]:
+    """A text whose line break was lost, and the label of mpirun or the time behind it, which belong to what follows."""
+    label = _AT_END.search(text[-_MOST_AT_END:])
+    at = len(text) - len(label[0]) if label is not None else len(text)
+    return text[:at], text[at:]
+
+
+def is_label(before: str) -> bool:
+    """Whether nothing but what launchers and containers print stands before a sentence."""
+    return not before.strip() or _ONLY.fullmatch(unwrap(f"{before}.").text) is not None
+
+
+def parted_at_place(text: str) -> tuple[str, str, str]:
+    """What stands before the head of torch's and glog's logger, the file and line in it, and the sentence behind it."""
+    head = _GLOG.search(text)
+    return ("", "", text) if head is None else (text[: head.start()], head[1], text[head.end() :])
+
+
+def rank_of_torch(text: str) -> str:
+    """The rank of the job in torch's own head of a line, as digits; "" without."""
+    rank = _OF_DEFAULT_GROUP.search(text)
+    return str(int(rank[1])) if rank is not None else ""
+
+
+def without_launcher(text: str) -> str:
+    """A line without the labels of launchers; clocks, hosts and what loggers put there stay."""
+    for _ in range(MAX_LAYERS):
+        match = next((match for layer in _OF_LAUNCHERS if (match := layer.match(text)) is not None), None)
+        if match is None:
+            break
+        text = text[match.end() :]
+    return text
 
 
 def shared_label(lines: Sequence[str], names: Sequence[str] = _OF_JOBS) -> str:

@@ -54,7 +54,8 @@ def draw_run(
     _draw_head(page, benchmark, folder, low, action)
     if page.style.quiet:
         return
-    _draw_errors(page, benchmark)
+    for error in benchmark.run.errors:
+        page.add(page.text("  ", ("✖ ", "error")), error)
     if page.style.verbose:
         if plot:
             draw_curves(page, [benchmark])
@@ -132,11 +133,6 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
     else:
         at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
         page.add("  ", words, at, (benchmark.why, "strong"))
-
-
-def _draw_errors(page: Page, benchmark: Benchmark) -> None:
-    for error in benchmark.run.errors:
-        page.add(page.text("  ", ("✖ ", "error")), error)
 
 
 def _draw_rows(page: Page, benchmark: Benchmark) -> None:

@@ -9,7 +9,7 @@ from topodiag.lazy import regex
 from topodiag.model.collect import Collection, NodeAnswer, State, document
 from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.units import spell_s
 
 _SIGNS = {
@@ -37,12 +37,9 @@ def draw_collection(page: Page, done: Collection) -> None:
         counts.append(f"{len(done.before)} had a good bundle before")
     sign, hue = ("✔", "ok") if done.complete else ("▲", "warning")
     asked = plural(len(done.answers), "node")
-    page.add(
-        page.text((sign, hue), " "),
-        (", ".join(counts), "strong"),
-        f"  of {asked}, by {done.via}, {spell_s(done.seconds)}",
-    )
-    note_answer(page, ", ".join(counts), sign=sign, hue=hue)
+    words = ", ".join(counts)
+    page.add(page.text((sign, hue), " "), (words, "strong"), f"  of {asked}, by {done.via}, {spell_s(done.seconds)}")
+    note_answer(page, words, sign=sign, hue=hue)
     if done.stopped:
         page.add("  ", f"it ended early: {done.stopped}")
     _draw_silent(page, done)
@@ -56,9 +53,7 @@ def draw_collection(page: Page, done: Collection) -> None:
 def _draw_silent(page: Page, done: Collection) -> None:
     """The nodes that did not answer, by state and reason."""
     for state, (sign, hue) in _SIGNS.items():
-        groups: dict[str, list[NodeAnswer]] = {}
-        for answer in done.of(state):
-            groups.setdefault(_common_reason(answer), []).append(answer)
+        groups = grouped((_common_reason(answer), answer) for answer in done.of(state))
         ordered = sorted(groups.values(), key=len, reverse=True)
         shown = page.some(ordered, REASONS_SHOWN)
         if shown:
@@ -80,10 +75,7 @@ def _common_reason(answer: NodeAnswer) -> str:
 
 def _draw_hung(page: Page, answers: Iterable[NodeAnswer]) -> None:
     """Bundles that came although some of the collector's commands hung."""
-    hung: dict[str, list[str]] = {}
-    for answer in answers:
-        for item in answer.hung_probes:
-            hung.setdefault(item, []).append(answer.node)
+    hung = grouped((probe, answer.node) for answer in answers for probe in answer.hung_probes)
     if hung:
         page.blank()
     for item, nodes in sorted(hung.items(), key=lambda pair: -len(pair[1])):

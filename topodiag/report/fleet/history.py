@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from topodiag.checks.fleet.places import label_of
-from topodiag.model.finding import Severity
+from topodiag.model.finding import Severity, Status
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
+from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.units import spell_s
 
-_SIGNS = {Severity.ERROR: ("✖", "error"), Severity.WARNING: ("▲", "warning"), Severity.INFO: ("●", "info")}
 FEW = 8
 """Lines of a list; `-v` shows all."""
 CLEAN = ("✔", "ok")
@@ -60,7 +58,7 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
         parts.append(f"{fold_hosts([failure.host for failure in answers.failing])}: keeps failing")
         worst = max(worst, Severity.WARNING)
     if parts:
-        return "; ".join(parts), *_SIGNS[worst]
+        return "; ".join(parts), SIGNS[worst], str(worst)
     if not answers.compared and not answers.watched:
         return "nothing to compare yet: one capture of each node", *UNKNOWN
     compared = f"{plural(answers.compared, 'node')} compared with an earlier capture"
@@ -71,8 +69,7 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
 def _draw_failing(page: Page, answers: FleetHistory) -> None:
     if not answers.failing:
         return
-    page.blank()
-    page.add("", ("nodes that keep failing", "strong"))
+    page.heading("nodes that keep failing")
     shown = page.some(answers.failing, FEW)
     for failure in shown:
         what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
@@ -86,8 +83,7 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
 def _draw_rising(page: Page, answers: FleetHistory) -> None:
     if not (answers.rising or answers.common):
         return
-    page.blank()
-    page.add("", ("counters that rise", "strong"))
+    page.heading("counters that rise")
     shown = page.some(answers.rising, FEW)
     for growth in shown:
         page.add(
@@ -119,9 +115,7 @@ def document(answers: FleetHistory) -> Document:
 
 def _unjudged(answers: FleetHistory) -> list[NotObserved]:
     """Why a check could not judge, with the nodes that this holds for, and what was not read."""
-    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for outcome in answers.outcomes:
-        if outcome.status.value == "unknown":
-            nodes[outcome.check, outcome.why].append(outcome.node)
+    unknown = (outcome for outcome in answers.outcomes if outcome.status is Status.UNKNOWN)
+    nodes = grouped(((outcome.check, outcome.why), outcome.node) for outcome in unknown)
     unjudged = [NotObserved(check, f"{why} ({fold_hosts(texts)})") for (check, why), texts in nodes.items()]
     return [*unjudged, *(NotObserved("part of the input", text) for text in answers.aside)]

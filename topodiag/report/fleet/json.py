@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TextIO
 
 from topodiag.model import fleet as model
-from topodiag.model.finding import Finding
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.documents.write_json import plain
 from topodiag.report.table_files import Row
+from topodiag.words.fold import grouped
 
 COLUMNS: Mapping[str, type | str] = {
     "host": str, "cohort": "int32", "verdict": str, "check": str, "severity": str, "message": str, "gbs_lost": float,
@@ -42,18 +41,14 @@ def _nodes(result: model.FleetResult) -> Iterator[Document]:
         )
 
 
-def write_lines(result: model.FleetResult, stream: TextIO) -> None:
+def json_lines(result: model.FleetResult) -> Iterator[str]:
     """One object a line: each node with its verdict and its reasons."""
-    for node in _nodes(result):
-        stream.write(json.dumps(plain(node), ensure_ascii=True, allow_nan=False) + "\n")
+    return (json.dumps(plain(node), ensure_ascii=True, allow_nan=False) for node in _nodes(result))
 
 
 def rows(result: model.FleetResult) -> Iterator[Row]:
     """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
-    findings: dict[str, list[Finding]] = {}
-    for finding in result.findings:
-        for host in finding.where.nodes:
-            findings.setdefault(host, []).append(finding)
+    findings = grouped((host, finding) for finding in result.findings for host in finding.where.nodes)
     failed = set(result.failed)
     for node in result.nodes:
         lead = (node.host, node.cohort, "fail" if node.host in failed else "pass")

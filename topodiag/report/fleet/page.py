@@ -10,7 +10,7 @@ from topodiag.model.fleet_words import named, spelled
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part, more
-from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
+from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.units import in_gbs, percent
 
 OLDER = "an older capture of"
@@ -34,7 +34,6 @@ _TELLING = (
     ("host settings", "NUMA balancing"), ("gpu", "name"), ("driver", "CUDA"),
 )  # fmt: skip
 """The facts that people ask for first when they ask whether a fleet is homogeneous."""
-_MARK = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}
 
 
 def draw_fleet(page: Page, result: FleetResult) -> None:
@@ -58,7 +57,7 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
     if out:
         worst = max(exclusion.severity for exclusion in result.exclusions)
         words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
-        sign, hue = SIGNS[worst], _MARK[worst]
+        sign, hue = SIGNS[worst], str(worst)
         names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
     else:
         unjudged = total - sum(len(cohort.nodes) for cohort in result.cohorts if cohort.compared)
@@ -99,17 +98,15 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
         for exclusion in exclusions:
             _draw_exclusion(page, exclusion)
         return
-    classes: dict[str, list[Exclusion]] = {}
-    for exclusion in exclusions:
-        classes.setdefault(_class_of(*exclusion.reasons[0]), []).append(exclusion)
+    classes = grouped((_class_of(*exclusion.reasons[0]), exclusion) for exclusion in exclusions)
     ordered = sorted(classes.items(), key=lambda item: (-max(e.severity for e in item[1]), -_nodes(item[1]), item[0]))
     for name, own in ordered[:CLASSES_SHOWN]:
         worst = max(exclusion.severity for exclusion in own)
-        lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (plural(_nodes(own), "node"), "strong"), "  ")
+        lead = page.text("  ", (SIGNS[worst], str(worst)), " ", (plural(_nodes(own), "node"), "strong"), "  ")
         if len(own) == 1:
             name = "  ".join(own[0].reasons[0])
         names = short_hosts([host for exclusion in own for host in exclusion.nodes], page.width // 4)
-        page.lines.append(page.cut(page.text(lead, (names, "name"), "  ", name), page.width))
+        page.add_line(page.text(lead, (names, "name"), "  ", name))
     if len(ordered) > CLASSES_SHOWN:
         left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
         page.add("    ", (more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}"), "dim"))
@@ -118,7 +115,7 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
 
 def _draw_exclusion(page: Page, exclusion: Exclusion) -> None:
     """The nodes and their worst reason on a line; the others are counted."""
-    verbose, hue = page.style.verbose, _MARK[exclusion.severity]
+    verbose, hue = page.style.verbose, str(exclusion.severity)
     who = fold_hosts(exclusion.nodes) if verbose else short_hosts(exclusion.nodes, _NAMES)
     (check, message), *rest = exclusion.reasons
     also = f" ({in_gbs(exclusion.gbs_lost)} lost)" if exclusion.gbs_lost else ""
@@ -143,10 +140,7 @@ def _draw_widespread(page: Page, result: FleetResult) -> None:
         for exclusion in result.exclusions:
             for check, _ in exclusion.reasons:
                 hit.setdefault(check, set()).update(own.intersection(exclusion.nodes))
-        alike: dict[frozenset[str], list[str]] = {}
-        for check, hosts in hit.items():
-            alike.setdefault(frozenset(hosts), []).append(check)
-        for nodes, checks in alike.items():
+        for nodes, checks in grouped((frozenset(hosts), check) for check, hosts in hit.items()).items():
             if len(nodes) >= WIDESPREAD_NODES and len(nodes) >= WIDESPREAD * among:
                 words = f"{', '.join(checks)} on {len(nodes)} of {plural(among, 'node')}{kind}"
                 page.add(
@@ -178,15 +172,13 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         page.add("  ", (f"too few to compare: {short_hosts(cohort.nodes, _NAMES)}", "dim"))
         return
     _draw_same(page, cohort)
-    shown = page.some(cohort.populations, SPLITS_SHOWN)
-    for split in shown:
+    for split in page.listed(cohort.populations, SPLITS_SHOWN, "split", indent=" " * 15):
         names = ", ".join(dict.fromkeys(key for _, key, _ in split.facts[:SPLITS_SHOWN]))
         rest = len(split.facts) - SPLITS_SHOWN
         names += f" and {plural(rest, 'more fact')}" if rest > 0 else ""
         page.add(page.text("  ", ("populations  ", "warning")), names)
         for group in split.groups:
-            side = page.text(" " * 15, f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}")
-            page.lines.append(page.cut(side, page.width))
+            page.add_line(page.text(" " * 15, f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}"))
         if split.association is not None:
             association = split.association
             values = fold_labels(association.values, 4)
@@ -194,7 +186,6 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
                 " " * 15,
                 (f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)", "dim"),
             )
-    page.add_more(len(cohort.populations) - len(shown), "split", indent=" " * 15)
     if cohort.varying:
         keys = few(list(dict.fromkeys(key for _, key in cohort.varying)))
         page.add(page.text("  ", ("varying      ", "dim")), (keys, "dim"))
@@ -238,10 +229,8 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     ordered = sorted(
         rest, key=lambda finding: (-finding.severity, -len(finding.where.nodes), finding.id, finding.message)
     )
-    shown = page.some(ordered, CLASSES_SHOWN)
-    for one in shown:
-        _draw_finding(page, one)
-    page.add_more(len(ordered) - len(shown), "finding")
+    for finding in page.listed(ordered, CLASSES_SHOWN, "finding"):
+        _draw_finding(page, finding)
     if notes:
         page.add(
             "  ", (f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json", "dim")
@@ -254,7 +243,7 @@ def _hint(finding: Finding) -> bool:
 
 
 def _draw_finding(page: Page, finding: Finding) -> None:
-    hue = _MARK[finding.severity]
+    hue = str(finding.severity)
     count = plural(len(finding.where.nodes), "node")
     who = short_hosts(finding.where.nodes, _NAMES) if len(finding.where.nodes) <= GROUPS_SHOWN else ""
     page.add(
@@ -278,20 +267,14 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         kinds = ", ".join(dict.fromkeys(trouble.what for trouble in result.unexplained))
         count = plural(len(result.unexplained), "line")
         page.add(page.text(("? ", "doubtful")), f"{count} of trouble that no check explains ({kinds}): --format json")
-    by_why: dict[str, list[str]] = {}
-    for gap in result.left_out:
-        why = "another capture of the same node is newer" if gap.why.startswith(OLDER) else gap.why
-        by_why.setdefault(why, []).append(gap.what)
+    newer = "another capture of the same node is newer"
+    by_why = grouped((newer if gap.why.startswith(OLDER) else gap.why, gap.what) for gap in result.left_out)
     if by_why:
         page.blank()
         page.add(page.text(("? ", "doubtful")), (f"{plural(len(result.left_out), 'capture')} left out", "strong"))
     shown = len(by_why) if page.style.verbose else WHYS_SHOWN
     for why, (first, *rest) in list(by_why.items())[:shown]:
-        names = ", ".join([first, *rest]) if page.style.verbose else _and_more(first, rest)
+        names = ", ".join([first, *rest]) if page.style.verbose or not rest else f"{first} and {len(rest)} more"
         page.add(page.text("  ", (names, "strong"), "  "), why, under=" " * 4)
     if len(by_why) > shown:
         page.add("  ", f"{plural(len(by_why) - shown, 'more reason')}: -v")
-
-
-def _and_more(first: str, rest: Sequence[str]) -> str:
-    return f"{first} and {len(rest)} more" if rest else first

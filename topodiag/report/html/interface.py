@@ -53,7 +53,7 @@ class Grid:
     name: str
     caption: str
     heads: tuple[str, ...]
-    rows: Sequence[Sequence[Cell | str]]
+    rows: Sequence[Sequence[Cell]]
     right: frozenset[int] = frozenset()
     left_out: str = ""
 
@@ -108,15 +108,13 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """All that a page shows. `page` is what the command prints on a terminal, `document` what it prints as JSON,
-    None where it prints none;
-    `drawings` are pictures that only the command can make, `grids` tables by their section."""
+    None where it prints none, `extras` what only the command can add."""
 
     command: str
     result: Result
     page: Page
     document: Document | None
-    drawings: tuple[Drawing, ...] = ()
-    grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+    extras: Extras = Extras()
     lacks: str = ""
     """What `document` leaves out, in words."""
     leading: bool = False
@@ -124,7 +122,7 @@ class Sheet:
 
     def of(self, section: str) -> tuple[Drawing, ...]:
         """The drawings of a section."""
-        return tuple(drawing for drawing in self.drawings if drawing.section == section)
+        return tuple(drawing for drawing in self.extras.drawings if drawing.section == section)
 
 
 def markup(text: str) -> Markup:

@@ -15,10 +15,13 @@ from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import regex
+from topodiag.report.findings import cost_words
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Sheet, markup
 from topodiag.report.html.registry import sections_of
+from topodiag.report.html.sections.shared import quotes, word_of
 from topodiag.report.html.sections.verdict import title_of
+from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.version import __version__
 from topodiag.words.own_data import own_text
@@ -80,6 +83,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     built.filters.update(anchor=_anchor, names=_names, own=markup, base64=_base64, pieces=pieces, typed=_typed)
+    built.filters.update(word=word_of, sign=SIGNS.get, cost=cost_words, quotes=quotes)
     built.tests.update(command=_is_command, name=_is_name)
     return built
 

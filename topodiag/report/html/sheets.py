@@ -30,15 +30,14 @@ NODES_WITH_FACTS = 64
 
 def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extras | None = None) -> Sheet:
     """The sheet of a command whose answer is a result."""
-    more = extras or Extras()
     page = Page(Style(width=WIDE, names=Places(result).sent), on_screen=False)
     if len(result.nodes) <= NODES_WITH_FACTS:
         report.draw(page, result)
-        return Sheet(command, result, page, document(result), more.drawings, more.grids)
+        return Sheet(command, result, page, document(result), extras or Extras())
     light = replace(result, nodes=(), not_observed=tuple(gaps_of(result)))
     draw_findings(page, result.findings, several_nodes=True)
     draw_gaps(page, light)
-    return Sheet(command, result, page, document(light), more.drawings, more.grids, lacks="the facts of the nodes")
+    return Sheet(command, result, page, document(light), extras or Extras(), lacks="the facts of the nodes")
 
 
 def drawn_sheet(
@@ -48,5 +47,4 @@ def drawn_sheet(
     page = Page(Style(width=WIDE), on_screen=False)
     draw(page)
     repeat_answers(page)
-    more = extras or Extras()
-    return Sheet(command, result, page, dumped, more.drawings, more.grids, leading=True)
+    return Sheet(command, result, page, dumped, extras or Extras(), leading=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.model.job import Event, Job
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
 from topodiag.report.text import Page, Part
+from topodiag.words.fold import grouped
 
 EVENTS_SHOWN = 20
 
@@ -50,9 +49,7 @@ def _draw(page: Page, event: Event, first: bool) -> None:
 
 
 def _draw_cascade(page: Page, followed: list[Event]) -> None:
-    by_kind: dict[str, list[Event]] = defaultdict(list)
-    for event in followed:
-        by_kind[event.kind].append(event)
+    by_kind = grouped((event.kind, event) for event in followed)
     if not followed:
         return
     total = sum(event.count for event in followed)

@@ -23,12 +23,10 @@ def draw_rings(page: Page, job: Job) -> None:
     if not with_rings:
         page.add("  ", ("no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH", "unknown"))
         return
-    shown = page.some(with_rings, COMMS_SHOWN)
     host_of = {rank.rank: rank.host for rank in job.ranks}
-    for comm in shown:
+    for comm in page.listed(with_rings, COMMS_SHOWN, "communicator"):
         page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
         _draw_comm(page, job, comm, host_of)
-    page.add_more(len(with_rings) - len(shown), "communicator")
 
 
 def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]) -> None:

@@ -108,15 +108,8 @@ def choice_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
             for choice in c.choices:
-                yield (
-                    job.name,
-                    c.index,
-                    choice.collective,
-                    choice.bytes,
-                    choice.algorithm,
-                    choice.protocol,
-                    choice.count,
-                )
+                yield (job.name, c.index, choice.collective, choice.bytes, choice.algorithm, choice.protocol,
+                       choice.count)  # fmt: skip
 
 
 def step_rows(result: Result) -> Iterator[table_files.Row]:

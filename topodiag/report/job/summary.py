@@ -36,17 +36,9 @@ _LABEL = 11
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    findings, tally = findings_of_job(result, job), judged(result, job.name)
-    troubles = result.troubles(job.name)
-    draw_verdict(
-        page,
-        job.name or "job",
-        findings,
-        tally,
-        what="logged",
-        why_none=says_answers(job.ras) if job.only_ras else "",
-        troubles=troubles,
-    )
+    findings, tally, troubles = findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
+    asked = says_answers(job.ras) if job.only_ras else ""
+    draw_verdict(page, job.name or "job", findings, tally, what="logged", why_none=asked, troubles=troubles)
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])

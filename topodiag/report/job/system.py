@@ -9,6 +9,7 @@ from topodiag.model.job import Channels, Job
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbs, number
 
 HOSTS_SHOWN = 4
@@ -26,10 +27,8 @@ def draw_system(page: Page, job: Job) -> None:
     if not prints and not counts:
         page.add("  ", ("no system print is in the logs: NCCL_DEBUG_SUBSYS lacked GRAPH", "unknown"))
         return
-    shown = page.some(prints, HOSTS_SHOWN)
-    for host, system, graphs in shown:
+    for host, system, graphs in page.listed(prints, HOSTS_SHOWN, "node"):
         _draw_host(page, host, system, graphs)
-    page.add_more(len(prints) - len(shown), "node")
     if counts:
         page.add("  ", ("channels  ", "dim"), _channels(counts[0]))
 
@@ -59,9 +58,7 @@ def _draw_host(page: Page, host: str, system: NcclSystem | None, graphs: Sequenc
 
 
 def _draw_tree(page: Page, system: NcclSystem) -> None:
-    below: dict[str, list[SystemDevice]] = defaultdict(list)
-    for device in system.devices.values():
-        below[device.parent].append(device)
+    below = grouped((device.parent, device) for device in system.devices.values())
     joins: dict[str, list[str]] = defaultdict(list)
     up: dict[str, float] = {}
     for link in system.links:
@@ -104,10 +101,8 @@ def _draw_graph(page: Page, graph: Graph) -> None:
     words = PATTERNS.get(graph.pattern, f"pattern {graph.pattern}")
     figures = f"{graph.channels} x {number(graph.bw_intra)}/{in_gbs(graph.bw_inter)}"
     page.add("    ", (words, "strong"), f"  {figures}", (f"  {graph.type_intra}/{graph.type_inter}", "dim"))
-    shown = page.some(graph.orders, ORDERS_SHOWN)
-    for order in shown:
+    for order in page.listed(graph.orders, ORDERS_SHOWN, "channel", indent="      "):
         page.add("      ", " ".join(order))
-    page.add_more(len(graph.orders) - len(shown), "channel", indent="      ")
 
 
 def _channels(counts: Channels) -> str:

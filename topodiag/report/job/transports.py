@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import Job
 from topodiag.model.transports import short_transport
 from topodiag.report.grid import Field, draw_grid
@@ -66,22 +67,39 @@ def _draw_matrix(page: Page, hosts: list[str], by_pair: dict[tuple[str, str], Mi
     return True
 
 
-def _draw_folded(page: Page, by_pair: dict[tuple[str, str], Mix]) -> None:
-    """Pairs with one mix of transports stand on one line: inside nodes first, then between them."""
-    groups: dict[tuple[bool, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Pairs of hosts with one mix of transports, inside nodes or `between` them, and the lines of each transport."""
+
+    between: bool
+    names: tuple[str, ...]
+    pairs: list[tuple[str, str]]
+    lines: Counter[str]
+
+    @property
+    def where(self) -> str:
+        count = len(self.pairs)
+        return f"{plural(count, 'pair')} of nodes" if self.between else f"inside {plural(count, 'node')}"
+
+
+def folded(by_pair: dict[tuple[str, str], Mix]) -> list[Folded]:
+    """Inside nodes first, then between them; of either the most pairs first."""
+    groups: dict[tuple[bool, tuple[str, ...]], Folded] = {}
     for (a, b), mix in by_pair.items():
-        groups[a != b, tuple(sorted(mix))].append((a, b))
-    lines = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1]))
-    shown = page.some(lines, MIXES_SHOWN)
-    for (between, names), pairs in shown:
-        totals = Counter[str]()
-        for pair in pairs:
-            totals.update(by_pair[pair])
-        words = ", ".join(f"{name} {count}" for name, count in totals.most_common())
-        places = spell_hosts([host for pair in pairs for host in pair], 200)
-        what = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"
-        page.add(page.text("  ", f"{what:<20}", "  "), (words, _hue(dict.fromkeys(names, 1))), (f"  {places}", "dim"))
-    page.add_more(len(lines) - len(shown), "mix", "mixes")
+        key = a != b, tuple(sorted(mix))
+        group = groups.setdefault(key, Folded(*key, [], Counter()))
+        group.pairs.append((a, b))
+        group.lines.update(mix)
+    return sorted(groups.values(), key=lambda group: (group.between, -len(group.pairs), group.names))
+
+
+def _draw_folded(page: Page, by_pair: dict[tuple[str, str], Mix]) -> None:
+    """Pairs with one mix of transports stand on one line."""
+    for group in page.listed(folded(by_pair), MIXES_SHOWN, "mix", "mixes"):
+        words = ", ".join(f"{name} {count}" for name, count in group.lines.most_common())
+        places = spell_hosts([host for pair in group.pairs for host in pair], 200)
+        hue = _hue(dict.fromkeys(group.names, 1))
+        page.add(page.text("  ", f"{group.where:<20}", "  "), (words, hue), (f"  {places}", "dim"))
 
 
 def _hue(mix: Mix) -> str:

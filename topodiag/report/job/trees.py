@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.model.job import Communicator, Job
 from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_numbers
+from topodiag.words.fold import fold_numbers, grouped
 
 COMMS_SHOWN = 6
 LINES_SHOWN = 8
@@ -20,29 +19,20 @@ def draw_trees(page: Page, job: Job) -> None:
     if not with_trees:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return
-    shown = page.some(with_trees, COMMS_SHOWN)
-    for comm in shown:
+    for comm in page.listed(with_trees, COMMS_SHOWN, "communicator"):
         page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
         _draw(page, comm)
-    page.add_more(len(with_trees) - len(shown), "communicator")
 
 
 def _draw(page: Page, communicator: Communicator) -> None:
-    alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for channel, pairs in sorted(communicator.trees.items()):
-        alike.setdefault(pairs, []).append(channel)
-    lines = list(alike.items())
-    shown = page.some(lines, LINES_SHOWN)
-    for pairs, channels in shown:
+    alike = grouped((pairs, channel) for channel, pairs in sorted(communicator.trees.items()))
+    for pairs, channels in page.listed(list(alike.items()), LINES_SHOWN, "tree", indent="    "):
         page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
-    page.add_more(len(lines) - len(shown), "tree", indent="    ")
 
 
 def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:
     """`0 to 1`, `1 to 2 and 3`: each parent with its children, from the root on."""
-    below: dict[int, list[int]] = defaultdict(list)
-    for rank, parent in pairs:
-        below[parent].append(rank)
+    below = grouped((parent, rank) for rank, parent in pairs)
     roots = sorted(set(below) - {rank for rank, _ in pairs})
     order, seen = [*roots], set(roots)
     for parent in order:

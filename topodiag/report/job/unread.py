@@ -18,9 +18,7 @@ def draw_unread(page: Page, result: Result) -> None:
         page.add("", ("every record was understood", "ok"))
         return
     page.add("", (f"{plural(count, 'record')} not understood", "strong"))
-    shown = page.some(result.unread, SHAPES_SHOWN)
-    for line in shown:
+    for line in page.listed(result.unread, SHAPES_SHOWN, "shape"):
         page.add("  ", line.why)
         place = line.source if line.line is None else f"{line.source}:{line.line}"
         page.add("      ", (place, "close"), f"  {line.text}" if line.text else "")
-    page.add_more(len(result.unread) - len(shown), "shape")

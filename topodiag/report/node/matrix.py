@@ -19,32 +19,11 @@ from topodiag.model.provenance import Fact
 from topodiag.report.text import Page, width_of
 from topodiag.words.dialect import AMD, Dialect
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 
 MAX_GPUS = 16
 """GPUs drawn as a matrix; a rack-sized domain is told in a line instead."""
 MAX_NICS = 32
-
-_MEANING = {
-    "NV#": "bonded NVLinks",
-    "NVL": "NVLink",
-    "NVB": "NVLink through a GPU",
-    "XGMI": "xGMI",
-    "C2C": "chip to chip",
-    "PIX": "one PCIe switch",
-    "PXB": "several PCIe switches",
-    "PXN": "through a GPU near the NIC",
-    "P2C": "chip to chip, then PCIe",
-    "PHB": "through the CPU",
-    "NODE": "between host bridges",
-    "SYS": "across sockets",
-    "OK": "peer access",
-    "CNS": "refused by the chipset",
-    "GNS": "refused by the GPU",
-    "TNS": "refused by the topology",
-    "NS": "no peer access",
-    "DR": "switched off by a registry key",
-    "U": "peer access unknown",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,22 +208,17 @@ def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block)
         titles.append_text(_boxed(page, (prefix, "dim"), block.nic_cell * len(list(group))))
     heads = [_boxed(page, (column.title, "name"), block.gpu_cell) for column in block.gpus]
     heads += [Text(gap)] + [_boxed(page, (column.title, "name"), block.nic_cell) for column in block.nics]
-    _line(page, titles)
-    _line(page, page.text(" " * label, *heads))
+    page.add_line(titles)
+    page.add_line(page.text(" " * label, *heads))
     for row in rows:
         cells = [_boxed(page, grid.cell(row, column), block.gpu_cell) for column in block.gpus]
         cells += [Text(gap)] + [_boxed(page, grid.cell(row, column), block.nic_cell) for column in block.nics]
-        _line(page, page.text(page.pad(page.text((row.name, "name")), label), *cells))
+        page.add_line(page.text(page.pad(page.text((row.name, "name")), label), *cells))
 
 
 def _boxed(page: Page, part: tuple[str, str], width: int) -> Text:
     """The text in a box of `width` columns with a blank at its end."""
     return page.pad(page.cut(page.text(part), width - 1), width)
-
-
-def _line(page: Page, line: Text) -> None:
-    line.rstrip()
-    page.add("", page.cut(line, page.width))
 
 
 def hue_of(word: str) -> str:
@@ -286,7 +260,8 @@ def _kind(word: str) -> str:
 
 def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
     kinds = {_kind(word) for word in words}
-    texts = [f"{kind} {dialect.say(meaning)}" for kind, meaning in _MEANING.items() if kind in kinds]
+    meanings = own_data("report/node/paths")["meaning"]
+    texts = [f"{kind} {dialect.say(meanings[kind])}" for kind in meanings if kind in kinds]
     texts += ["! named by a finding"] if blamed else []
     page.add_items("", [(words, "dim") for words in texts])
 

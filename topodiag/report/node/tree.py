@@ -81,16 +81,8 @@ class _Drawing:
 
     def row(self, guide: str, below: str, name: Part, bus: str | None, link: Text, *detail: Part) -> None:
         shown = [part for part in detail if isinstance(part, tuple) or (part.plain if isinstance(part, Text) else part)]
-        self.rows.append(
-            _Row(
-                guide,
-                below,
-                self.page.text(name),
-                self.page.text((short_bus(bus), "dim")),
-                link,
-                self.page.join(shown, "  "),
-            )
-        )
+        bus_text, words = self.page.text((short_bus(bus), "dim")), self.page.join(shown, "  ")
+        self.rows.append(_Row(guide, below, self.page.text(name), bus_text, link, words))
 
 
 def _best(slot: int | None, device: int | None) -> int | None:
@@ -155,15 +147,8 @@ def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> N
     buses = [b.bus_id for b in branch.bridges]
     wide = drawing.page.width >= 120
     what = uplink.description.get("") if wide else ""
-    drawing.row(
-        guide,
-        below + "│  ",
-        name,
-        uplink.bus_id,
-        drawing.link(uplink, *buses),
-        (what, "dim"),
-        sign(drawing.page, drawing.marks, *buses),
-    )
+    link, signed = drawing.link(uplink, *buses), sign(drawing.page, drawing.marks, *buses)
+    drawing.row(guide, below + "│  ", name, uplink.bus_id, link, (what, "dim"), signed)
     _draw_children(drawing, branch.children, below)
 
 

@@ -237,25 +237,12 @@ def _worst_json(audit: Audit) -> Document | None:
     worst = audit.worst
     if worst is None:
         return None
-    return {
-        "dimension": worst.dimension,
-        "id": worst.group,
-        "ranks": list(worst.ranks),
-        "nodes": list(worst.nodes),
-        "level": worst.level,
-        "ms_per_step": worst.now_us / 1000,
-        "best_ms": worst.best_us / 1000,
-    }
+    return from_model("place.WorstGroup", worst, ms_per_step=worst.now_us / 1000, best_ms=worst.best_us / 1000)
 
 
 def _could_json(audit: Audit) -> Document | None:
     could = audit.could
     if could is None:
         return None
-    return {
-        "ranks": list(could.ranks),
-        "dimension": could.dimension,
-        "id": could.group,
-        "lost_ms": could.lost_us / 1000,
-        "dimension_ms": [us / 1000 for us in could.dimension_us],
-    }
+    dimension_ms = [us / 1000 for us in could.dimension_us]
+    return from_model("place.WorstExchange", could, lost_ms=could.lost_us / 1000, dimension_ms=dimension_ms)

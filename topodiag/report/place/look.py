@@ -29,8 +29,7 @@ def draw_look(page: Page, look: Look) -> None:
     if nodes.size > NODES_SHOWN and not page.style.verbose:
         draw_overview(page, look)
         group, nodes = example(look)
-        page.blank()
-        page.add("", (example_words(look, group, nodes), "strong"), "  (-v draws all nodes)")
+        page.heading(example_words(look, group, nodes), "  (-v draws all nodes)")
     _cells(page, look, nodes.tolist())
     page.blank()
     page.add(
@@ -53,9 +52,7 @@ def _cells(page: Page, look: Look, nodes: Sequence[int]) -> None:
 def _draw(page: Page, look: Look, views: Sequence[View], nodes: Sequence[int], *, label: int, cell: int) -> None:
     wide = cell * look.cluster.slots
     titles: list[Part] = [(view.title[:wide].ljust(wide + _GAP), "dim") for view in views]
-    heading = page.text(" " * (2 + label), *titles)
-    heading.rstrip()
-    page.lines.append(page.cut(heading, page.width))
+    page.add_line(page.text(" " * (2 + label), *titles))
     before = None
     for node in nodes:
         home = look.home(node)
@@ -67,9 +64,7 @@ def _draw(page: Page, look: Look, views: Sequence[View], nodes: Sequence[int], *
             cells = zip(view.group[node].tolist(), view.split[node].tolist(), strict=True)
             parts += [_cell(number, split, cell) for number, split in cells]
             parts.append(" " * _GAP)
-        line = page.text(*parts)
-        line.rstrip()
-        page.lines.append(page.cut(line, page.width))
+        page.add_line(page.text(*parts))
 
 
 def _cell(number: int, split: bool, width: int) -> Part:

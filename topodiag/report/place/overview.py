@@ -69,18 +69,14 @@ def draw_overview(page: Page, look: Look) -> None:
     page.blank()
     heading: list[Part] = [" " * (2 + label)]
     heading += [(view.title[:across].ljust(across + GAP), "dim") for view in views]
-    line = page.text(*heading)
-    line.rstrip()
-    page.lines.append(page.cut(line, page.width))
+    page.add_line(page.text(*heading))
     for first in range(0, len(units.names), across):
         parts: list[Part] = [("  " + units.names[first])[: label + 1].ljust(2 + label)]
         for row in signs:
             here = row[first : first + across]
             parts += here
             parts.append(" " * (across - len(here) + GAP))
-        line = page.text(*parts)
-        line.rstrip()
-        page.lines.append(page.cut(line, page.width))
+        page.add_line(page.text(*parts))
     page.blank()
     split = "o no group split, 1-9 so many tenths of its GPUs in split groups, # all"
     title = split if any(view.together for view in views) else "o in use"

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from rich.text import Text
 
@@ -89,19 +89,13 @@ def _rows(page: Page, cells: list[list[tuple[str, str]]], up: Span, left: int) -
         word = words.get(number, "")
         line.append_text(page.text((page.clean(word).rjust(left - 2), "dim"), (" ├" if word else " │", "dim")))
         line.append_text(page.text(*_runs(row)))
-        line.rstrip()
-        page.lines.append(page.cut(line, page.width))
+        page.add_line(line)
 
 
 def _runs(row: Sequence[tuple[str, str]]) -> list[Part]:
     """Neighbouring cells of one hue as one part: a colour code per cell would be most of the output."""
-    pairs: list[tuple[str, str]] = []
-    for char, hue in row:
-        if pairs and pairs[-1][1] == hue:
-            pairs[-1] = (pairs[-1][0] + char, hue)
-        else:
-            pairs.append((char, hue))
-    return [part for part in pairs if part[0]]
+    runs = groupby(row, key=lambda cell: cell[1])
+    return [("".join(char for char, _ in cells), hue) for hue, cells in runs]
 
 
 def _foot(page: Page, across: Span, left: int, columns: int) -> None:
@@ -118,8 +112,8 @@ def _foot(page: Page, across: Span, left: int, columns: int) -> None:
             words[start : start + len(spelt)] = spelt
             free = start + len(spelt) + 2
     corner = "`" if page.style.ascii else "└"
-    page.lines.append(page.cut(page.text((" " * (left - 1) + corner + "".join(line), "dim")), page.width))
-    page.lines.append(page.cut(page.text((" " * left + "".join(words).rstrip(), "dim")), page.width))
+    page.add_line(page.text((" " * (left - 1) + corner + "".join(line), "dim")))
+    page.add_line(page.text((" " * left + "".join(words), "dim")))
 
 
 def _legend(page: Page, series: Sequence[Series], signs: str) -> None:
@@ -145,5 +139,4 @@ def draw_bars(page: Page, bars: Sequence[tuple[str, float, str, str]]) -> None:
         line = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
         line.append(" " * (name_wide + 4 + room + 1 - line.cell_len))
         line.append_text(page.text((words, "dim")))
-        line.rstrip()
-        page.lines.append(page.cut(line, page.width))
+        page.add_line(line)

@@ -66,9 +66,7 @@ def draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
         for column in range(len(drawn.labels)):
             char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), normal, none)
             parts.append((char.ljust(wide), hue))
-        line = page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts)
-        line.rstrip()
-        page.lines.append(page.cut(line, page.width))
+        page.add_line(page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts))
     block = f"a cell is {drawn.block} x {drawn.block} nodes, its worst run: " if drawn.block > 1 else ""
     page.add("  ", f"{block}{normal} normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
 

@@ -39,8 +39,7 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     _draw_settings(page, judged)
     _draw_rails(page, judged, fabric)
     if len(fabric.nodes) > 1:
-        page.blank()
-        page.add("", ("pairs of nodes, by share of what is normal (the diagonal: inside the node)", "strong"))
+        page.heading("pairs of nodes, by share of what is normal (the diagonal: inside the node)")
         draw_heat(page, judged, fabric)
     for note in judged.notes:
         page.blank()
@@ -124,8 +123,7 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
     runs = [run for run in judged.runs if run.run.kind == "settings"]
     if not runs:
         return
-    page.blank()
-    page.add("", ("algorithm x protocol x collective, all nodes, at the greatest size", "strong"))
+    page.heading("algorithm x protocol x collective, all nodes, at the greatest size")
     columns: Columns[JudgedRun] = {
         Field("collective"): lambda run: run.run.collective,
         Field("algorithm"): lambda run: run.run.algorithm or "NCCL's choice",
@@ -153,8 +151,7 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     ]
     if not slow:
         return
-    page.blank()
-    page.add("", ("nodes by rail: the best run over each, per cent of normal", "strong"))
+    page.heading("nodes by rail: the best run over each, per cent of normal")
     shown = page.some(slow, 16)
     rows: list[list[Part]] = [
         [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown

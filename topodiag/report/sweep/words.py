@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
-from topodiag.words.fold import fold_numbers, numbered
+from topodiag.words.fold import fold_numbers, grouped, numbered
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
@@ -22,18 +22,10 @@ def severe(fault: Fault) -> bool:
 
 def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
     """One phrase a place; more than one where it is one of them."""
-    ports: dict[tuple[str, int], set[str]] = {}
-    for part in fault.parts:
-        if part.kind in _PORT:
-            ports.setdefault((part.place, part.rail), set()).add(part.kind)
-    by_node: dict[tuple[str, frozenset[str]], list[int]] = {}
-    for (node, rail), kinds in ports.items():
-        by_node.setdefault((node, frozenset(kinds)), []).append(rail)
+    ports = grouped(((part.place, part.rail), part.kind) for part in fault.parts if part.kind in _PORT)
+    by_node = grouped(((node, frozenset(kinds)), rail) for (node, rail), kinds in ports.items())
     lines = [_port(node, rails, kinds, fabric) for (node, kinds), rails in by_node.items()]
-    others: dict[tuple[str, str], list[int]] = {}
-    for part in fault.parts:
-        if part.kind not in _PORT:
-            others.setdefault((part.kind, part.place), []).append(part.rail)
+    others = grouped(((part.kind, part.place), part.rail) for part in fault.parts if part.kind not in _PORT)
     return [_path_text(kind, place, rails) for (kind, place), rails in others.items()] + lines
 
 

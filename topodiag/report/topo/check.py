@@ -15,6 +15,7 @@ from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name
 from topodiag.report.words import findings_of, judged
+from topodiag.words.fold import grouped
 
 NOTES_SHOWN = 8
 """Notes that differ in their words; those alike share one line."""
@@ -55,15 +56,10 @@ def _draw_notes(page: Page, node: Node) -> None:
     notes = node.nccl_file.notes if node.nccl_file is not None else ()
     if not notes:
         return
-    page.blank()
-    page.add("", ("NCCL passes over in silence", "strong"))
-    alike: dict[str, list[int]] = {}
-    for note in notes:
-        alike.setdefault(note.words + _versions(note), []).append(note.line)
-    shown = list(alike.items()) if page.style.verbose else list(alike.items())[:NOTES_SHOWN]
-    for words, lines in shown:
+    page.heading("NCCL passes over in silence")
+    alike = grouped((note.words + _versions(note), note.line) for note in notes)
+    for words, lines in page.listed(list(alike.items()), NOTES_SHOWN, "note"):
         page.add(page.text("  ", (_lines(lines, all_of_them=page.style.verbose > 0), "close"), "  "), words)
-    page.add_more(len(alike) - len(shown), "note")
 
 
 def _versions(note: Refusal) -> str:

@@ -15,7 +15,7 @@ from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
 from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
-from topodiag.words.fold import fold_labels, plural
+from topodiag.words.fold import fold_labels, grouped, plural
 
 
 def draw_diff(
@@ -73,9 +73,7 @@ def _sides(left: str, right: str) -> list[Part]:
 
 def fold(differences: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
     """Devices that differ alike on one line."""
-    alike: dict[tuple[str, str, str], list[str]] = {}
-    for difference in differences:
-        alike.setdefault((difference.what, difference.left, difference.right), []).append(difference.device)
+    alike = grouped(((change.what, change.left, change.right), change.device) for change in differences)
     return [(fold_labels(devices), what, left, right) for (what, left, right), devices in alike.items()]
 
 

@@ -35,9 +35,12 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
         page.add("", (sentence(answer), "strong"))
         return
     what = ", ".join(change.words for change in answer.changes)
-    page.add(page.text((base_name(name), "strong"), "  "), f"{what}  ", (_where(before), "dim"))
+    where = f"{before.by}, {plural(before.nodes, 'node')}, {plural(before.ranks, 'rank')}"
+    page.add(page.text((base_name(name), "strong"), "  "), f"{what}  ", (where, "dim"))
     page.blank()
-    rows: list[list[Part]] = [[title, old, _marked(old, new)] for title, old, new in _rows(answer)]
+    rows: list[list[Part]] = [
+        [title, old, (new, "doubtful" if old != new else "dim")] for title, old, new in _rows(answer)
+    ]
     draw_grid(page, (Field(""), Field("before", least=12), Field("after", least=12)), rows)
     moved = moved_paths(before, after, {**answer.names, **virtual_names(before, after)})
     if moved:
@@ -50,14 +53,6 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     page.blank()
     page.add("  ", (sentence(answer), "strong"))
     draw_assumed(page, after.assumed)
-
-
-def _where(prediction: Prediction) -> str:
-    return f"{prediction.by}, {plural(prediction.nodes, 'node')}, {plural(prediction.ranks, 'rank')}"
-
-
-def _marked(old: str, new: str) -> Part:
-    return (new, "doubtful") if old != new else (new, "dim")
 
 
 def _rows(answer: WhatIf) -> Iterator[tuple[str, str, str]]:

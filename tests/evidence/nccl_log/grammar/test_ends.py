@@ -130,6 +130,20 @@ def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, fra
     assert last.frame == frame
 
 
+@pytest.mark.parametrize(
+    ("handled", "link", "root"),
+    [
+        ("KeyError: 'leaf'", "During handling of the above exception, another exception occurred:", "MeshError"),
+        ("KeyError: 'leaf'", "The above exception was the direct cause of the following exception:", "KeyError"),
+        ("OSError: no route", "During handling of the above exception, another exception occurred:", "OSError"),
+    ],
+)
+def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str, link: str, root: str) -> None:
+    last = last_traceback(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n".encode())
+    assert last is not None
+    assert last.name == root
+
+
 @examples("end")
 def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
     last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())

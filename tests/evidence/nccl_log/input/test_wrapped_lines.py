@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples, texts
-from topodiag.evidence.nccl_log.input import wrapped_lines
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
 
 HEAD = b"n0:310:351 [0] NCCL INFO "
@@ -72,14 +67,6 @@ def test_lines_of_another_program_below_the_longest_record_are_no_pieces_of_it()
 @pytest.mark.parametrize("first", [HEAD + b"NET/IB : Using [0]mlx5_0:1/IB", b"n0:310:351 [0]", b"n0:310:351", b"words"])
 def test_a_line_in_front_of_a_record_with_its_head_is_whole(first: bytes, label: bytes) -> None:
     assert not looks_broken(first + b"\n" + label + HEAD + b"Using network IB")
-
-
-@given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=5), st.sampled_from([b"\n", b""]))
-def test_records_told_at_a_glance_change_nothing(pieces: list[bytes], end: bytes) -> None:
-    text = end.join(pieces) + b"\n" + b"\n".join(pieces)
-    with patch.object(wrapped_lines, "_PLAIN_RECORD", re.compile(rb"(?!)")):
-        slow = whole(text)
-    assert whole(text) == slow
 
 
 WORK = b"(SeqNum=7, OpType=ALLGATHER, NumelIn=8, NumelOut=64, Timeout(ms)=600000)"

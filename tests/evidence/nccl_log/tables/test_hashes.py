@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.tables.hashes import firsts, group, sorted_order
+from topodiag.evidence.nccl_log.tables.hashes import Marks, firsts, group, sorted_order
 
 _WORDS = st.lists(st.integers(0, 3) | st.integers(0, (1 << 64) - 1), max_size=40)
 
@@ -35,3 +35,21 @@ def test_orders_are_stable_and_firsts_are_first(values: list[int]) -> None:
     assert sorted(first.tolist()) == sorted(
         {int(value): at for at, value in reversed(list(enumerate(spread)))}.values()
     )
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=20)
+
+
+@given(PLACES, PLACES)
+def test_a_row_finds_its_neighbours_among_the_marks_of_its_key(
+    places: list[tuple[int, int]], rows: list[tuple[int, int]]
+) -> None:
+    marks = Marks(*(np.array([place[i] for place in places], np.int64) for i in (0, 1)))
+    keys, offsets = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
+    before, after = [], []
+    for key, offset in rows:
+        own = sorted((at, number) for number, (each, at) in enumerate(places) if each == key)
+        before.append(next((number for at, number in reversed(own) if at <= offset), -1))
+        after.append(next((number for at, number in own if at >= offset), -1))
+    assert marks.last(keys, offsets).tolist() == before
+    assert marks.next(keys, offsets).tolist() == after

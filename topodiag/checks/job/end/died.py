@@ -28,7 +28,7 @@ def _endings() -> dict[str, Any]:
 
 
 COMES_FROM_OUTSIDE = frozenset(
-    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "no program", "hung up"}
 )
 """Endings that no error of the job brings about."""
 
@@ -101,9 +101,10 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception or a traceback with which a text ends. Reports of closed connections (`Connection closed
-        by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and
-        operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
+        front, or an exception or a traceback with which a text ends; the fatal error that a simulation code, a GPU
+        runtime or the runtime of a language prints before it ends its process. Reports of closed connections
+        (`Connection closed by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of
+        schedulers and operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
@@ -202,18 +203,18 @@ def _raised(event: Event) -> tuple[str | None, ...]:
 def _fix(job: Job, died: Died, fix: str) -> str:
     """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
     beside the process."""
-    event = died.event
-    by_words = advice_by_words(event.text) if died.how in ("exception", "fatal") else ""
-    frame = "" if job.ranks else event.details.get("frame", "")
-    if not by_words and frame:
-        return f"fix what the exception names: {frame} raised it"
-    if not by_words and len(died.alike) > 1:
-        return (
-            f"fix what the exception names: {rank_word(died.alike)} raised it, so no single rank or node is the cause"
-        )
-    if not by_words and died.times > 1:
-        return f"fix what the exception names: it was raised {died.times} times"
-    return by_words or fix
+    if died.how not in ("exception", "fatal"):
+        return fix
+    if by_words := advice_by_words(died.event.text):
+        return by_words
+    frame = "" if job.ranks else died.event.details.get("frame", "")
+    if frame:
+        return f"{fix}: {frame} raised it"
+    if len(died.alike) > 1:
+        return f"{fix}: {rank_word(died.alike)} raised it, so no single rank or node is the cause"
+    if died.times > 1:
+        return f"{fix}: it was raised {died.times} times"
+    return f"{fix}; the other ranks only report that this rank ended" if died.rank >= 0 else fix
 
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:

@@ -59,7 +59,8 @@ class RankBehind(JobCheck[Never]):
         answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps
         of several processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process
         group, sequence number, state, and ranks that left no dump where all others wait. Torch's watchdog lines: the
-        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
+        sign of a hang, ranks that wait at one number in other operations or sizes, and, where there is nothing better,
+        the last work that each rank enqueued and completed;
         an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
         tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
         communicator, came to its end, and whose closed connections the others report; Horovod's word of a rank that was

@@ -176,8 +176,6 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     alike = [event for event in events if event.details.get("seq") == first.details.get("seq")]
     elsewhere = len(events) - len(alike)
     ranks = ranks_in(alike)
-    far = {_operation_words(e, []): e.rank for e in events if e not in alike and 0 <= e.rank not in ranks}
-    apart = "".join(f", rank {rank} in {words}" for words, rank in list(far.items())[:2])
     came = 0 < job.world_size <= len(ranks)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
@@ -186,12 +184,20 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         check.advice("all wait") if came else check.advice("waits", others=others),
-        f"{who} waited in {_operation_words(first, events)}{apart} until the watchdog: {open_}",
+        f"{who} waited in {_operation_words(first, events)}{_elsewhere(events, alike)} until the watchdog: {open_}",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
         evidence=[event.origin for event in events],
     )
+
+
+def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
+    """Where the first two of the ranks wait that wait in another operation than most."""
+    ranks = ranks_in(alike)
+    others = {_operation_words(event, []): event.rank for event in events if event.rank >= 0}
+    named = [f", rank {rank} in {words}" for words, rank in others.items() if rank not in ranks]
+    return "".join(named[:2])
 
 
 def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:

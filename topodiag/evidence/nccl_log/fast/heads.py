@@ -13,7 +13,7 @@ from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, byte
 from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, distinct, firsts, mix
-from topodiag.lazy import regex
+from topodiag.evidence.signatures.wrappers import LABELS
 
 _NEAR, _FAR = 4, 12
 """Words looked at in front of the anchor, at least and at most."""
@@ -131,16 +131,13 @@ class Heads:
         return thread, length, np.flatnonzero(unknown)
 
 
-_TAG = regex(r"\[\d{1,6},\d{1,6}\]<std(?:out|err)>:")
-
-
 @lru_cache(maxsize=1 << 14)
 def who(head: bytes) -> ThreadKey | None:
     """The thread that a head names, None for a text that is no plain one: whether a masked one, or one without a host,
     is a head depends on what stands in front of it. Shards of one log ask for the same ones. Open MPI puts no blank
     behind its tag, which is then the beginning of the head."""
     text = head.decode("utf-8", "replace")
-    tag = _TAG.match(text)
+    tag = LABELS["mpirun"].match(text)
     plain = IDENTITY.fullmatch(text[tag.end() if tag else 0 :] + " ") if head.endswith(b"]") else None
     return (plain[1], number(plain[2]), number(plain[3]), number(plain[4])) if plain else None
 

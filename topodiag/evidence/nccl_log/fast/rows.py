@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, plain, strings, used
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, plain, used
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
 
 Ints = npt.NDArray[np.int64]
@@ -60,12 +60,6 @@ def together(parts: list[Columns], names: tuple[str, ...]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def matrix(columns: Columns, names: list[str]) -> npt.NDArray[np.uint64]:
-    if not names:
-        return np.zeros((0, 0), dtype=np.uint64)
-    return np.stack([columns[name] for name in names]).view(np.uint64)
-
-
 def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Array) -> pa.Table:
     """The table of these rows, which are in their order; `contexts` are ctx and gen by code."""
     if not len(columns["thread"]):
@@ -83,17 +77,3 @@ def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
         codes, words = used(values, texts)
         return pa.DictionaryArray.from_arrays(plain(codes, kind.index_type), words)
     return plain(values.view(np.float64) if pa.types.is_floating(kind) else values, kind)
-
-
-def listed(name: str, columns: dict[str, Any]) -> pa.Table:
-    """The table of these lists of values, made as `table` makes it; `facts.table` would go through lists of pyarrow."""
-    schema = SCHEMAS[name]
-    if not len(columns[schema.names[0]]):
-        return table_of(name)
-    texts = Texts()
-    cells = {
-        name: values if isinstance(values, np.ndarray) else np.array([bits(one, texts) for one in values], np.int64)
-        for name, values in columns.items()
-    }
-    words = strings(texts.words())
-    return pa.table({field.name: _column(cells[field.name], field.type, words) for field in schema}, schema)

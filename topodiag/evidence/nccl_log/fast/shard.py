@@ -23,8 +23,6 @@ from topodiag.evidence.nccl_log.fast.rows import (
     Texts,
     bits,
     codes_of,
-    listed,
-    matrix,
     table,
     together,
 )
@@ -35,7 +33,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
+from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via")
@@ -63,13 +61,11 @@ class Shard:
         self._devices = Dictionary(1)
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
-        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": []}
+        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": [], "init": []}
         self._said: list[Columns] = []
-        self._inits: list[Columns] = []
         self._kept_texts: list[bytes] = []
         self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
         self._ops: list[Columns] = []
-        self._op_rows: list[tuple[int, ...]] = []
         self._named: list[tuple[str, Columns]] = []
 
     def begin_file(self, file: int, base: int) -> None:
@@ -165,7 +161,7 @@ class Shard:
             if name == "op":
                 self._ops.append({name: values for name, values in self._placed(columns).items() if name != "count"})
             else:
-                self._inits.append(self._placed(columns))
+                self._fast["init"].append(self._placed(columns))
 
     def _placed(self, columns: Columns) -> Columns:
         """Rows of lines of the block with all that facts say of their place."""
@@ -283,6 +279,7 @@ class Shard:
         contexts = self.contexts.at(thread, place(line, np.array([naming.index for naming in namings], dtype=np.int64)))
         pointers, gens = self.contexts.pairs()
         offsets = self._offsets[line].tolist()
+        operations: list[tuple[int, ...]] = []
         for naming, context, offset in zip(namings, contexts.tolist(), offsets, strict=True):
             number = self._lines + naming.line + 1
             for name, columns in naming.rows:
@@ -292,11 +289,13 @@ class Shard:
                     self.slow.add_event({**own, "line": number}, columns)
                 elif name == "op":
                     row = (naming.thread, context, offset, number, *scan_ops.values(columns, self.texts))
-                    self._op_rows.append(row)
+                    operations.append(row)
                 else:
                     self._rows[name].append(
                         (naming.thread, context, offset, number, self.messages.value(name, columns))
                     )
+        rows = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
+        self._ops.append({name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)})
 
     # Tables.
 
@@ -311,14 +310,14 @@ class Shard:
             name: merged(name, rows, list(rows)) if name != "print" else self._prints(rows)
             for name, rows in self._all(number)
         }
-        operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
+        operations = together(self._ops, scan_ops.COLUMNS)
         operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
         texts = facts.strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
-        tables["event"] = listed(
+        tables["event"] = facts.table(
             "event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"].names}
         )
         return self._ordered(tables, contexts, number)
@@ -332,7 +331,7 @@ class Shard:
         pairs = []
         for name in COLUMNS:
             source, code = expanded[name]
-            fast = self._inits if name == "init" else self._fast.get(name, [])
+            fast = self._fast.get(name, [])
             if not len(source) and not self._rows[name] and not any(len(columns["thread"]) for columns in fast):
                 pairs.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
                 continue
@@ -350,8 +349,7 @@ class Shard:
         if not len(columns["thread"]):
             return columns
         order = np.lexsort((columns["offset"], columns["ctx"], columns["thread"]))
-        keys = matrix(columns, ["thread", "ctx"])[:, order]
-        starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
+        starts = np.flatnonzero(breaks(columns[name][order] for name in ("thread", "ctx")))
         made = {name: values[order[starts]] for name, values in columns.items()}
         made["count"] = np.diff(np.append(starts, len(order)))
         words = self.texts.words()
@@ -362,23 +360,19 @@ class Shard:
         order = np.lexsort((made["offset"], made["thread"]))
         return {name: values[order] for name, values in made.items()}
 
-    def _slow_ops(self) -> Columns:
-        rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
-        return {name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)}
-
     def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
         keys = sorted(self.slow.owned())
         names = ("host", "pid", "tid", "dev")
-        tables["threads"] = listed(
+        tables["threads"] = facts.table(
             "threads",
             {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
         )
         busy, now, named = self.contexts.last()
-        tables["contexts"] = listed(
+        tables["contexts"] = facts.table(
             "contexts",
             {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
-        tables["shards"] = listed(
+        tables["shards"] = facts.table(
             "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"].names}
         )
         return Facts({name: tables[name] for name in facts.SCHEMAS})

@@ -22,7 +22,7 @@ from typing import Any
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
+from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 from topodiag.evidence.nccl_log.grammar.spoken import speaking
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
@@ -73,7 +73,7 @@ def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
             row
             for part in parts
             if len(parts) == 1 or speaking().any(part.encode())
-            for row in (application(part), torch_version(part), *stated_of(part))
+            for row in (application(part), *stated_of(part))
             if row is not None
         ]
         if pairs:

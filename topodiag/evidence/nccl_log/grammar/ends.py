@@ -9,35 +9,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.entry import family
+from topodiag.evidence.signatures.lines import first_of
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
 MOST_OF_END = 1 << 16
 """Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
-_MOST_EPILOGUE = 40
-"""Lines that launchers, loggers of experiments and job scripts print when a program is gone."""
+_MOST_EPILOGUE = 160
+"""Lines that launchers, loggers of experiments and job scripts print when a program is gone, with the stacks of graphs
+that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
 _IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
 _PACKAGES = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3")
 """What the path of a file of Python's or of an installed package holds."""
-_EPILOGUE = compiled(
-    r"\s|[-=*#_~]{3,}\s*$"
-    r"|(?:srun|slurmstepd|mpirun|mpiexec|prterun|torchrun|wandb|make(?:\[\d{1,3}\])?|bash|[\w./-]{1,200}\.sh)"
-    r"(?::(?! error: \*.{1,200}TIME LIMIT)| \[)"
-    r"|(?:real|user|sys)\s{1,8}\d|Command exited with |Aborted\b|\[\d{1,4}\][+-]?\s{1,8}Exit |ERROR conda\.cli"
-    r"|terminate called |CUDA kernel errors might |For debugging consider passing CUDA|Compile with `TORCH_USE"
-    r"|Device-side assertion tracking |Search for `cuda|Hint: If you want to see a list of allocated"
-    r"|Set the environment variable HYDRA_FULL_ERROR"
-    r"|\S{0,200}resource_tracker\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
+_BY_SCRIPT = compiled(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
     r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
     r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
 )
-"""The begin of a line that a program's end leaves: the launcher, the shell, the job's script, CUDA's hints, and lines
-that an exception's message goes on with (indented)."""
+"""What scripts of jobs print when the program is gone, in whichever words."""
 _TIMES = ("real\t", "user\t", "sys\t")
 """What the shell's `time` prints below the program that it ran."""
-_LINKS = ("During handling of the above exception, another", "The above exception was the direct cause of")
+_HANDLED = "During handling of the above exception, another"
+_LINKS = (_HANDLED, "The above exception was the direct cause of")
+_LOOKUP = compiled(r"(?:KeyError|IndexError|AttributeError|LookupError|StopIteration)\b")
+"""Exceptions that programs handle as an answer (nothing under this key): what is raised meanwhile ended the program."""
 _LIVED_ON = compiled(
     r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)|Process \S{1,80}:\s*$"
     r"|>>> |In \[\d|[Rr]etry|[Rr]estart|^\s{0,4}(?:```|~~~)"
@@ -71,19 +69,28 @@ def last_traceback(end: bytes) -> LastTraceback | None:
     somebody stopped the program."""
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in end.split(b"\n")]
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
-    head, is_main = _head_of(texts, last), False
+    root, head, is_main, is_handled = last, _head_of(texts, last), False, False
     while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
+        root = root if is_handled else last
         above = _not_blank(texts, head - 1)
         linked = texts[above].startswith(_LINKS)
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
-            caught = not is_main and _LIVED_ON.search(texts[above]) is not None
-            quoted = texts[last].replace("\\n", "\n").split("\n")
-            frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
-            own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
-            return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
+            return _traceback_at(texts, root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
+        is_handled = is_handled or (texts[above].startswith(_HANDLED) and _LOOKUP.match(texts[upper]) is not None)
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
+
+
+def _traceback_at(texts: Sequence[str], last: int, *, caught: bool) -> LastTraceback | None:
+    """The traceback whose exception stands on this line, which has a head."""
+    head, raised = _head_of(texts, last), _RAISED.match(texts[last])
+    if head is None or raised is None:
+        return None
+    quoted = texts[last].replace("\\n", "\n").split("\n")
+    frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
+    own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
+    return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
 
 
 def _timed(texts: Sequence[str]) -> int:
@@ -95,9 +102,17 @@ def _timed(texts: Sequence[str]) -> int:
 def _above_epilogue(texts: Sequence[str], at: int) -> int:
     """The line at or above `at` that is none of a program's end; the last looked at where all are."""
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
-        if texts[line].strip() and _EPILOGUE.match(texts[line]) is None:
+        if not _is_left(texts[line]):
             return line
     return max(at - _MOST_EPILOGUE, 0)
+
+
+def _is_left(text: str) -> bool:
+    """Whether a line is what a program's end leaves: blank, a rule, indented as a long message goes on, or a word
+    of the launcher, the shell or the script."""
+    if not text.strip("-=*#_~ \t") or text[:1].isspace() or _BY_SCRIPT.match(text) is not None:
+        return True
+    return first_of(family("harmless"), text) is not None
 
 
 def _head_of(texts: Sequence[str], last: int) -> int | None:

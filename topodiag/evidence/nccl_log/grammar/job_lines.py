@@ -46,9 +46,8 @@ def said_of(text: str) -> Said | None:
 
 @lru_cache(maxsize=4096)
 def _said_of(text: str) -> Said | None:
-    said = _first(text, _BEFORE_ENDS)
-    if said is not None:
-        return said
+    if (answer := _first(text, _BEFORE_ENDS)) is not None:
+        return answer
     end, fault, accused = end_of(text), fault_of(text), _first(text, _ACCUSED)
     if end is None or end[1].get("how") == "exception":
         if not fault and (unreached := reach.unreached(text)):

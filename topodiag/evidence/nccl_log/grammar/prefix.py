@@ -13,7 +13,16 @@ from math import isnan, nan
 
 from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.wrappers import unwrap, without_clock
+from topodiag.evidence.signatures.lines import events_of_job
+from topodiag.evidence.signatures.wrappers import (
+    FRONT,
+    is_label,
+    parted_at_end,
+    parted_at_place,
+    rank_of_torch,
+    unwrap,
+    without_clock,
+)
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 from topodiag.words.unfilled import is_unfilled
@@ -57,8 +66,6 @@ _MOST_SENTENCE = 2000
 _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
-_STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
-_TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ def records(text: str) -> Iterator[Record]:
         end = pairs[index + 1][0].start() if index + 1 < len(pairs) else len(text)
         message, following = text[head.end() : end], ""
         if index + 1 < len(pairs):
-            message, following = _without_label(message)
+            message, following = parted_at_end(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
         label, ts = label_of(before.rpartition("\r")[2][-300:]) if before else ("", nan)
         dev = -1 if who[4] is None else number(who[4])
@@ -171,15 +178,8 @@ def _message(text: str) -> str:
     if cut >= 0:
         text = text[:cut]
     if text.endswith((">:", ">: ")):
-        text = _TAGGED_END.sub("", text)
+        text, _ = parted_at_end(text)
     return text.rstrip()
-
-
-def _without_label(message: str) -> tuple[str, str]:
-    """The message, and the time or label behind it that belongs to the next record on the same line."""
-    label = _TAGGED_END.search(message[-40:]) or _STAMP_END.search(message[-50:])
-    at = len(message) - len(label[0]) if label is not None else len(message)
-    return message[:at], message[at:]
 
 
 def label_of(before: str) -> tuple[str, float]:
@@ -209,17 +209,14 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         if _MATRIX.match(text):
             return "text", {"kind": "matrix", "text": text.rstrip()}
     last = LAST_ERROR.search(text)
-    if last is not None and _is_label(text[: last.start()]):
+    if last is not None and is_label(text[: last.start()]):
         label, ts = label_of(text[: last.start(1)])
         return "event", {"level": "APP", "place": "", "label": label, "text": last[1].rstrip(), "ts": ts}
-    if not _FAILURE.search(text) or _FRAME.search(text):
+    if not any(events_of_job(text, "nccl failure")):
         return _of_job(text)
-    head = _GLOG.search(text)
-    place, words, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
+    before, place, words = parted_at_place(text)
     label, ts = label_of((before or text)[:300])
-    if not label:
-        rank = _TORCH_RANK.search(text)
-        label = str(int(rank[1])) if rank else ""
+    label = label or rank_of_torch(text)
     return "event", {"level": "APP", "place": place, "label": label, "text": words.strip()[:1000], "ts": ts}
 
 
@@ -236,37 +233,17 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[:_MOST_SENTENCE], "ts": ts}
 
 
-def _is_label(before: str) -> bool:
-    """Whether nothing but what launchers and containers print stands before a sentence."""
-    return not before.strip() or _LABEL.fullmatch(unwrap(f"{before}.").text) is not None
-
-
-def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
-    """The row of NCCL's version, where torch names it behind an error, or pip lists its wheel."""
-    match = _TORCH_VERSION.search(text) if "NCCL error" in text else None
-    pip = _PIP_VERSION.match(text) if "nvidia-nccl-cu" in text else None
-    if pip is not None:
-        return "text", {"kind": "version", "text": f"NCCL version {pip[1]}"}
-    return ("text", {"kind": "version", "text": match[1]}) if match is not None else None
-
-
-_PIP_VERSION = compiled(r"\s{0,8}nvidia-nccl-cu\d{2}\s{1,40}(?:==)?\s{0,4}(\d{1,3}\.\d{1,3}\.\d{1,3})\s*$")
-"""`pip list`: the wheel whose libnccl torch loads."""
-_TORCH_VERSION = compiled(r"NCCL error(?: in)?: .{1,600}?, (NCCL version 2\.\d{1,3}\.\d{1,3}\b)")
-"""Torch before 2.0 names 2.10.3 as 21.0.3."""
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
-_FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
 _VERSION = compiled(
-    _FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
+    FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
     # A label that ends like a word, before a line that nobody else ends so.
     r"|^.{1,100}[ \t](NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\+cuda\d{1,3}\.\d{1,3})\s*$"
 )
-_RCCL = compiled(_FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
+_RCCL = compiled(FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
 _MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
-_LABEL = compiled(r"\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}\.")
 # NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
 LAST_ERROR = compiled(
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
@@ -277,19 +254,3 @@ LAST_ERROR = compiled(
     r"|Failed to bind NVLink SHARP .{1,300}"
     r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
 )
-_RESULT = (
-    r"(?:unhandled (?:system|cuda) error|internal error - please report this issue|invalid usage \(run with NCCL_DEBUG"
-    r"|remote process exited or there was a network error)"
-)
-"""What ncclGetErrorString says of a result (src/init.cc, v2.4 and later): whoever calls NCCL repeats it."""
-_FAILURE = compiled(
-    r"(?:Watchdog c|\] C)aught collective operation timeout|[Ll]ast enqueued(?: NCCL)? work"
-    r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
-    r"|NCCL failure\b|[NR]CCL operation \w{1,40}(?:\([^)]{0,200}\))? failed"
-    rf"|[NRnr](?:CCL|ccl).{{0,400}}?{_RESULT}|{_RESULT}.{{0,200}}?\b[NR]CCL\b"
-    r"|NCCL watchdog thread terminated|Process group watchdog thread terminated|Error 802: system not yet initialized"
-)
-_FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
-_GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
-_TORCH_RANK = compiled(r"\[(?:PG (?:ID )?0 (?:[^\]]{0,100} )?)?[Rr]ank ?(\d{1,6})\]")
-"""In a process group other than the first, torch's `Rank` is that of the group."""

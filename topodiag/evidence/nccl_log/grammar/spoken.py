@@ -9,16 +9,17 @@ import re
 from functools import cache
 
 from topodiag.evidence.nccl_log.grammar import job_lines, stated
-from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
+from topodiag.evidence.nccl_log.grammar.prefix import application, clean
 from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.wrappers import without_launcher
 from topodiag.lazy import regex
 
 SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
            b"HIP version", b"ROCm version",
            b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS, *stated.WORDS)  # fmt: skip
-"""A line in which none of these stands holds no record, and says nothing to `prefix.application`,
-`prefix.torch_version` and `stated.stated_of`. What a training prints at every step should not be among them: to read a
+"""A line in which none of these stands holds no record, and says nothing to `prefix.application`
+and `stated.stated_of`. What a training prints at every step should not be among them: to read a
 line costs as much as to search a hundred for these."""
 _MOST_LINE = 4096
 _SOCKET = b"ocket"
@@ -40,9 +41,8 @@ def speaking() -> Finder:
 _TRACEBACK = regex(rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M)
 """The head of a traceback, or a frame of one that was cut."""
 _EXCEPTION = regex(
-    rb"^\s{0,8}(?:\[(?:rank|default)?\d{1,6}\][:>]? ?|\([\w.:<>-]{1,80} pid=\d{1,9}[^)]{0,60}\) ?|\d{1,6}: ){0,2}"
-    rb"(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
-    rb"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
+    r"\s{0,8}(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
+    r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
 )
 _PROMPT = regex(rb"^(?:[^\n#$%>]{1,80}[#$%]|[$%])[ \t](?![#\s])\S", re.M)
 """A shell says no more of a program in the foreground that signal 9 ended: below the prompt with its command."""
@@ -87,13 +87,14 @@ def _is_told_by_shell(data: bytes) -> bool:
 def _ends_with_exception(data: bytes) -> bool:
     """Whether an exception opens one of the last lines, behind no more than a launcher's label: so a program ends."""
     last = data[-_MOST_LINE:].split(b"\n")
-    return any(_EXCEPTION.match(line) for line in [line for line in last if line.strip()][-_LAST:])
+    lines = [line for line in last if line.strip()][-_LAST:]
+    return any(_EXCEPTION.match(without_launcher(clean(line))) for line in lines)
 
 
 def _is_of_job(text: str, traceback: bool, by_shell: bool) -> bool:
     row = application(text)
     if row is None or row[0] != "event":
-        return torch_version(text) is not None
+        return False
     pair = job_lines.said_of(text)
     if pair is None or pair[1].get("how") not in ("context", "exception"):
         return text.strip() != "Killed" or by_shell

@@ -8,6 +8,7 @@ and a note. Nothing here knows what an NCCL record is.
 from __future__ import annotations
 
 import codecs
+import io
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
@@ -28,8 +29,10 @@ MAX_LINE_BYTES = 1 << 20
 """A longer line is cut: NCCL's own are at most a few KiB, and what has no line ends must not fill the memory."""
 _OUT_BYTES = 1 << 20
 _STEP = 1 << 11
-"""Compressed bytes fed at once: a block of Zstandard of 128 KiB can be 4 bytes long, so this bounds one answer to
-64 MiB."""
+"""Compressed bytes fed at once. A block of Zstandard of 128 KiB can be 4 bytes long, so this bounds one answer to
+64 MiB; those of gzip are 2 MiB at most."""
+_UNBOUNDED = frozenset({"xz", "bzip2"})
+"""Layers whose answer to so little may be any size, and is asked for in parts."""
 _PACKERS = frozenset({"gzip", "zstd", "xz", "bzip2"})
 _MAX_WINDOW = 1 << 27
 """128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated. `xz -9` needs 65 MiB."""
@@ -98,56 +101,14 @@ def _raw(stream: BinaryIO, reading: Reading) -> Iterator[bytes]:
         yield block
 
 
-class _Gzip:
-    """A gzip member, with the methods of the standard library's objects for xz and bzip2."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    def decompress(self, data: bytes, most: int) -> bytes:
-        text = self._member.decompress(self._member.unconsumed_tail + data, most)
-        # A full answer may have more behind it although all input is taken.
-        self.needs_input = len(text) < most and not self._member.unconsumed_tail
-        return text
-
-    @property
-    def eof(self) -> bool:
-        return self._member.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._member.unused_data
-
-
-class _Zstd:
-    """A Zstandard frame, likewise. Its answer is bounded by the steps in which it is fed."""
-
-    needs_input = True
-
-    def __init__(self) -> None:
-        import zstandard  # noqa: PLC0415 - only for .zst
-
-        self._frame = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
-
-    def decompress(self, data: bytes, _most: int) -> bytes:
-        return self._frame.decompress(data)
-
-    @property
-    def eof(self) -> bool:
-        return self._frame.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._frame.unused_data
-
-
 def _opened(layer: str) -> Any:
     """What unpacks one member, frame or stream of a layer."""
     if layer == "gzip":
-        return _Gzip()
+        return zlib.decompressobj(wbits=31)
     if layer == "zstd":
-        return _Zstd()
+        import zstandard  # noqa: PLC0415 - only for .zst
+
+        return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
     import bz2  # noqa: PLC0415 - only for .xz and .bz2
     import lzma  # noqa: PLC0415
 
@@ -158,17 +119,18 @@ def _unpacked(blocks: Iterator[bytes], layer: str, reading: Reading) -> Iterator
     """Members, frames or streams one after the other, with padding of zeros between them. Fed in small steps, so that
     damage costs no more than the step in which it is met."""
     unpack, begun, whole = _opened(layer), False, 0
+    most = (_OUT_BYTES,) if layer in _UNBOUNDED else ()
     for block in blocks:
         for at in range(0, len(block), _STEP):
             data = block[at : at + _STEP]
-            while data or not unpack.needs_input:
+            while data or not getattr(unpack, "needs_input", True):
                 if not begun:
                     data = data.lstrip(b"\0") if whole else data  # tapes and tools pad archives with zeros
                     if not data:
                         break
                     begun = True
                 try:
-                    text = unpack.decompress(data, _OUT_BYTES)
+                    text = unpack.decompress(data, *most)
                 except Exception as error:  # noqa: BLE001 - each library raises errors of its own
                     what = f"something that is not {layer} follows the archive" if whole else "the archive is damaged"
                     reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
@@ -220,84 +182,38 @@ class TextPiece:
     cut: bool = False
 
 
-class _Pending:
-    """Text that was read and not given away yet, as the blocks that it came in: joining them once is the only copy."""
-
-    def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self.size = 0
-
-    def add(self, block: bytes) -> None:
-        self._blocks.append(block)
-        self.size += len(block)
-
-    def behind_last_line(self) -> int:
-        """Where the last newline's next byte is, 0 without one."""
-        end = self.size
-        for block in reversed(self._blocks):
-            end -= len(block)
-            found = block.rfind(b"\n")
-            if found >= 0:
-                return end + found + 1
-        return 0
-
-    def line_end(self, start: int) -> int:
-        """Where the first newline at or behind `start` is, -1 without one."""
-        begin = 0
-        for block in self._blocks:
-            end = block.find(b"\n", max(start - begin, 0)) if begin + len(block) > start else -1
-            if end >= 0:
-                return begin + end
-            begin += len(block)
-        return -1
-
-    def first(self, count: int) -> bytes:
-        taken, left = [], count
-        for block in self._blocks:
-            if not left:
-                break
-            taken.append(block[:left])
-            left -= len(taken[-1])
-        return b"".join(taken)
-
-    def drop(self, count: int) -> None:
-        self.size -= count
-        dropped = 0
-        while dropped < len(self._blocks) and len(self._blocks[dropped]) <= count:
-            count -= len(self._blocks[dropped])
-            dropped += 1
-        del self._blocks[:dropped]
-        if count:
-            self._blocks[0] = self._blocks[0][count:]
-
-
 def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None = None) -> Iterator[TextPiece]:
     """Whole lines in pieces of about `size` bytes; those lines that begin before the offset `stop`.
 
     Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
     """
-    held = _Pending()
+    held = io.BytesIO()  # which gives away what it holds without a copy
     ended = False
     while not ended:
         block = next(blocks, None)
         ended = block is None
         if block:
-            held.add(block)
-        reached = stop is not None and base + held.size >= stop
-        if held.size < size and not ended and not reached:
+            held.write(block)
+        length = held.tell()
+        reached = stop is not None and base + length >= stop
+        if length < size and not ended and not reached:
             continue
-        at = held.size if ended else held.behind_last_line()
+        at = length if ended else held.getvalue().rfind(b"\n") + 1
         if stop is not None and reached:
             # The line that holds the byte before `stop` is the last one; it goes with what stands before it.
-            last = held.line_end(max(stop - 1 - base, 0))
+            last = held.getvalue().find(b"\n", max(stop - 1 - base, 0))
             if last >= 0:
                 at, ended = last + 1, True
-            elif not ended and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+            elif not ended and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
                 continue
-        if not at and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+        if not at and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
             continue  # a line longer than `size`
-        cut = yield from _cut_long_lines(held.first(at or held.size), base, whole=bool(at), ended=ended)
-        held.drop(cut)
+        rest = held.getvalue()[at or length :]
+        held.truncate(at or length)
+        data = held.getvalue()
+        cut = yield from _cut_long_lines(data, base, whole=bool(at), ended=ended)
+        held = io.BytesIO()
+        held.write(data[cut:] + rest)
         base += cut
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
@@ -103,11 +103,6 @@ _WIDTHS = range(40, 241)
 _LEAST_BREAKS = 2
 _MOST_FOLDS = 24
 """Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
-_PLAIN_RECORD = regex(
-    rb"(?:\d{1,6}: |\[\d{1,6},\d{1,6}\]<std(?:out|err)>:)?"
-    rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN|ATTN) "
-)
-"""The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
 
 
 def looks_broken(text: bytes) -> bool:
@@ -147,10 +142,7 @@ def _folds(lines: list[bytes]) -> list[int]:
     width = max(map(len, texts), default=0)
     if width not in _WIDTHS:
         return []
-    begin = [
-        _PLAIN_RECORD.match(line) is not None or _is_record(text) or _HEADED.match(text) is not None
-        for line, text in zip(lines, texts, strict=True)
-    ]
+    begin = [_HEADED.match(text) is not None or _is_record(text) for text in texts]
     if not any(begin):
         return []
     below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
@@ -197,4 +189,4 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
 
 
 def _is_record(line: str) -> bool:
-    return any(True for _ in records(line))
+    return RECORD.search(line) is not None or any(True for _ in records(line))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner
 from topodiag.evidence.nccl_log.rebuild.process import network_named
 from topodiag.evidence.nccl_log.tables.facts import TAIL
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
-from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
+from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
 _HALF, _LOW = 32, (1 << 32) - 1
@@ -42,35 +40,15 @@ Tail = tuple[tuple[int, str, int, int, int, int], ...]
 """As in Operations."""
 
 
-@dataclass(slots=True)
-class CommunicatorFields:
-    """The fields of a communicator that its members' rows fill."""
-
-    channels: Channels = field(default_factory=Channels)
-    channels_by_rank: dict[int, Channels] = field(default_factory=dict)
-    rings: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    trees: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    systems: dict[str, NcclSystem] = field(default_factory=dict)
-    graphs: dict[str, tuple[Graph, ...]] = field(default_factory=dict)
-    tuning: Tuning = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
-    operations: dict[int, Operations] = field(default_factory=dict)
-    messages: tuple[Message, ...] = ()
-    network: str = ""
-    ring_pxn: bool | None = None
-    ring_gdr: bool | None = None
-    timing: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
-    """Seconds by rank, of the total and of the phases that any member told."""
-
-
 class FieldCollector:
-    """Collects what was said, table by table. `member` columns hold the member of each row."""
+    """Collects what was said, table by table. `member` columns hold the member of each row. `fields` are those of each
+    model.job.Communicator, by name, that its members' rows fill."""
 
     def __init__(
         self, frame: Frame, comm_of: Ints, rank_of: Ints, nranks: Sequence[int], host_of: Sequence[str]
     ) -> None:
         self.frame, self.comm_of, self.rank_of, self.nranks, self.host_of = frame, comm_of, rank_of, nranks, host_of
-        self.said = [CommunicatorFields() for _ in nranks]
+        self.fields: list[dict[str, Any]] = [{} for _ in nranks]
 
     def _comm(self, member: Ints) -> Ints:
         return np.where(member >= 0, self.comm_of[member], -1) if self.comm_of.size else np.full(len(member), -1)
@@ -86,10 +64,8 @@ class FieldCollector:
         for number, own in groups(self._comm(member)):
             made = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
             common = Counter(made.values()).most_common(1)[0][0]
-            self.said[number].channels = counts[common]
-            self.said[number].channels_by_rank = {
-                rank: counts[each] for rank, each in sorted(made.items()) if each != common
-            }  # fmt: skip
+            others = {rank: counts[each] for rank, each in sorted(made.items()) if each != common}
+            self.fields[number] |= {"channels": counts[common], "channels_by_rank": others}
 
     def rings(self, member: Ints, order_member: Ints) -> None:
         rows = self.frame["ring"]
@@ -110,14 +86,14 @@ class FieldCollector:
                     shared[key] = _closed(link.tolist())
                 if shared[key]:
                     made |= dict.fromkeys(channels, shared[key])
-            self.said[number].rings = dict(sorted(made.items()))
+            self.fields[number]["rings"] = dict(sorted(made.items()))
         orders = self.frame["order"]
         for number, own in groups(self._comm(order_member)):
             for row in own.tolist():
                 ring = _order(orders.word("ranks", row), self.nranks[number])
                 channel = int(orders["channel"][row])
                 if ring and not orders["cut"][row]:
-                    self.said[number].rings.setdefault(channel, ring)
+                    self.fields[number].setdefault("rings", {}).setdefault(channel, ring)
 
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]
@@ -139,29 +115,33 @@ class FieldCollector:
                 if key not in shared:
                     shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
                 made |= dict.fromkeys(channels, shared[key])
-            self.said[number].trees = dict(sorted(made.items()))
+            self.fields[number]["trees"] = dict(sorted(made.items()))
 
     def prints(self, member: Ints) -> None:
         rows = self.frame["print"]
         read: dict[int, Print] = {}
         whole: set[tuple[int, str]] = set()
+        systems: dict[int, dict[str, NcclSystem]] = defaultdict(dict)
+        graphs: dict[int, dict[str, tuple[Graph, ...]]] = defaultdict(dict)
         comm = self._comm(member)
         order, _, _ = by_owner(np.lexsort((rows.read("offset"), self.rank_of[member])), comm)
         for row, number, which, code in in_pieces(order, comm, member, rows.read("text")):
-            fields, host = self.said[number], self.host_of[which]
+            host = self.host_of[which]
             if (number, host) in whole:
                 continue
             if code not in read:
                 read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
             found = read[code]
-            if found.system is not None and (host not in fields.systems or found.system.whole):
-                fields.systems[host] = found.system
+            if found.system is not None and (host not in systems[number] or found.system.whole):
+                systems[number][host] = found.system
             if found.graphs:
-                fields.graphs.setdefault(host, found.graphs)
-            if found.tuning and not fields.tuning:
-                fields.tuning = found.tuning
-            if host in fields.systems and fields.systems[host].whole and host in fields.graphs:
+                graphs[number].setdefault(host, found.graphs)
+            if found.tuning:
+                self.fields[number].setdefault("tuning", found.tuning)
+            if host in systems[number] and systems[number][host].whole and host in graphs[number]:
                 whole.add((number, host))
+        for number, fields in enumerate(self.fields):
+            fields |= {"systems": systems[number], "graphs": graphs[number]}
 
     def choices(self, member: Ints) -> None:
         """Those of the member of lowest rank: the others' are the same."""
@@ -174,7 +154,7 @@ class FieldCollector:
             ranks = self.rank_of[member[own]]
             own = own[ranks == ranks.min()]
             own, counts = once(own[np.argsort(offset[own], kind="stable")], (func, size, algo, proto, low, high), times)
-            self.said[number].choices = tuple(
+            self.fields[number]["choices"] = tuple(
                 Choice(words[0][of], amount, words[1][by], words[2][over], count, (first, last))
                 for (_, of, by, over, amount, first, last), count in zip(
                     in_pieces(own, func, algo, proto, size, low, high), counts, strict=True
@@ -204,7 +184,7 @@ class FieldCollector:
                 volume, calls = _sums(rows.words["func"], own.tolist())
                 shared[key] = volume, calls, sum(calls.values())
             volume, calls, total = shared[key]
-            self.said[number].operations[rank] = Operations(
+            self.fields[number].setdefault("operations", {})[rank] = Operations(
                 last=last[at], calls=total, digest=digest[at], bytes_by_collective=volume, calls_by_collective=calls,
                 tail=tails.get(owner, ()), origin=Origin(self.frame.file_of(thread), line),
             )  # fmt: skip
@@ -244,13 +224,16 @@ class FieldCollector:
         rows = self.frame["timing"]
         for number, own in groups(self._comm(member)):
             size = max(self.nranks[number], 0)
+            seconds: dict[str, npt.NDArray[np.float64]] = {}
             for name in ("total", *PHASES):
                 values, ranks = rows.read(name)[own], self.rank_of[member[own]]
                 told = ~np.isnan(values)
                 if told.any():
-                    column = self.said[number].timing[name] = np.full(size, np.nan)
+                    column = seconds[name] = np.full(size, np.nan)
                     told &= (ranks >= 0) & (ranks < size)
                     column[ranks[told]] = values[told]
+            total = seconds.pop("total", None)
+            self.fields[number] |= {"phases_s": seconds} | ({"init_s": total} if total is not None else {})
 
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
@@ -262,21 +245,21 @@ class FieldCollector:
         made: dict[int, list[Message]] = {}
         columns = (*row, rows.read("thread"), rows.read("line"))
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
-            self._note(self.said[number], kinds[kind], texts[text])
+            self._note(self.fields[number], kinds[kind], texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
             made.setdefault(number, []).append(Message(kinds[kind], texts[text], origin, times))
         for number, messages in made.items():
-            self.said[number].messages = tuple(messages)
+            self.fields[number]["messages"] = tuple(messages)
 
-    def _note(self, fields: CommunicatorFields, kind: str, text: str) -> None:
+    def _note(self, fields: dict[str, Any], kind: str, text: str) -> None:
         if kind == "network":
-            fields.network = fields.network or network_named(text)
+            fields["network"] = fields.get("network") or network_named(text)
         elif kind == "connected" and "use ring PXN" in text:
             words = text.partition("use ring PXN")[2].split()
             if len(words) >= 3 and words[0] in "01" and words[2] in "01":
                 # One member without GDR is a communicator with a channel without it.
-                fields.ring_pxn = bool(fields.ring_pxn) or words[0] == "1"
-                fields.ring_gdr = words[2] == "1" and fields.ring_gdr is not False
+                fields["ring_pxn"] = fields.get("ring_pxn", False) or words[0] == "1"
+                fields["ring_gdr"] = words[2] == "1" and fields.get("ring_gdr", True)
 
 
 def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:

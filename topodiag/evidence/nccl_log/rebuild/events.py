@@ -15,24 +15,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
-_STATUS = (
-    "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
-    "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR",
-    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
-    "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE",
-)  # fmt: skip
 FLUSHED = "5"
-
-_GAVE_UP = regex(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
-"""Torch repeats a result of NCCL's: what it names besides is another line's."""
-_CASCADE = regex(
-    r"abort state|Socket recv failed while polling|Proxy Call to rank|ncclAsyncJobComplete|commReclaim|"
-    r"commDestroySync|ncclCommSetAsyncError|Proxy Service|has no transport for|Call to (?:recv|send)|"
-    r"recv from .* failed|terminated|Broken pipe|Connection reset|Connection closed"
-)
-"""What NCCL says of an operation that somebody else ended."""
-_RANK = regex(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
-_LABEL = regex(r"(?:rank)?(\d{1,9})")
 
 Trouble = tuple[str, bool, tuple[tuple[str, str], ...]]
 """Kind, whether the line follows from another by its nature, and what it names."""
@@ -56,6 +39,7 @@ _ENTRIES = {
     for table in ("by_anyone", "by_nccl")
 }
 _KINDS = {kind: regex(pattern) for kind, pattern in _TABLES["kinds"].items()}
+_LIKE = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
 
 
 @lru_cache(maxsize=65536)
@@ -76,7 +60,7 @@ def _classified(level: str, text: str) -> Trouble:
     if trouble is not None:
         return trouble
     of_application = level == "APP" and not LAST_ERROR.match(text)
-    pair = said_of(text) if of_application and not _GAVE_UP.search(text) else None
+    pair = said_of(text) if of_application and not _LIKE["gave_up"].search(text) else None
     if pair is not None:
         return pair[0], True, _nonempty(pair[1])
     if of_application:
@@ -85,7 +69,7 @@ def _classified(level: str, text: str) -> Trouble:
     if trouble is not None:
         return trouble
     kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "other")
-    return kind, level == "APP" or bool(_CASCADE.search(text)), _nonempty(_more(text, "peer", "qp"))
+    return kind, level == "APP" or bool(_LIKE["cascade"].search(text)), _nonempty(_more(text, "peer", "qp"))
 
 
 def _first(entries: Sequence[_Entry], level: str, text: str) -> Trouble | None:
@@ -116,7 +100,7 @@ def _spelt(named: dict[str, str | None]) -> dict[str, str | None]:
         named["bus_id"] = bus_id_of(int(str(named["bus_id"]), 16))
     if status := named.get("status"):
         named["status"] = str(int(status))
-        named["status_name"] = _STATUS[int(status)] if int(status) < len(_STATUS) else ""
+        named["status_name"] = dict(enumerate(_TABLES["statuses"])).get(int(status), "")
     return named
 
 
@@ -135,8 +119,8 @@ def bus_id_of(packed: int) -> str:
 def rank_of(label: str, text: str) -> int:
     """The rank that a launcher's label or torch's own head names, -1 without: torch's `[Rank 1]` may be that of a
     process group, so that the label decides where there is one."""
-    labelled = _LABEL.fullmatch(label)
+    labelled = _LIKE["label"].fullmatch(label)
     if labelled is not None:
         return int(labelled[1])
-    match = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
+    match = _LIKE["rank"].search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
     return int(match[1] or match[2]) if match is not None else -1

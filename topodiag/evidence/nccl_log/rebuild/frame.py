@@ -25,52 +25,34 @@ SMALL_ROWS = 1 << 15
 """A table of so many rows is kept as columns."""
 
 
-@dataclass(frozen=True, slots=True)
 class Rows:
-    """One table: numbers by column; words as codes, with the words of each column beside."""
+    """One table: numbers by column, words as codes, with the words of each column beside. Integers are as wide as sums
+    of them need unless `narrow`; a column is made when it is first asked for."""
 
-    columns: Mapping[str, npt.NDArray[Any]]
-    words: Mapping[str, tuple[str, ...]]
-    size: int
+    def __init__(self, table: pa.Table, words: Mapping[str, tuple[str, ...]], *, narrow: bool = False) -> None:
+        self.words, self.size = words, table.num_rows
+        self._table, self._narrow = table, narrow
+        self._columns: dict[str, npt.NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.columns[name]
+        column = self._columns.get(name)
+        if column is None:
+            column = self.read(name)
+            is_wide = self._narrow or column.dtype.kind != "i"
+            self._columns[name] = column = column if is_wide else column.astype(np.int64)
+        return column
 
     def read(self, name: str) -> npt.NDArray[Any]:
         """The column as wide as its table has it, for one use: a column of a large table is not kept."""
-        return self.columns.read(name) if isinstance(self.columns, Wide) else self.columns[name]
+        return numbers(self._table.column(name))
 
     def word(self, name: str, row: int) -> str:
-        return self.words[name][int(self.columns[name][row])]
+        return self.words[name][int(self[name][row])]
 
     def is_word(self, name: str, *wanted: str) -> npt.NDArray[np.bool_]:
         """Rows whose word in this column is one of these."""
         chosen = np.array([word in wanted for word in self.words[name]], bool)
         return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
-
-
-class Wide(Mapping[str, npt.NDArray[Any]]):
-    """Columns of a table, integers as wide as sums of them need, each made when it is first asked for."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
-        self._made: dict[str, npt.NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        column = self._made.get(name)
-        if column is None:
-            column = self.read(name)
-            self._made[name] = column = column.astype(np.int64) if column.dtype.kind == "i" else column
-        return column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows.schema.names)
-
-    def __len__(self) -> int:
-        return len(self._rows.schema.names)
-
-    def read(self, name: str) -> npt.NDArray[Any]:
-        return numbers(self._rows.column(name))
 
 
 class Tables:
@@ -90,7 +72,7 @@ class Tables:
         if name not in self._words:
             worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
             self._words[name] = {word: _words(rows.column(word)) for word in worded}
-        table = Rows(Wide(rows), self._words[name], rows.num_rows)
+        table = Rows(rows, self._words[name])
         if name == "threads" or rows.num_rows <= SMALL_ROWS:
             self._kept[name] = table
         else:
@@ -130,9 +112,7 @@ class Frame:
         """The connections in order of thread and offset; columns keep the width of their table."""
         column = alike(self.facts["conn"])
         for first in range(0, column.num_rows, BATCH_ROWS):
-            rows = column.slice(first, BATCH_ROWS)
-            columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
-            yield Rows(columns, {"via": self.vias}, rows.num_rows)
+            yield Rows(column.slice(first, BATCH_ROWS), {"via": self.vias}, narrow=True)
             self.facts.rest()
 
     def connection_spans(self) -> Mapping[str, tuple[int, int]]:

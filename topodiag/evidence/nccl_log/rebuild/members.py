@@ -57,6 +57,13 @@ class Processes:
                 process[row] = which[max(bisect.bisect_right(offsets, int(offset[row])) - 1, 0)]
         return process
 
+    def by_file(self) -> dict[int, set[int]]:
+        """The processes that print to each file."""
+        files: dict[int, set[int]] = {}
+        for (file, _, _), (_, which) in self.starts.items():
+            files.setdefault(file, set()).update(which)
+        return files
+
 
 def find_processes(frame: Frame) -> Processes:
     threads, init, text = frame["threads"], frame["init"], frame["text"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,8 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
-from topodiag.evidence.nccl_log.tables.hashes import distinct
+from topodiag.evidence.nccl_log.tables.hashes import Marks, breaks, distinct, place_in
 from topodiag.lazy import dataclass
-from topodiag.model.connections import packed
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")
 """Kinds of text that speak of the communicator whose Init START comes next."""
@@ -43,34 +42,6 @@ class Seating:
     buses: Ints
     members_of: dict[int, list[int]]
     answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """Where something of a member stands: by key (a thread, a GPU of a process) and offset."""
-
-    key: Ints
-    offset: Ints
-    member: Ints
-
-    def last_until(self, key: Ints, offset: Ints) -> Ints:
-        """By row, the member of the last mark of its key that is not behind it, -1 without."""
-        return self._neighbour(key, offset, "right", -1)
-
-    def next_from(self, key: Ints, offset: Ints) -> Ints:
-        """By row, the member of the first mark of its key that is not before it, -1 without."""
-        return self._neighbour(key, offset, "left", 0)
-
-    def _neighbour(self, key: Ints, offset: Ints, side: Literal["left", "right"], step: int) -> Ints:
-        if not key.size or not self.key.size:
-            return np.full(len(key), -1, np.int64)
-        both, _ = packed((np.concatenate((self.key, key)), np.concatenate((self.offset, offset))))
-        marks, rows = both[: self.key.size], both[self.key.size :]
-        order = np.argsort(marks, kind="stable")
-        place = np.searchsorted(marks[order], rows, side) + step
-        found = order[np.clip(place, 0, order.size - 1)]
-        good = (place >= 0) & (place < order.size) & (self.key[found] == key)
-        return np.where(good, self.member[found], -1)
 
 
 class Places:
@@ -97,20 +68,19 @@ class Places:
         order = np.arange(len(pair))[::-1]  # of members that are equal in all three, the last
         self.exact, last = np.unique(self._exactly(pair, gen)[order], return_index=True)
         self.exact_member = order[last]
-        numbers = np.arange(len(members))
-        started = np.flatnonzero([member.started for member in members])
-        ended = np.flatnonzero([member.completed and not member.started for member in members])
-        self.lanes = _Marks(self._lane(process, thread), offset, numbers)
-        self.starts = _Marks(self._lane_of_file(process[started], thread[started]), offset[started], started)
-        self.ends = _Marks(thread[ended], end[ended], ended)
+        self.started = started = np.flatnonzero([member.started for member in members])
+        self.ended = ended = np.flatnonzero([member.completed and not member.started for member in members])
+        self.lanes = Marks(self._lane(process, thread), offset)
+        self.starts = Marks(self._lane_of_file(process[started], thread[started]), offset[started])
+        self.ends = Marks(thread[ended], end[ended])
 
     def _pair(self, process: Ints, ctx: npt.NDArray[Any]) -> Ints:
         """Number of process and context, -1 where no member has the context."""
-        number = _place(self.ctxs, ctx)
+        number = place_in(self.ctxs, ctx)
         return np.where((number >= 0) & (process >= 0), process * len(self.ctxs) + number, -1)
 
     def _exactly(self, pair: Ints, gen: npt.NDArray[Any]) -> Ints:
-        number = _place(self.gens, gen)
+        number = place_in(self.gens, gen)
         return np.where((number >= 0) & (pair >= 0), pair * len(self.gens) + number, -1)
 
     def _lane(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
@@ -132,26 +102,22 @@ class Places:
             return np.zeros(0, np.int64)
         thread, offset, ctx, gen = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
-        new = np.ones(rows.size, bool)
-        new[1:] = False
-        for column in (thread, process, ctx, gen):
-            new[1:] |= column[1:] != column[:-1]
-        starts = np.flatnonzero(new)
+        starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
         lengths = np.diff(starts, append=rows.size)
-        pair = _place(self.pairs, self._pair(process[starts], ctx[starts]))
-        exact = _place(self.exact, self._exactly(pair, gen[starts]))
-        member = np.where(pair >= 0, _values_at(self.only, pair), -1)
-        members: Ints = np.repeat(np.where(exact >= 0, _values_at(self.exact_member, exact), member), lengths)
+        pair = place_in(self.pairs, self._pair(process[starts], ctx[starts]))
+        exact = place_in(self.exact, self._exactly(pair, gen[starts]))
+        member = np.where(exact >= 0, _values_of(self.exact_member, exact), _values_of(self.only, pair))
+        members: Ints = np.repeat(member, lengths)
         left = np.flatnonzero((members < 0) & (process >= 0))
         if left.size:
-            members[left] = self.lanes.last_until(self._lane(process[left], thread[left]), offset[left])
+            members[left] = self.lanes.last(self._lane(process[left], thread[left]), offset[left])
             pair = np.repeat(pair, lengths)
             for row, number, at in in_pieces(left[pair[left] >= 0], pair, offset):
                 offsets, which = self.several[number]
                 members[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
-        if table in _SETUP and self.ends.key.size:
+        if table in _SETUP and self.ended.size:
             # A COMPLETE without a START says whose the rows before it in the same thread are.
-            ending = self.ends.next_from(thread, offset)
+            ending = _values_of(self.ended, self.ends.next(thread, offset))
             if table == "conn":
                 ending[rows.read("conn") == 1] = -1
             members = np.where(ending >= 0, ending, members)
@@ -167,9 +133,9 @@ class Places:
         early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
         thread, offset = thread[early], offset[early]
         lane = self._lane_of_file(process[early], thread)
-        coming = self.starts.next_from(lane, offset)
-        ending = self.ends.next_from(thread, offset)
-        coming = np.where(np.isin(lane, self.starts.key), coming, ending)
+        coming = _values_of(self.started, self.starts.next(lane, offset))
+        ending = _values_of(self.ended, self.ends.next(thread, offset))
+        coming = np.where(np.isin(lane, self.starts.keys), coming, ending)
         members[early] = np.where(coming >= 0, coming, members[early])
         return members
 
@@ -234,14 +200,6 @@ class Places:
         return other_dev == seating.buses[first + other] or seating.devices[first + other] in (-1, other_dev)
 
 
-def _place(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Ints:
-    """Place of each value among those known, which ascend; -1 where it is not among them."""
-    if not known.size:
-        return np.full(len(values), -1, np.int64)
-    place = np.minimum(np.searchsorted(known, values), known.size - 1)
-    return np.where(known[place] == values, place, -1)
-
-
-def _values_at(values: Ints, place: Ints) -> Ints:
-    """The values at these places, any where there is no place."""
-    return values[place] if values.size else place
+def _values_of(values: Ints, place: Ints) -> Ints:
+    """The values at these places, -1 where there is no place."""
+    return np.append(values, -1)[place]

@@ -13,16 +13,12 @@ from topodiag.evidence.nccl_log.rebuild.process import version_of
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
+from topodiag.words.own_data import own_data
 
-_SUBSYSTEMS = {
-    "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
-    "BOOTSTRAP": ("bootstrap", "bootstrap timing"),
-    "ENV": ("setting", "config"),
-    "NVLS": ("nvls", "nvls comm", "nvls head", "nvls tree"),
-    "RAS": ("ras",),
-    "INIT": ("version", "driver", "network"),
-}
-"""Subsystems by the kinds of text that only they print."""
+_TABLES = own_data("evidence/nccl_log/rebuild/printed")
+_OF_RCCL = regex("|".join(_TABLES["rccl"]["lines"]))
+_ASKED = 64
+"""Processes of a job that are asked: what one says of the library holds for all."""
 
 
 def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tuple[str, ...]:
@@ -66,19 +62,6 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
     return tuple(ranks[rank] for rank in sorted(ranks))
 
 
-_OF_RCCL = regex(
-    r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl|amdkfd|\bXGMI\b"
-    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model|\bby GPU node-\d"
-)
-"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, runtime, links and
-GPUs."""
-_SETTINGS_OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_")
-_NIC_OF_AMD = "ionic_"
-"""Devices of AMD's own NICs, in machines of AMD's GPUs. Beside a version of NCCL they say nothing."""
-_ASKED = 64
-"""Processes of a job that are asked: what one says of the library holds for all."""
-
-
 def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
     """RCCL names itself in its version, which no head precedes, and in lines of its own."""
     asked = processes[:_ASKED]
@@ -89,7 +72,8 @@ def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] 
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
     if not lone:
-        return "RCCL" if any(hca.name.startswith(_NIC_OF_AMD) for process in asked for hca in process.hcas) else "NCCL"
+        nics = {hca.name for process in asked for hca in process.hcas}
+        return "RCCL" if any(name.startswith(_TABLES["rccl"]["nic"]) for name in nics) else "NCCL"
     return "RCCL" if all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
 
 
@@ -98,7 +82,7 @@ def _is_of_rccl(process: Process) -> bool:
     links = process.system.links if process.system is not None else ()
     return (
         any(message.kind == "rccl" or _OF_RCCL.search(message.text) for message in process.messages)
-        or any(name.startswith(_SETTINGS_OF_AMD) for name in process.settings)
+        or any(name.startswith(tuple(_TABLES["rccl"]["settings"])) for name in process.settings)
         or any(link.kind == "XGMI" for link in links)
     )
 
@@ -108,7 +92,7 @@ def subsystems(frame: Frame) -> frozenset[str]:
     tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
     texts = {name for table, name in tables.items() if frame[table].size}
     kinds = set(frame["text"].words["kind"])
-    texts.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
+    texts.update(name for name, own in _TABLES["subsystems"].items() if kinds.intersection(own))
     for via in frame.vias:
         texts.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
     return frozenset(texts)

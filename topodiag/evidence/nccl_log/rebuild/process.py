@@ -1,10 +1,5 @@
-"""What a process said of itself: versions, network, HCAs, settings, and the texts that checks read.
-
-Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin/*.cc.
-
-The network devices of a process: ports as NCCL lists them, and the virtual NICs that it makes of them.
-
-Wordings: nccl src/transport/net_ib.cc up to v2.28, src/transport/net_ib/init.cc, src/graph/topo.cc (ncclTopoMakeVnic).
+"""What a process said of itself: versions, network, HCAs, settings, and the texts that checks read; its network
+devices, ports as NCCL lists them and the virtual NICs that it makes of them. The wordings stand in process.toml.
 """
 
 from __future__ import annotations
@@ -18,6 +13,7 @@ from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.job import GivenSetting, Hca, Message, Process
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import own_data
 
 Text = tuple[str, str, Origin | None, int]
 """Kind, text, place, count."""
@@ -29,15 +25,9 @@ of each rank: they are not kept as messages."""
 GDR_OFF = "GPU Direct RDMA Disabled"
 """Of a device this is a verdict, and its line the evidence."""
 
-_HCA = regex(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?(?::-?\d{0,6}){0,2}((?:/[A-Za-z0-9]+)+)?")
-"""Behind the port rail and plane, where NCCL_IB_HCA gives them: `[0]mlx5_0:1:0:1/IB` (2.30 and later)."""
-_JOINED = regex(r"\[(\d{1,6})\]=\{([^{}]{1,600})\}")
-_HCA_LONG = regex(
-    r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
-)
-_GDR_HCA = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU \S{1,20} / )?HCA (\d{1,6}) '([^']*)'")
-"""NCCL 2.4 and 2.5 name the GPU, too."""
-_VIRTUAL = regex(r"Made virtual device \[(\d{1,6})\] name=(\S+) speed=(\d{1,12})")
+_TABLES = own_data("evidence/nccl_log/rebuild/process")
+_LIKE = {name: regex(pattern) for table in ("devices", "own") for name, pattern in _TABLES[table].items()}
+_VERSIONED = {kind: (component, regex(pattern)) for kind, (component, pattern) in _TABLES["versions"].items()}
 
 
 def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]:
@@ -75,10 +65,14 @@ def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -
     for nic in _virtual_nics(listed[0]) if listed is not None else ():
         hcas[nic.index, nic.name] = replace(nic, origin=listed[1] if listed is not None else None)
     for kind, text, origin, _ in texts:
-        if kind == "virtual nic" and (match := _VIRTUAL.search(text)) is not None:
+        if kind == "virtual nic" and (match := _LIKE["virtual"].search(text)) is not None:
             nic = Hca(int(match[1]), match[2], speed_mbps=int(match[3]), origin=origin)
             hcas.setdefault((nic.index, nic.name), nic)
-        elif kind == "gdr hca" and (match := _GDR_HCA.search(text)) is not None and not text.startswith("NET/Socket"):
+        elif (
+            kind == "gdr hca"
+            and (match := _LIKE["gdr_hca"].search(text)) is not None
+            and not text.startswith("NET/Socket")
+        ):
             on = match[1] == "Enabled"
             nic = hcas.get((int(match[2]), match[3])) or Hca(int(match[2]), match[3], origin=origin)
             hcas[nic.index, nic.name] = replace(nic, gdr=on, gdr_origin=None if on else origin)
@@ -106,7 +100,7 @@ def _of_ports(nic: Hca, ports: Sequence[Hca]) -> Hca:
 @lru_cache(maxsize=65536)
 def _hca(text: str) -> tuple[str, int, str] | None:
     """Name, speed in Mb/s and path of a device. Processes print the same paths with pointers of their own beside."""
-    match = _HCA_LONG.search(text)
+    match = _LIKE["hca_long"].search(text)
     return (match[2], int(match[5]), intern(match[6] or "")) if match is not None else None
 
 
@@ -114,7 +108,7 @@ def _hca(text: str) -> tuple[str, int, str] | None:
 def _hcas(text: str) -> tuple[Hca, ...]:
     """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, the ports of merged `[0]={[0] mlx5_0:1/IB, ..}`."""
     hcas = []
-    for match in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
+    for match in _LIKE["hca"].finditer(text.partition("; OOB")[0].partition(" ;")[0]):
         layer = (match[4] or "").strip("/")
         hcas.append(Hca(int(match[1]), match[2], int(match[3] or 1), layer))
     return tuple(hcas)
@@ -124,34 +118,12 @@ def _hcas(text: str) -> tuple[Hca, ...]:
 def _virtual_nics(text: str) -> tuple[Hca, ...]:
     """The virtual NICs of a list up to 2.23, which has the ports of one adapter in braces."""
     return tuple(
-        Hca(int(match[1]), "+".join(port.name for port in _hcas(match[2]))) for match in _JOINED.finditer(text)
+        Hca(int(match[1]), "+".join(port.name for port in _hcas(match[2]))) for match in _LIKE["joined"].finditer(text)
     )
 
 
-_VERSION = regex(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
-_NUMBER = regex(r"(\d{1,12})")
-_SETTING = regex(
-    r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
-)
-_INVALID = regex(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
-_CONFIG = regex(r"Comm config (.+?) set to (.*)$")
-_BOOTSTRAP = regex(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
 _OWN = frozenset({"bootstrap", "hcas", "sockets", "ras"})
 """Kinds of lines with addresses of the process itself, as `Bootstrap: Using eth0:10.1.2.3<0>`."""
-_ADDRESS = regex(
-    r"(?:^|[ \]])(?:OOB )?[\w.@-]{1,64}:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{2,39}(?:%[\w.-]{1,32})?)<\d{1,5}>"
-    r"|RAS network listening socket at (\S{1,64})<\d{1,5}>"
-)
-_NETWORK = regex(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
-_PLUGIN = regex(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
-_TUNER = regex(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
-_GIT = regex(r"NCCL git version (\S.{0,120}?)\s*$")
-_OFI = regex(r"aws-ofi-nccl\s+(?:v)?(\S+)")
-_VERSIONED = {
-    "version": ("nccl", _VERSION), "git version": ("git", _GIT), "driver": ("driver", _NUMBER),
-    "net plugin": ("net plugin", _PLUGIN), "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
-}  # fmt: skip
-"""Component and its pattern by the kind of text."""
 _MINUS_ONE = "18446744073709551615"
 
 
@@ -194,7 +166,7 @@ def _take_version(versions: dict[str, str], component: str, version: str) -> Non
 
 def network_named(text: str) -> str:
     """What `Using network Socket [repeated 15x across cluster]` names, without Ray's remark on lines that are alike."""
-    match = _NETWORK.search(text)
+    match = _LIKE["network"].search(text)
     return (match[1] or match[2]).partition(" [repeated ")[0].strip() if match is not None else ""
 
 
@@ -212,23 +184,22 @@ def _version(kind: str, text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=65536)
 def _bootstrap(text: str) -> str:
-    match = _BOOTSTRAP.search(text)
+    match = _LIKE["bootstrap"].search(text)
     return match[1].split(" [")[0] if match else ""
 
 
 @lru_cache(maxsize=65536)
 def _addresses(text: str) -> tuple[str, ...]:
     """Addresses of the process's own interfaces, without its loopback."""
-    addresses = (match[1] or match[2] for match in _ADDRESS.finditer(text))
+    addresses = (match[1] or match[2] for match in _LIKE["address"].finditer(text))
     return tuple(
         address.strip("[]") for address in addresses if not address.startswith("127.") and address.strip("[]") != "::1"
     )
 
 
-@lru_cache(maxsize=65536)
 def version_of(text: str) -> str:
-    match = _VERSION.search(text)
-    return match[1] if match else ""
+    """NCCL's or RCCL's version in a line that names it, "" in any other."""
+    return _version("version", text)[1]
 
 
 @lru_cache(maxsize=65536)
@@ -236,17 +207,17 @@ def _given(kind: str, text: str, origin: Origin | None) -> GivenSetting | None:
     """The setting that a line names, by the environment or by the application's ncclConfig_t."""
     if kind == "setting" and (row := _setting(text)) is not None:
         return GivenSetting(*row, origin)
-    if kind == "config" and (config := _CONFIG.search(text)) is not None and config[1] != "Comm name":
+    if kind == "config" and (config := _LIKE["config"].search(text)) is not None and config[1] != "Comm name":
         return GivenSetting(config[1], config[2].strip(), "application", origin)
     return None
 
 
 def _setting(text: str) -> tuple[str, str, str] | None:
     """Name, value and how it was given."""
-    match = _INVALID.search(text)
+    match = _LIKE["invalid"].search(text)
     if match is not None:
         return match[2], match[1], "invalid"
-    match = _SETTING.search(text)
+    match = _LIKE["setting"].search(text)
     if match is None:
         return None
     name, value = match[1], match[2].strip()

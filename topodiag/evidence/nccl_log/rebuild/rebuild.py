@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
-from topodiag.evidence.nccl_log.rebuild.comms import CommunicatorFields, FieldCollector
+from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
@@ -30,7 +31,7 @@ from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
 from topodiag.model.connections import no_connections
-from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
+from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -56,6 +57,7 @@ class _Builder:
     def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
         self.frame, self.roles = frame, RolesOfJobs(layout, described)
         self.processes: Processes = find_processes(frame)
+        self.by_file = self.processes.by_file()
         self.members: list[Member] = find_members(frame, self.processes)
         self.inferred = not self.members
         if self.inferred:
@@ -75,7 +77,7 @@ class _Builder:
         self.commanded = commanded(frame, self.processes)
         self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
-        self.said = self._hear()
+        self.fields = self._hear()
 
     def _comms(self) -> list[Comm]:
         if self.inferred:
@@ -123,12 +125,12 @@ class _Builder:
                     by_host.setdefault(self.host_of[i], number)
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
 
-    def _hear(self) -> list[CommunicatorFields]:
+    def _hear(self) -> list[dict[str, Any]]:
         places = self.places
         sizes = [comm.nranks for comm in self.comms]
         hearing = FieldCollector(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
         if not self.comms:
-            return hearing.said
+            return hearing.fields
         hearing.channels(places.of("channels"))
         hearing.rings(places.of("ring"), places.of("order"))
         hearing.trees(places.of("tree"))
@@ -140,7 +142,7 @@ class _Builder:
         self._rest()
         hearing.timings(places.of("timing"))
         hearing.texts(places.of_text())
-        return hearing.said
+        return hearing.fields
 
     def _texts(self) -> dict[int, list[Text]]:
         """Different texts by process, as they were first printed; lines without a head go to the one process of their
@@ -186,14 +188,11 @@ class _Builder:
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
     def _only_process_of_file(self) -> dict[int, int]:
-        owners: dict[int, set[int]] = {}
-        for (file, _, _), (_, which) in self.processes.starts.items():
-            owners.setdefault(file, set()).update(which)
-        return {file: next(iter(which)) for file, which in owners.items() if len(which) == 1}
+        return {file: next(iter(which)) for file, which in self.by_file.items() if len(which) == 1}
 
     def _files(self, own: set[int]) -> tuple[str, ...]:
         """Those in which these processes print; all of them where no line has a head."""
-        held = {file for (file, _, _), (_, which) in self.processes.starts.items() if not own.isdisjoint(which)}
+        held = {file for file, which in self.by_file.items() if not own.isdisjoint(which)}
         names = self.frame.files
         return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
 
@@ -201,9 +200,7 @@ class _Builder:
         """Files to which the processes of one job alone print; None where there is one job."""
         if len(self.groups) < 2:
             return None
-        jobs: dict[int, set[int]] = {}
-        for (file, _, _), (_, which) in self.processes.starts.items():
-            jobs.setdefault(file, set()).update(self.job_of_process[number] for number in which)
+        jobs = {file: {self.job_of_process[process] for process in which} for file, which in self.by_file.items()}
         return frozenset(file for file, own in jobs.items() if own == {number})
 
     def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
@@ -290,7 +287,7 @@ class _Builder:
         return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
 
     def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
-        comm, fields = self.comms[number], self.said[number]
+        comm, fields = self.comms[number], self.fields[number]
         size = max(comm.nranks, 0)
         own = [self.members[m] for m in comm.members]
         rank = self.rank_of[comm.members]
@@ -325,23 +322,9 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             torn_down=torn_down(world.tolist(), own),
-            init_s=fields.timing.get("total", np.full(size, np.nan)),
-            phases_s={name: fields.timing[name] for name in PHASES if name in fields.timing},
-            network=fields.network,
-            channels=fields.channels,
-            channels_by_rank=fields.channels_by_rank,
-            rings=fields.rings,
-            trees=fields.trees,
-            ring_pxn=fields.ring_pxn,
-            ring_gdr=fields.ring_gdr,
-            systems=fields.systems,
-            graphs=fields.graphs,
-            tuning=fields.tuning,
-            choices=fields.choices,
-            operations=fields.operations,
-            messages=fields.messages,
             origin=self._said_at(first),
             inferred=self.inferred,
+            **{"init_s": np.full(size, np.nan), **fields},
         )
 
     def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:

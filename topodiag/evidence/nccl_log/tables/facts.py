@@ -1,8 +1,8 @@
 """The facts of a log as Arrow tables: what extraction makes of a piece of a file, and what the job is rebuilt from.
 
 Extraction is a pure function from the bytes of a shard (a piece of one file, cut at line ends) to a `Facts`. Facts of
-shards are concatenated in any order and grouping (`concat`), then `resolve.py` brings them to one normal form: the
-same for every cut, worker count and order of files.
+shards are put together in any order and grouping, and `resolve.py` brings them to one normal form: the same for every
+cut, worker count and order of files. The tables and their columns stand in facts.toml.
 
 Rows say what one thread printed. Equal rows of one thread, in one context, are one row with a `count` and the first
 place. The columns that all row tables share:
@@ -33,88 +33,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
-_I8, _I16, _I32, _I64, _U64, _F64, _BOOL = (
-    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_()
-)  # fmt: skip
-_WORD = pa.dictionary(pa.int32(), pa.string())
+_I32, _BOOL = pa.int32(), pa.bool_()
+_TYPES = {
+    "int8": pa.int8(), "int32": _I32, "int64": pa.int64(), "uint64": pa.uint64(), "double": pa.float64(), "bool": _BOOL,
+    "word": pa.dictionary(_I32, pa.string()),
+}  # fmt: skip
 
 FEW_WORDS = 1000
 """So many are taken and sorted in Python: pyarrow.compute takes 40 ms to load."""
 FACTS_VERSION = 1
 """Written into saved facts; a file of another version is refused."""
 
-_ROW = {"thread": _I32, "ctx": _U64, "gen": _I64, "offset": _I64, "line": _I32, "count": _I64}
-
-
-def _row(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema({**_ROW, **columns})
-
-
+_TABLES = own_data("evidence/nccl_log/tables/facts")
+_COLUMNS = _TABLES["others"] | {name: _TABLES["row"] | own for name, own in _TABLES["rows"].items()}
 SCHEMAS: Mapping[str, pa.Schema] = {
-    # One row per shard. `records` are NCCL's own records, `understood` those that made a fact or are known noise.
-    "shards": pa.schema({
-        "file": _I32, "base": _I64, "size": _I64, "lines": _I64, "records": _I64, "understood": _I64,
-    }),
-    # Who printed. Lines that no record's head names belong to the thread with host "" and pid, tid, dev -1.
-    "threads": pa.schema({"file": _I32, "host": _WORD, "pid": _I64, "tid": _I64, "dev": _I64}),
-    # The context of each thread at the end of the shard (`offset`: the line that set it).
-    "contexts": pa.schema({"thread": _I32, "offset": _I64, "ctx": _U64, "gen": _I64}),
-    # Life of communicators. event: start, complete, member (`comm .. rank .. nRanks .. nNodes`), destroy, abort,
-    # revoke. comm_id and parent are 0 when not printed. bus_id is NCCL's packed form. ts: seconds since the epoch as
-    # if the log's zone were UTC, NaN without a timestamp.
-    "init": _row(
-        event=_WORD, func=_WORD, rank=_I32, nranks=_I32, cuda_dev=_I32, nvml_dev=_I32, bus_id=_I64, comm_id=_U64,
-        parent=_U64, split=_I32, color=_I64, key=_I64, nodes=_I32, local_ranks=_I32, local_rank=_I32, mnnvl=_I8,
-        ts=_F64,
-    ),
-    # Seconds of each phase of an init, NaN where that version prints none.
-    "timing": _row(
-        func=_WORD, rank=_I32, nranks=_I32, total=_F64, kernels=_F64, alloc=_F64, bootstrap=_F64, allgathers=_F64,
-        topo=_F64, graphs=_F64, connections=_F64, rest=_F64,
-    ),
-    # Connections. channels: bit c for channel c (c < 64, above that bit 63). conn: 0 collectives, 1 send/recv, -1 not
-    # printed. direction: 0 not printed, 1 [send], 2 [receive]. via: without device and proxy, as `P2P/CUMEM/read`,
-    # `SHM/direct/direct`, `NET/IB/GDRDMA/Shared`, `NET/AWS Libfabric/GDRDMA`, `COLLNET/SHARP`. In brackets: the device
-    # index, or the packed bus id before 2.18 (`dev`, `peer_dev`; -1 none).
-    "conn": _row(
-        rank=_I32, dev=_I64, peer=_I32, peer_dev=_I64, channels=_U64, conn=_I8, direction=_I8, via=_WORD,
-        net_dev=_I32, proxy=_I32,
-    ),
-    # `Ring 00 : prev -> rank -> next` (2.10+).
-    "ring": _row(prev=_I32, rank=_I32, next=_I32, channels=_U64),
-    # `Trees [c] d0/d1/d2->rank->up` and `Tree c : up -> rank -> d0/d1/d2`; `second` is 1 for the down tree of 2.5-2.7.
-    "tree": _row(up=_I32, rank=_I32, d0=_I32, d1=_I32, d2=_I32, channels=_U64, second=_I8),
-    # `Channel 00/16 : 0 1 2 ...`: the ring as the communicator's rank 0 prints it. cut: the line does not hold all.
-    "order": _row(channel=_I32, nchannels=_I32, ranks=_WORD, cut=_BOOL),
-    # `16 coll channels, ...`
-    "channels": _row(coll=_I32, collnet=_I32, nvls=_I32, p2p=_I32, per_peer=_I32),
-    # Rows of the system print, the paths, the graphs and the tuning table, in the order of the thread, one text per
-    # (thread, ctx, gen): rows joined by newlines. A text cut by a shard's edge is joined again in `resolve`.
-    "print": _row(text=_WORD),
-    # Operations. dtype, redop, root as printed (root is the peer of Send and Recv). elements is exact up to 64 distinct
-    # rows per (thread, ctx, gen), above that rounded down to a power of two; in the facts of a shard the rounded are
-    # negated, so that `resolve` knows to round the rest too. first/last: opCount, -1 for Send and Recv.
-    # digest: sum over the rows' lines of a 64-bit hash of (opCount, func, elements, dtype, redop, root), wrapping.
-    "op": _row(
-        func=_WORD, elements=_I64, dtype=_I32, redop=_I32, root=_I32, nranks=_I32, first=_I64, last=_I64,
-        last_offset=_I64, digest=_U64,
-    ),
-    # The last operations of each (thread, ctx, gen), at most TAIL, for who is behind.
-    "tail": _row(func=_WORD, elements=_I64, dtype=_I32, redop=_I32, root=_I32, op_count=_I64),
-    # `AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}`; algo and proto in upper case names
-    # whatever the version prints; lo, hi -1 where not printed; func "" before 2.23.
-    "choice": _row(func=_WORD, bytes=_I64, algo=_WORD, proto=_WORD, lo=_I32, hi=_I32),
-    # Everything else that is known: `kind` is one of grammar/texts.toml, `text` the message.
-    "text": _row(kind=_WORD, text=_WORD),
-    # Warnings, unwinding (`file:line -> code`) and what applications print beside (torch's watchdog): level WARN,
-    # UNWIND or APP. place: `transport/net_ib.cc:2459`. label: what a launcher put in front, a rank where it is one.
-    "event": _row(
-        level=_WORD, place=_WORD, label=_WORD, text=_WORD, ts=_F64, last_ts=_F64, last_offset=_I64,
-    ),
-    # Records that nothing understood, by shape (numbers and pointers replaced), with one example.
-    "unread": _row(shape=_WORD, text=_WORD),
-}  # fmt: skip
+    name: pa.schema([(column, _TYPES[kind]) for column, kind in columns.items()]) for name, columns in _COLUMNS.items()
+}
 
 TAIL = 16
 """Operations kept per communicator and thread for JOB006."""
@@ -125,7 +61,7 @@ BATCH_ROWS = 1 << 17
 Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
 """Where a table's batches go, which share their words, and the table that they make."""
 
-ROW_TABLES = tuple(name for name, schema in SCHEMAS.items() if "count" in schema.names)
+ROW_TABLES = tuple(_TABLES["rows"])
 THREAD_TABLES = tuple(name for name, schema in SCHEMAS.items() if "thread" in schema.names)
 
 

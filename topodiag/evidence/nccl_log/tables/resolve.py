@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,26 +35,26 @@ from topodiag.evidence.nccl_log.tables.facts import (
     used,
 )
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
-from topodiag.evidence.nccl_log.tables.hashes import distinct
+from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
     MOST_EVENTS,
-    ROOM,
     Column,
     Columns,
     Ints,
-    breaks,
     cut_tails,
     first_of_each,
     grouped,
     join_prints,
     last_contexts,
-    placed,
     record_batch,
     shapes_of,
     unique,
 )
 from topodiag.lazy import dataclass
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
@@ -164,6 +163,8 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
         for job in jobs:
             yield job()
         return
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 - where there are threads
+
     with ThreadPoolExecutor(threads - 1) as pool:
         waiting: deque[Future[_Made]] = deque()
         for job in jobs:
@@ -238,10 +239,10 @@ def _runs(tables: Sequence[pa.Table]) -> tuple[_Runs, pa.Table]:
     order = np.lexsort((columns["size"], columns["base"], columns["file"]))
     columns = {name: values[order] for name, values in columns.items()}
     file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
-    breaks = np.ones(len(file), bool)
-    breaks[1:] = (file[1:] != file[:-1]) | (base[1:] != base[:-1] + size[:-1])
-    run = np.cumsum(breaks) - 1
-    starts = np.flatnonzero(breaks)
+    joins = np.zeros(len(file), bool)
+    joins[1:] = (file[1:] == file[:-1]) & (base[1:] == base[:-1] + size[:-1])
+    run = np.cumsum(~joins) - 1
+    starts = np.flatnonzero(~joins)
     total = np.cumsum(lines) - lines
     before = total - total[starts][run] if len(file) else total
     merged = {"file": file[starts], "base": base[starts]}
@@ -310,24 +311,15 @@ class _Contexts:
     def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
         self._process_of = process_of
         self._pointers = distinct(starts["ctx"])
-        pair = self._pair(starts["thread"], starts["ctx"])
-        self._pairs = distinct(pair)
-        number = np.searchsorted(self._pairs, pair)
-        order = np.lexsort((starts["offset"], number))
-        self._start_number = number[order]
-        self._start_key = (number[order] << ROOM) + starts["offset"][order]
-        self._start_offset, self._start_run = starts["offset"][order], starts["~run"][order]
+        self._starts, self._contexts = starts | {"gen": starts["offset"]}, contexts
+        self._of_pairs = Marks(self._pair(starts["thread"], starts["ctx"]), starts["offset"])
         self._generations(contexts)
-        order = np.argsort(placed(contexts), kind="stable") if len(contexts["offset"]) else np.zeros(0, np.int64)
-        self._contexts = {name: values[order] for name, values in contexts.items()}
-        self._context_key = placed(self._contexts)
+        self._of_threads = Marks(contexts["thread"].astype(np.int64), contexts["offset"])
 
     def _pair(self, thread: Ints, ctx: Column) -> Ints:
         """Process and pointer as one number, -1 where no START has the pointer."""
-        if not self._pointers.size:
-            return np.full(len(thread), -1, np.int64)
-        at = np.minimum(np.searchsorted(self._pointers, ctx), len(self._pointers) - 1)
-        return np.where(self._pointers[at] == ctx, self._process_of[thread] * len(self._pointers) + at, -1)
+        number = place_in(self._pointers, ctx)
+        return np.where(number >= 0, self._process_of[thread] * len(self._pointers) + number, -1)
 
     def fill(self, columns: Columns) -> None:
         """Context and generation of rows whose shard did not say them, from the shards before it in the same run."""
@@ -335,40 +327,29 @@ class _Contexts:
         if not rows.size:
             return
         asked = {name: columns[name][rows] for name in ("thread", "ctx", "gen", "~base", "~run")}
-        new = breaks(list(asked.values()))  # of many rows that follow each other the same is asked
+        new = breaks(asked.values())  # of many rows that follow each other the same is asked
         heads = {name: values[new] for name, values in asked.items()}
-        self._contexts_of(heads)
+        open_ = np.flatnonzero(heads["ctx"] == 0)
+        self._take(heads, open_, self._of_threads.last(*_before(heads, open_, heads["thread"])), self._contexts)
         self._generations(heads)
         of = np.cumsum(new) - 1
         for name in ("ctx", "gen"):
             columns[name][rows] = heads[name].take(of)
 
-    def _contexts_of(self, columns: Columns) -> None:
-        open_ = np.flatnonzero(columns["ctx"] == 0)
-        if open_.size and self._context_key.size:
-            thread = columns["thread"][open_].astype(np.int64)
-            key = (thread << ROOM) + columns["~base"][open_]
-            found = np.searchsorted(self._context_key, key, side="left") - 1
-            place = np.maximum(found, 0)
-            known = (found >= 0) & (self._contexts["thread"][place] == thread)
-            known &= self._contexts["~run"][place] == columns["~run"][open_]
-            for name in ("ctx", "gen"):
-                values = columns[name].copy()
-                values[open_[known]] = self._contexts[name][place[known]]
-                columns[name] = values
-
     def _generations(self, columns: Columns) -> None:
         open_ = np.flatnonzero((columns["gen"] < 0) & (columns["ctx"] != 0))
-        if not open_.size or not self._start_key.size:
-            return
-        pair = self._pair(columns["thread"][open_], columns["ctx"][open_])
-        number = np.minimum(np.searchsorted(self._pairs, pair), len(self._pairs) - 1)
-        asked = self._pairs[number] == pair
-        key = (number << ROOM) + columns["~base"][open_]
-        found = np.searchsorted(self._start_key, key, side="left") - 1
-        place = np.maximum(found, 0)
-        known = (found >= 0) & asked & (self._start_number[place] == number)
-        known &= self._start_run[place] == columns["~run"][open_]
-        values = columns["gen"].copy()
-        values[open_[known]] = self._start_offset[place[known]]
-        columns["gen"] = values
+        pair = self._pair(columns["thread"], columns["ctx"])
+        self._take(columns, open_, self._of_pairs.last(*_before(columns, open_, pair)), self._starts)
+
+    def _take(self, columns: Columns, rows: Ints, mark: Ints, source: Columns) -> None:
+        """Context and generation of these rows by their marks, where those stand in the same run."""
+        rows, mark = rows[mark >= 0], mark[mark >= 0]
+        same = source["~run"][mark] == columns["~run"][rows]
+        for name in ("ctx", "gen"):
+            columns[name] = columns[name].copy()
+            columns[name][rows[same]] = source[name][mark[same]]
+
+
+def _before(columns: Columns, rows: Ints, key: Column) -> tuple[Column, Ints]:
+    """The keys of these rows, and the last offset before their shards."""
+    return key[rows], columns["~base"][rows] - 1

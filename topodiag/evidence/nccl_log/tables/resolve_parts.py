@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import FEW_WORDS, SCHEMAS, alike, numbers, strings
-from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints, taken
+from topodiag.evidence.nccl_log.tables.facts import FEW_WORDS, SCHEMAS, alike, numbers, plain, strings
+from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints
 from topodiag.lazy import dataclass
 
 Locate = Callable[[Columns], None]
@@ -72,8 +72,8 @@ class Rows:
         if not _rising(number_of) or not _rising(thread):
             # As the plain extractor makes them: threads as they were met.
             there = number_of[thread]
-            table = table.take(taken(np.argsort(there, kind="stable")))
-            table = table.set_column(0, self._schema.field(0), taken(np.sort(there), pa.int32()))
+            table = table.take(plain(np.argsort(there, kind="stable"), pa.int64()))
+            table = table.set_column(0, self._schema.field(0), plain(np.sort(there), pa.int32()))
             number_of = np.arange(self.threads)
         for batch in table.to_batches():
             columns = {name: numbers(batch.column(at)) for at, name in enumerate(self._schema.names)}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
-from topodiag.evidence.nccl_log.tables.hashes import mix, sorted_order
+from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, mix, sorted_order
 from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
@@ -22,9 +22,6 @@ Columns = dict[str, Column]
 
 MOST_EXACT_OPS = 64
 """Distinct operations of one thread in one communicator that keep their exact size."""
-
-ROOM = 42
-"""Bits for an offset where it shares 64 bits with a thread or file: files below 4 TB, 2 million threads."""
 
 _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
@@ -56,37 +53,20 @@ def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
     return words
 
 
-def _sorted(words: Sequence[Column], size: int) -> Ints:
+def _sorted(words: Sequence[Column]) -> Ints:
     """A stable order by these words, the first being the most significant."""
-    if not words:
-        return np.arange(size)
     if len(words) == 1:
         return np.argsort(words[0], kind="stable")
     return np.lexsort(tuple(reversed(words)))
-
-
-def _starts(words: Sequence[Column], order: Ints) -> npt.NDArray[np.bool_]:
-    """Where in this order another tuple begins."""
-    new = np.zeros(len(order), bool)
-    new[0] = True
-    for word in words:
-        there = word[order]
-        new[1:] |= there[1:] != there[:-1]
-    return new
-
-
-def taken(values: npt.NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Rows to take, or other numbers, as an array: 64 bits wide if nothing else is said."""
-    return plain(values, kind if kind is not None else pa.int64())
 
 
 def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
     """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
     if not size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    words = packed(columns)
-    order = _sorted(words, size)
-    new = _starts(words, order)
+    words = packed(columns) or [np.zeros(size, np.uint64)]
+    order = _sorted(words)
+    new = breaks(word[order] for word in words)
     inverse = np.empty(size, np.int64)
     inverse[order] = np.cumsum(new) - 1
     return order[new], inverse
@@ -136,7 +116,7 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
     rows, number = _several([columns[key] for key in keys], order, size)
     if not len(rows):
         return columns if order is None else {name: columns[name].take(order) for name in wanted}
-    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    starts = np.flatnonzero(breaks([number]))
     first = rows[starts]
     made = dict(columns)
     made["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
@@ -181,15 +161,6 @@ def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[
     return rows if order is None else order[rows], np.cumsum(new)
 
 
-def breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
-    """Where another tuple begins."""
-    new = np.zeros(len(words[0]), bool)
-    new[:1] = True
-    for word in words:
-        new[1:] |= word[1:] != word[:-1]
-    return new
-
-
 def _onto(column: Column, rows: Ints, values: Column) -> Column:
     """The column with these values at these rows."""
     copy = column.copy()
@@ -227,7 +198,7 @@ def cut_tails(columns: Columns) -> Columns:
         return columns
     owner = owners(columns, size)
     order = np.lexsort((-columns["offset"], owner))
-    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
+    starts = np.flatnonzero(breaks([owner[order]]))
     place = np.arange(size) - np.repeat(starts, np.diff(np.r_[starts, size]))
     kept = order[place < TAIL]
     kept = kept[np.argsort(placed(columns)[kept], kind="stable")]
@@ -237,9 +208,7 @@ def cut_tails(columns: Columns) -> Columns:
 def last_contexts(columns: Columns) -> Columns:
     """Of each thread in each run, the context that was set last."""
     order = np.lexsort((columns["offset"], columns["~run"], columns["thread"]))
-    thread, run = columns["thread"][order], columns["~run"][order]
-    last = np.ones(len(order), bool)
-    last[:-1] = (thread[1:] != thread[:-1]) | (run[1:] != run[:-1])
+    last = np.roll(breaks(columns[name][order] for name in ("thread", "~run")), -1)  # before another begins
     return {name: values[order[last]] for name, values in columns.items()}
 
 
@@ -250,7 +219,7 @@ def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
         return columns, words
     owner = owners(columns, size)
     order = np.lexsort((columns["offset"], owner))
-    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
+    starts = np.flatnonzero(breaks([owner[order]]))
     made = {name: values[order[starts]] for name, values in columns.items()}
     made["count"] = np.add.reduceat(columns["count"][order], starts)
     ends = np.r_[starts[1:], size]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from topodiag.model.bench import Benchmark
+from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
-from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, grid_of
 from topodiag.report.plot.scale import SIZE
 from topodiag.report.plot.svg import plot_svg
 from topodiag.words.fold import plural
@@ -21,22 +21,14 @@ def section(sheet: Sheet) -> Section | None:
     drawings = (*sheet.of("curves"), *_plots(runs))
     if not (runs or drawings):
         return None
-    left = len(runs) - RUNS_SHOWN
-    table = Grid(
-        "runs", "Runs", ("Run", "Collective", "Ranks", "Measured, GB/s", "Expected, GB/s", "Normal from", "Verdict",
-                         "Why"),
-        [_row(number_, benchmark) for number_, benchmark in enumerate(runs[:RUNS_SHOWN], start=1)],
-        right=frozenset({0, 3, 4, 5}), left_out=f"{left} more runs: topodiag bench --csv=rows" if left > 0 else "",
-    )  # fmt: skip
-    guesses = [row for number_, benchmark in enumerate(runs, start=1) for row in _hypotheses(number_, benchmark)]
-    causes = Grid(
-        "hypotheses", "What would explain it", ("Run", "Cause", "Predicts, GB/s", "Likely", "Evidence", "Check with"),
-        guesses[:HYPOTHESES_SHOWN], right=frozenset({0, 2, 3}),
-    )  # fmt: skip
-    grids = [grid for grid in (table, causes) if grid.rows]
-    return Section(
-        "curves", "Measured bandwidth", {"drawings": drawings, "grids": grids}, plural(len(runs), "run"), "figures"
+    numbered = list(enumerate(runs, start=1))
+    causes = [(number, hypothesis) for number, run in numbered for hypothesis in run.hypotheses][:HYPOTHESES_SHOWN]
+    grids = (
+        grid_of("runs", "Runs", _RUNS, numbered, RUNS_SHOWN, "runs: topodiag bench --csv=rows"),
+        grid_of("hypotheses", "What would explain it", _HYPOTHESES, causes),
     )
+    values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows]}
+    return Section("curves", "Measured bandwidth", values, plural(len(runs), "run"), "figures")
 
 
 def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
@@ -50,26 +42,26 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
     return [Drawing("curves", title, svg, inline=True)]
 
 
-def _row(place: int, benchmark: Benchmark) -> list[Cell]:
-    run, expected = benchmark.run, benchmark.expected
+def _verdict(benchmark: Benchmark) -> Cell:
     sign, hue = sign_of(benchmark)
-    return [
-        Cell(str(place), place), Cell(collective_words(run)), Cell(ranks_words(run), run.nranks),
-        _gbs(run.top[1] if run.top is not None else None), _gbs(expected.busbw_gbs if expected is not None else None),
-        _gbs(expected.normal_gbs if expected is not None else None),
-        Cell(f"{sign} {verdict_word(benchmark)}", mark=hue if hue in {"error", "warning", "ok"} else ""),
-        Cell(benchmark.why or (expected.machine if expected is not None else "")),
-    ]  # fmt: skip
+    return Cell(f"{sign} {verdict_word(benchmark)}", mark=hue if hue in {"error", "warning", "ok"} else "")
 
 
-def _gbs(value: float | None) -> Cell:
-    return Cell("", -1.0) if value is None else Cell(spell_gbs(value), value)
-
-
-def _hypotheses(place: int, benchmark: Benchmark) -> list[list[Cell]]:
-    return [
-        [Cell(str(place), place), Cell(hypothesis.cause), _gbs(hypothesis.predicted_gbs),
-         Cell(percent(hypothesis.likelihood), hypothesis.likelihood), Cell("; ".join(hypothesis.evidence)),
-         Cell("; ".join(hypothesis.confirm))]
-        for hypothesis in benchmark.hypotheses
-    ]  # fmt: skip
+_RUNS: Columns[tuple[int, Benchmark]] = {
+    ">Run": lambda row: row[0],
+    "Collective": lambda row: collective_words(row[1].run),
+    "Ranks": lambda row: Cell(ranks_words(row[1].run), row[1].run.nranks),
+    ">Measured, GB/s": lambda row: figure(row[1].run.top[1] if row[1].run.top else None, spell_gbs),
+    ">Expected, GB/s": lambda row: figure(row[1].expected.busbw_gbs if row[1].expected else None, spell_gbs),
+    ">Normal from": lambda row: figure(row[1].expected.normal_gbs if row[1].expected else None, spell_gbs),
+    "Verdict": lambda row: _verdict(row[1]),
+    "Why": lambda row: row[1].why or (row[1].expected.machine if row[1].expected else ""),
+}
+_HYPOTHESES: Columns[tuple[int, Hypothesis]] = {
+    ">Run": lambda row: row[0],
+    "Cause": lambda row: row[1].cause,
+    ">Predicts, GB/s": lambda row: figure(row[1].predicted_gbs, spell_gbs),
+    ">Likely": lambda row: figure(row[1].likelihood, percent),
+    "Evidence": lambda row: "; ".join(row[1].evidence),
+    "Check with": lambda row: "; ".join(row[1].confirm),
+}

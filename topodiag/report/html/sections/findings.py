@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import FINDINGS_SHOWN, cards
+from topodiag.report.html.sections.shared import FINDINGS_SHOWN, Anchors, anchors, word_of
+from topodiag.report.places import Places
 
+EVIDENCE_SHOWN = 20
+"""Lines of evidence below one finding."""
 OPENED = 12
 """Findings up to this number all stand open at first."""
 OPENED_OF_MANY = 4
@@ -15,15 +18,18 @@ OPENED_OF_MANY = 4
 
 def section(sheet: Sheet) -> Section | None:
     """None where nothing was found: the verdict says that."""
-    drawn = cards(sheet.result)
-    if not drawn:
+    result = sheet.result
+    shown = result.findings[:FINDINGS_SHOWN]
+    if not shown:
         return None
-    counts = Counter(card.severity for card in drawn)
-    kinds = [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]]
+    counts = Counter(word_of(finding.severity) for finding in shown)
     values = {
-        "cards": drawn,
-        "kinds": kinds,
-        "opened": OPENED if len(drawn) <= OPENED else OPENED_OF_MANY,
-        "left": max(len(sheet.result.findings) - FINDINGS_SHOWN, 0),
+        "findings": list(zip(anchors(shown), shown, strict=True)),
+        "kinds": [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]],
+        "anchors": Anchors(result),
+        "places": Places(result),
+        "quoted": EVIDENCE_SHOWN,
+        "opened": OPENED if len(shown) <= OPENED else OPENED_OF_MANY,
+        "left": len(result.findings) - len(shown),
     }
-    return Section("findings", "Findings", values, note=str(len(sheet.result.findings)))
+    return Section("findings", "Findings", values, note=str(len(result.findings)))

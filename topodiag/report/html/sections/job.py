@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from topodiag.model.maker import dialect_of
 from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, grid_of
 from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.ranks import nics_by_rank
-from topodiag.report.job.transports import Mix, mixes
+from topodiag.report.job.transports import Folded, Mix, folded, mixes
 from topodiag.report.job.words import (
     slowest_s,
     spell_channels,
@@ -21,9 +21,7 @@ from topodiag.report.job.words import (
     spell_nodes,
     spell_ranks,
 )
-from topodiag.words.fold import fold_labels, plural
-
-Row = list[Cell | str]
+from topodiag.words.fold import fold_labels, grouped
 
 JOBS_SHOWN = 8
 MATRICES_SHOWN = 3
@@ -77,23 +75,25 @@ def _ranks(job: Job, number: int) -> Grid | None:
     if not job.ranks:
         return None
     nics = nics_by_rank(job)
-    by_host: dict[str, list[tuple[tuple[int, str, str], int]]] = defaultdict(list)
-    for rank in job.ranks:
-        kind = (rank.cuda_dev, rank.bus_id, fold_labels(nics.get(rank.rank, ())))
-        by_host[rank.host].append((kind, rank.rank))
-    kinds: dict[tuple[tuple[int, str, str], ...], list[str]] = defaultdict(list)
-    for host, placed in by_host.items():
-        kinds[tuple(kind for kind, _ in placed)].append(host)
-    rows: list[Row] = []
-    for alike, hosts in kinds.items():
-        for place, (gpu, bus_id, devices) in enumerate(alike):
-            ranks = [by_host[host][place][1] for host in hosts]
-            rows.append([
-                Cell(spell_hosts(hosts, 200)), Cell(f"x {len(hosts)}", len(hosts)),
-                Cell(spell_ranks(ranks), min(ranks)), Cell(str(gpu) if gpu >= 0 else "", gpu), bus_id, devices,
-            ])  # fmt: skip
-    heads = ("Nodes", "Alike", "Ranks", dialect_of(job).say("CUDA device"), "Bus id", "Network devices")
-    return _grid(f"ranks-{number}", "Where the ranks ran", heads, rows, {1, 3})
+    by_host = grouped(
+        (rank.host, ((rank.cuda_dev, rank.bus_id, fold_labels(nics.get(rank.rank, ()))), rank.rank))
+        for rank in job.ranks
+    )
+    kinds = grouped((tuple(kind for kind, _ in placed), host) for host, placed in by_host.items())
+    places = [
+        (hosts, [by_host[host][place][1] for host in hosts], device)
+        for alike, hosts in kinds.items()
+        for place, device in enumerate(alike)
+    ]
+    columns: Columns[tuple[list[str], list[int], tuple[int, str, str]]] = {
+        "Nodes": lambda row: spell_hosts(row[0], 200),
+        ">Alike": lambda row: Cell(f"x {len(row[0])}", len(row[0])),
+        "Ranks": lambda row: Cell(spell_ranks(row[1]), min(row[1])),
+        f">{dialect_of(job).say('CUDA device')}": lambda row: Cell(str(row[2][0]) if row[2][0] >= 0 else "", row[2][0]),
+        "Bus id": lambda row: row[2][1],
+        "Network devices": lambda row: row[2][2],
+    }
+    return grid_of(f"ranks-{number}", "Where the ranks ran", columns, places, ROWS_SHOWN, CSV)
 
 
 def _init(family: Family) -> Cell:
@@ -127,24 +127,19 @@ def _transports(job: Job, number: int) -> Grid | None:
         return None
     hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
     if len(hosts) <= HOSTS_IN_MATRIX:
-        rows: list[Row] = [[Cell(row), *(_mix(by_pair.get((row, host), {})) for host in hosts)] for row in hosts]
+        rows = [[Cell(row), *(_mix(by_pair.get((row, host), {})) for host in hosts)] for row in hosts]
         return Grid(f"transports-{number}", "Transports: rows send, columns receive; lines of the log", ("", *hosts),
                     rows)  # fmt: skip
-    groups: dict[tuple[bool, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
-    for (a, b), mix in by_pair.items():
-        groups[a != b, tuple(sorted(mix))].append((a, b))
-    folded: list[Row] = []
-    for (between, names), pairs in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
-        totals: Counter[str] = Counter()
-        for pair in pairs:
-            totals.update(by_pair[pair])
-        where = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"
-        folded.append([Cell(where, len(pairs)), _mix(dict.fromkeys(names, 0)),
-                       Cell(str(totals.total()), totals.total()),
-                     Cell(spell_hosts([host for pair in pairs for host in pair], 300))])  # fmt: skip
-    heads = ("Pairs", "Over", "Lines", "Nodes")
-    return _grid(f"transports-{number}", "Transports, pairs alike together", heads, folded,
-                 {2})  # fmt: skip
+    caption = "Transports, pairs alike together"
+    return grid_of(f"transports-{number}", caption, _TRANSPORTS, folded(by_pair), ROWS_SHOWN, CSV)
+
+
+_TRANSPORTS: Columns[Folded] = {
+    "Pairs": lambda fold: Cell(fold.where, len(fold.pairs)),
+    "Over": lambda fold: _mix(dict.fromkeys(fold.names, 0)),
+    ">Lines": lambda fold: fold.lines.total(),
+    "Nodes": lambda fold: spell_hosts([host for pair in fold.pairs for host in pair], 300),
+}
 
 
 def _mix(mix: Mix) -> Cell:
@@ -170,9 +165,3 @@ def _settings(job: Job, number: int) -> Grid | None:
         for value, processes in sorted(values.items(), key=lambda item: -len(item[1]))
     ]
     return grid_of(f"settings-{number}", "Settings in force", _SETTINGS, rows, ROWS_SHOWN, CSV) if rows else None
-
-
-def _grid(name: str, caption: str, heads: tuple[str, ...], rows: list[Row], right: set[int]) -> Grid:
-    left = len(rows) - ROWS_SHOWN
-    words = f"{left} more {CSV}" if left > 0 else ""
-    return Grid(name, caption, heads, rows[:ROWS_SHOWN], frozenset(right), words)

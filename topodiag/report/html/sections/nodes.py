@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from topodiag.draw.fleet import draw_parts
 from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, grid_of
 from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.node.marks import SIGNS
 from topodiag.words.fold import fold_hosts, plural
 
 ROWS_SHOWN = 2000
+Kind = tuple[str, str, str, tuple[tuple[str, Severity], ...]]
+"""What nodes of one row share: machine, software, why its GPUs were not seen, its checks with their severity."""
 
 
 def section(sheet: Sheet) -> Section | None:
     """None without a node."""
     result = sheet.result
-    drawings, grids = list(sheet.of("nodes")), list(sheet.grids.get("nodes", ()))
+    drawings, grids = list(sheet.of("nodes")), list(sheet.extras.grids.get("nodes", ()))
     if result.nodes:
         grids.append(_kinds(result))
         parts = draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")
@@ -35,7 +38,7 @@ def section(sheet: Sheet) -> Section | None:
 def _kinds(result: Result) -> Grid:
     of_host = by_host(result)
     everywhere = [finding for finding in result.findings if not finding.where.nodes]
-    groups: dict[tuple[str, str, str, tuple[tuple[str, Severity], ...]], list[Node]] = defaultdict(list)
+    groups: dict[Kind, list[Node]] = defaultdict(list)
     for node in result.nodes:
         pairs = tuple(
             dict.fromkeys((finding.id, finding.severity) for finding in (*of_host.get(node.host, ()), *everywhere))
@@ -44,25 +47,28 @@ def _kinds(result: Result) -> Grid:
         unseen = "" if sight.sight is Sight.SEEN else sight.why
         groups[" · ".join(machine_words(node)), " · ".join(installed_words(node)), unseen, pairs].append(node)
     ordered = sorted(groups.items(), key=lambda item: (-max((s for _, s in item[0][3]), default=0), -len(item[1])))
-    left = len(ordered) - ROWS_SHOWN
-    return Grid(
-        "nodes-by-kind", "Nodes, those alike together", ("Nodes", "Count", "Findings", "Machine", "Software"),
-        [_row(key, nodes) for key, nodes in ordered[:ROWS_SHOWN]], right=frozenset({1}),
-        left_out=f"{left} more kinds of nodes are in the JSON" if left > 0 else "",
-    )  # fmt: skip
+    caption, rest = "Nodes, those alike together", "kinds of nodes are in the JSON"
+    return grid_of("nodes-by-kind", caption, _COLUMNS, ordered, ROWS_SHOWN, rest)
 
 
-def _row(key: tuple[str, str, str, tuple[tuple[str, Severity], ...]], nodes: list[Node]) -> list[Cell]:
-    machine, software, unseen, pairs = key
+def _findings(unseen: str, pairs: Sequence[tuple[str, Severity]]) -> Cell:
     worst = max((severity for _, severity in pairs), default=None)
     words = f"{SIGNS[worst]} {', '.join(check for check, _ in pairs)}" if worst is not None else "none"
     if unseen:
         words = f"{words}; ? GPUs not seen: {unseen}" if pairs else f"? GPUs not seen: {unseen}"
-    times = sorted({node.time.value for node in nodes if node.time.value})
-    captured = f"captured {times[0]}{f' to {times[-1]}' if len(times) > 1 else ''}" if times else ""
     mark = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(worst, "") if worst is not None else ""
-    return [
-        Cell(fold_hosts([node.host or "this node" for node in nodes])), Cell(str(len(nodes)), len(nodes)),
-        Cell(words, float(worst or 0), mark), Cell(machine),
-        Cell(" · ".join(filter(None, (software, captured)))),
-    ]  # fmt: skip
+    return Cell(words, float(worst or 0), mark)
+
+
+def _captured(nodes: Sequence[Node]) -> str:
+    times = sorted({node.time.value for node in nodes if node.time.value})
+    return f"captured {times[0]}{f' to {times[-1]}' if len(times) > 1 else ''}" if times else ""
+
+
+_COLUMNS: Columns[tuple[Kind, list[Node]]] = {
+    "Nodes": lambda row: fold_hosts([node.host or "this node" for node in row[1]]),
+    ">Count": lambda row: len(row[1]),
+    "Findings": lambda row: _findings(row[0][2], row[0][3]),
+    "Machine": lambda row: row[0][0],
+    "Software": lambda row: " · ".join(filter(None, (row[0][1], _captured(row[1])))),
+}

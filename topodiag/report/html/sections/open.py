@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from topodiag.model.finding import Outcome, Status
-from topodiag.model.provenance import Disagreement
+from topodiag.model.finding import Status
 from topodiag.model.result import Result, Trouble
-from topodiag.report.gaps import gaps_of, unread_count
+from topodiag.report.gaps import gaps_of, unread_count, why_of
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 
 MOST = 200
 QUOTED = 300
@@ -23,23 +21,15 @@ NAMED = 12
 def section(sheet: Sheet) -> Section | None:
     """None where nothing is open and nothing was ruled out."""
     result = sheet.result
-    verdict = result.verdict
+    verdict, unknown = result.verdict, result.with_status(Status.UNKNOWN)
     groups = [
-        (
-            "Ruled out",
-            "ok",
-            [(ruled_out.what, ruled_out.by) for ruled_out in (verdict.ruled_out if verdict is not None else ())],
-        ),
+        ("Ruled out", "ok", [(part.what, part.by) for part in (verdict.ruled_out if verdict is not None else ())]),
         ("Not explained", "warning", _unexplained(result)),
         ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
-        ("Could not be judged", "unknown", _by_reason((o.check, o.why or "no reason given") for o in _unknown(result))),
-        ("Not seen", "unknown", _by_reason((gap.what, _why(gap.why, gap.needs_root)) for gap in gaps_of(result))),
+        ("Could not be judged", "unknown", _folded((o.check, o.why or "no reason given") for o in unknown)),
+        ("Not seen", "unknown", _folded((gap.what, why_of(gap)) for gap in gaps_of(result))),
         ("Sources disagree", "note", _disagreements(result)),
-        (
-            "Known to be harmless",
-            "note",
-            [_trouble(trouble, result) for trouble in result.unexplained if trouble.harmless],
-        ),
+        ("Known to be harmless", "note", [_trouble(line, result) for line in result.unexplained if line.harmless]),
         ("Lines that were not understood", "note", _unread(result)),
     ]
     shown = [
@@ -66,27 +56,15 @@ def _trouble(line: Trouble, result: Result) -> tuple[str, str]:
     return f"{place}{' '.join(line.text.split())[:QUOTED]}{times}", line.harmless or line.what
 
 
-def _unknown(result: Result) -> Sequence[Outcome]:
-    return result.with_status(Status.UNKNOWN)
-
-
-def _why(why: str, needs_root: bool) -> str:
-    return f"{why} (root would show it)" if needs_root and "root" not in why.lower() else why
-
-
-def _by_reason(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def _folded(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Things of one reason together."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for what, why in pairs:
-        by_reason[why].append(what)
-    return [(few(distinct(whats), NAMED), why) for why, whats in by_reason.items()]
+    return [(few(distinct(whats), NAMED), why) for why, whats in grouped((why, what) for what, why in pairs).items()]
 
 
 def _disagreements(result: Result) -> list[tuple[str, str]]:
-    alike: dict[tuple[str, str, str], list[Disagreement]] = defaultdict(list)
-    for node in result.nodes:
-        for disagreement in node.disagreements:
-            alike[disagreement.field, disagreement.taken, disagreement.other].append(disagreement)
+    alike = grouped(
+        ((item.field, item.taken, item.other), item) for node in result.nodes for item in node.disagreements
+    )
     return [
         (f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {group[0].field}",
          f"used {taken} ({group[0].taken_from}), ignored {other} ({group[0].other_from})")

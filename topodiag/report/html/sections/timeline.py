@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from topodiag.draw.timeline import draw_timeline
 from topodiag.draw.waits import draw_waits
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
-from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
 from topodiag.report.verdict.when import around_first_error
@@ -24,17 +26,20 @@ def section(sheet: Sheet) -> Section | None:
     if not (timeline.moments or drawings):
         return None
     near = {id(moment) for moment in around_first_error(sheet.result)}
-    shown = timeline.moments[:MOST]
     places = Places(sheet.result)
-    left = len(timeline.moments) - len(shown)
-    events = Grid(
-        "events", "Events in order", ("Time (UTC)", "Node", "Rank", "What", "Times", "Where it stands"),
-        [_row(moment, places, near=id(moment) in near) for moment in shown], right=frozenset({2, 4}),
-        left_out=f"{left} more events are in the JSON" if left > 0 else "",
-    )  # fmt: skip
-    clocks = Grid("clocks", "Clocks", ("Source", "Node", "Ahead", "Within", "How it is known"),
-                  [_clock(one) for one in timeline.clocks[:MOST]], right=frozenset({2, 3}))  # fmt: skip
-    values = {"drawings": drawings, "grids": [grid for grid in (events, clocks) if grid.rows], "near": len(near)}
+    columns: Columns[Moment] = {
+        "Time (UTC)": _time,
+        "Node": lambda moment: moment.host,
+        ">Rank": lambda moment: Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
+        "What": lambda moment: Cell(" ".join(moment.what.split()), mark="warning" if id(moment) in near else ""),
+        ">Times": lambda moment: Cell(str(moment.count) if moment.count > 1 else "", moment.count),
+        "Where it stands": lambda moment: places.spell(moment.origin) if moment.origin is not None else "",
+    }
+    grids = (
+        grid_of("events", "Events in order", columns, timeline.moments, MOST, "events are in the JSON"),
+        grid_of("clocks", "Clocks", _CLOCKS, timeline.clocks, MOST, "clocks are in the JSON"),
+    )
+    values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows], "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
 
 
@@ -46,23 +51,21 @@ def _drawn(result: Result) -> list[Drawing]:
     return [*drawn, Drawing("timeline", "Events in lanes by host", lanes, inline=True)] if lanes else drawn
 
 
-def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
+def _time(moment: Moment) -> Cell:
+    """Without a time it stands last."""
     within = f" ± {spell_s(moment.within_s)}" if moment.within_s else ""
-    return [
-        Cell(
-            (clock(moment.time, date=True) or moment.stamp or "no time") + within,
-            moment.time if moment.time is not None else float(LAST_S),
-        ),
-        Cell(moment.host),
-        Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
-        Cell(" ".join(moment.what.split()), mark="warning" if near else ""),
-        Cell(str(moment.count) if moment.count > 1 else "", moment.count),
-        Cell(places.spell(moment.origin) if moment.origin is not None else ""),
-    ]
+    words = clock(moment.time, date=True) or moment.stamp or "no time"
+    return Cell(words + within, moment.time if moment.time is not None else float(LAST_S))
 
 
-def _clock(clock: Clock) -> list[Cell]:
-    skew = signed_s(clock.skew_s) if clock.skew_s is not None else "not known"
-    within = spell_s(clock.within_s) if clock.within_s is not None else "not known"
-    return [Cell(clock.source), Cell(clock.host), Cell(skew, clock.skew_s), Cell(within, clock.within_s),
-            Cell(clock.how)]  # fmt: skip
+def _seconds(value: float | None, words: Callable[[float], str]) -> Cell:
+    return Cell("not known") if value is None else Cell(words(value), value)
+
+
+_CLOCKS: Columns[Clock] = {
+    "Source": lambda clock: clock.source,
+    "Node": lambda clock: clock.host,
+    ">Ahead": lambda clock: _seconds(clock.skew_s, signed_s),
+    ">Within": lambda clock: _seconds(clock.within_s, spell_s),
+    "How it is known": lambda clock: clock.how,
+}

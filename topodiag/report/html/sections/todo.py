@@ -9,7 +9,7 @@ from topodiag.model.verdict import Verdict
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, distinct
 from topodiag.report.words import title_of
-from topodiag.words.fold import plural, short_hosts
+from topodiag.words.fold import grouped, plural, short_hosts
 
 MOST = 12
 """Kinds of fixes listed; a reader does the first and looks again."""
@@ -22,41 +22,34 @@ def section(sheet: Sheet) -> Section | None:
     tasks = _of_verdict(result.verdict, anchors) if result.verdict is not None else _of_findings(result, anchors)
     settings = _settings(result)
     unset = [f"unset {name}" for name, value in settings.items() if value is None]
-    verdict = result.verdict
-    nexts = [
-        {"command": evidence.command, "where": evidence.where, "why": evidence.why or evidence.what}
-        for evidence in (verdict.next_evidence if verdict is not None else ())
-    ]
-    if not (tasks or settings or nexts):
+    open_steps = result.verdict.next_evidence if result.verdict is not None else ()
+    if not (tasks or settings or open_steps):
         return None
-    return Section(
-        "todo",
-        "What to do",
-        {
-            "tasks": tasks[:MOST],
-            "left": max(len(tasks) - MOST, 0),
-            "unset": unset,
-            "nexts": nexts,
-            "settings": [f"{name}={value}" for name, value in settings.items() if value is not None],
-        },
-    )
+    values = {
+        "tasks": tasks[:MOST],
+        "left": max(len(tasks) - MOST, 0),
+        "unset": unset,
+        "next_evidence": open_steps,
+        "settings": [f"{name}={value}" for name, value in settings.items() if value is not None],
+    }
+    return Section("todo", "What to do", values)
 
 
 def _of_verdict(verdict: Verdict, anchors: Anchors) -> list[dict[str, object]]:
-    groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
-    confirm: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for cause in verdict.causes:
-        key = (cause.finding.id, cause.finding.fix)
-        groups.setdefault(key, []).append(cause.finding)
-        confirm.setdefault(key, []).extend(cause.confirm)
-    return [_task(group, anchors, distinct(confirm[key])) for key, group in groups.items() if key[1] or confirm[key]]
+    tasks = []
+    for (_, fix), causes in grouped(((cause.finding.id, cause.finding.fix), cause) for cause in verdict.causes).items():
+        confirm = distinct(words for cause in causes for words in cause.confirm)
+        if fix or any(cause.confirm for cause in causes):
+            tasks.append(_task([cause.finding for cause in causes], anchors, confirm))
+    return tasks
 
 
 def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, object]]:
-    groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
-    for finding in result.findings:
-        if finding.fix and finding.follows is None and finding.severity > Severity.INFO:
-            groups.setdefault((finding.id, finding.fix), []).append(finding)
+    groups = grouped(
+        ((finding.id, finding.fix), finding)
+        for finding in result.findings
+        if finding.fix and finding.follows is None and finding.severity > Severity.INFO
+    )
     return [_task(group, anchors, []) for group in groups.values()]
 
 

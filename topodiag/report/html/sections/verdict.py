@@ -67,11 +67,16 @@ def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
     if others > 0:
         facts.append(("Also", f"{plural(others, 'more cause')}: {_checks(verdict.causes[1:])}", "#chain"))
     return {
-        "answers": [{"sign": sign, "word": word, "hue": hue, "names": "", "text": verdict.headline}],
+        "answers": [_answer(verdict.headline, sign, word, hue)],
         "facts": facts,
         "first": list(verdict.first),
         "jobs": [_job(job, verdict) for job in verdict.jobs[:JOBS_SHOWN]] if len(verdict.jobs) > 1 else [],
     }
+
+
+def _answer(text: str, sign: str = "", word: str = "", hue: str = "plain", names: str = "") -> dict[str, str]:
+    """One answer for the template: nodes that it is of, and how it is marked."""
+    return {"sign": sign, "word": word, "hue": hue, "names": names, "text": text}
 
 
 def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
@@ -110,19 +115,17 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
         return {"answers": _of_nodes(sheet.result), "facts": [], "first": [], "jobs": []}
     answers: list[dict[str, str]] = []
     if not groups:
-        answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": _first_line(sheet)})
+        answers.append(_answer(_first_line(sheet)))
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
         sign = group[0].sign
         if not sign and len(groups) == 1 and sheet.result.worst is not None:
             sign, hue = MARKS[sheet.result.worst], word_of(sheet.result.worst)
-        answers.append({
-            "sign": sign, "word": "" if sheet.leading else word.upper(), "hue": hue, "names": _names(group),
-            "text": group[0].words.plain,
-        })  # fmt: skip
+        word = "" if sheet.leading else word.upper()
+        answers.append(_answer(group[0].words.plain, sign, word, hue, _names(group)))
     if len(groups) > GROUPS_SHOWN:
         rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
-        answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": f"{rest} more below"})
+        answers.append(_answer(f"{rest} more below"))
     return {"answers": answers, "facts": [], "first": [], "jobs": []}
 
 
@@ -142,12 +145,10 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
         title = title_of_check(check, dialect)
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = word_of(severity)
-        names = short_hosts(hosts, NAMES_ROOM)
-        answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": names, "text": words})
+        answers.append(_answer(words, MARKS[severity], word.upper(), word, short_hosts(hosts, NAMES_ROOM)))
     rest = sum(1 for node in result.nodes if node.host not in findings)
     if rest:
-        answers.append({"sign": "", "word": "", "hue": "plain", "names": "",
-                        "text": f"{rest:,} of {len(result.nodes):,} nodes without a finding"})  # fmt: skip
+        answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))
     return answers
 
 

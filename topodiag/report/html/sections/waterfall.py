@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from topodiag.draw.waterfall import draw_waterfall
 from topodiag.model.verdict import Cause, Quantity, Verdict
-from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, grid_of
 from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
 from topodiag.words.units import number, percent
@@ -19,11 +19,7 @@ def section(sheet: Sheet) -> Section | None:
     priced = [cause for cause in (verdict.causes if verdict is not None else ()) if cause.price.all_gone is not None]
     if not (priced or drawings):
         return None
-    heads = ("Cause", "With no cause", "Without this cause", "With all causes", "Measured", "This cause takes")
-    grid = Grid(
-        "prices", "What the job's collective reaches, by cause", heads, [_row(cause) for cause in priced],
-        right=frozenset({1, 2, 3, 4, 5}),
-    )  # fmt: skip
+    grid = grid_of("prices", "What the job's collective reaches, by cause", _PRICES, priced)
     says = distinct(cause.price.says for cause in priced)
     of = [cause.price.all_gone.what for cause in priced if cause.price.all_gone is not None]
     formulas = distinct(
@@ -42,18 +38,16 @@ def _drawn(verdict: Verdict | None, named: Callable[[str], str]) -> list[Drawing
     return [Drawing("waterfall", "From intended to measured", svg, inline=True)] if svg else []
 
 
-def _row(cause: Cause) -> list[Cell]:
-    price = cause.price
-    share = price.job_share
-    return [
-        Cell(f"{cause.finding.id}  {cause.finding.message}"),
-        _quantity(price.all_gone),
-        _quantity(price.alone),
-        _quantity(price.predicted),
-        _quantity(price.measured),
-        Cell(percent(share), share) if share is not None else Cell("not known", -1.0),
-    ]
+def _quantity(quantity: Quantity | None) -> Cell:
+    return UNKNOWN if quantity is None else Cell(f"{number(quantity.value)} {quantity.unit}", quantity.value)
 
 
-def _quantity(given: Quantity | None) -> Cell:
-    return Cell("not known", -1.0) if given is None else Cell(f"{number(given.value)} {given.unit}", given.value)
+UNKNOWN = Cell("not known", -1.0)
+_PRICES: Columns[Cause] = {
+    "Cause": lambda cause: f"{cause.finding.id}  {cause.finding.message}",
+    ">With no cause": lambda cause: _quantity(cause.price.all_gone),
+    ">Without this cause": lambda cause: _quantity(cause.price.alone),
+    ">With all causes": lambda cause: _quantity(cause.price.predicted),
+    ">Measured": lambda cause: _quantity(cause.price.measured),
+    ">This cause takes": lambda cause: figure(cause.price.job_share, percent, "not known"),
+}
