@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -125,7 +124,7 @@ BALANCED = regex(r"NUMA auto balancing enabled")
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 
-class HostSettingWarned(JobCheck[Never]):
+class HostSettingWarned(JobCheck):
     """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
     under a job that fails of it."""
 
@@ -169,7 +168,7 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(JobCheck[Never]):
+class NicOnOtherSocket(JobCheck):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
@@ -213,7 +212,7 @@ class NicOnOtherSocket(JobCheck[Never]):
         )
 
 
-class AwayFromGpuInLog(JobCheck[Never]):
+class AwayFromGpuInLog(JobCheck):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"

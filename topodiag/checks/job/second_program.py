@@ -4,7 +4,6 @@ memory and no process is shown that has it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import grouped, majority
@@ -32,7 +31,7 @@ ALIKE = 0.1
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "RAY_JOB_ID")
 
 
-class SecondProgram(NodeCheck[Never]):
+class SecondProgram(NodeCheck):
     """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or,
     as information, memory that is held on
     idle GPUs by no process that is shown."""

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped, majority
@@ -67,7 +66,7 @@ def taken_before(text: str) -> float:
     return taken if taken >= max(LEAST_GIB, LEAST_SHARE * capacity) else 0.0
 
 
-def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_taken(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on one GPU, or a few, that are taken while the others of the machine are empty."""
     taken = _taken(job)
     if taken is None:
@@ -142,7 +141,7 @@ SameGpu = Sequence[tuple[tuple[str, str], Sequence[int]]]
 """Host and bus id of GPUs that several ranks have, with these ranks."""
 
 
-class SharedGpu(JobCheck[Never]):
+class SharedGpu(JobCheck):
     """JOB004: two ranks on one GPU; a GPU nobody used
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
@@ -56,7 +55,7 @@ class Slowdown:
     nodes: int
 
 
-class FileOfAnotherMachine(FileCheck[Never]):
+class FileOfAnotherMachine(FileCheck):
     """TOP002: the topology file is not of this machine, or makes it slower than no file would
 
     What it finds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.hang.dumps import (
@@ -39,7 +38,7 @@ MAX_TAIL = 64
 """Calls looked back over at most."""
 
 
-class RankBehind(JobCheck[Never]):
+class RankBehind(JobCheck):
     """JOB006: a collective some ranks did not enter: who is behind
 
     What it finds

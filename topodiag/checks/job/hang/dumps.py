@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.text import group_words
@@ -126,7 +125,7 @@ LastEntry = tuple[int, int, str, str]
 
 
 def by_missing_dumps(
-    check: JobCheck[Any], job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
+    check: JobCheck, job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
 ) -> Iterator[Finding]:
     """`waiting`: by process group, the last entry of each rank. Of several groups the largest is told."""
     records = {record.rank: record for record in job.flight}

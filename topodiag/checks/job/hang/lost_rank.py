@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import Standing
@@ -132,7 +131,7 @@ def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
     return torn_down or not _ended_well(job).isdisjoint(silent)
 
 
-def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
+def lost_rank_findings(check: JobCheck, job: Job, lost: LostRanks) -> Finding:
     """JOB009: they died."""
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")
@@ -155,7 +154,7 @@ def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Findi
     )
 
 
-def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_leaving(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB006: ranks whose programs came to their end while the others went on."""
     lost = gone(job)
     if lost is None or not lost.left:

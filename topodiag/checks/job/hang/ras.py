@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
@@ -22,7 +21,7 @@ BLIND = (
 )
 
 
-def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_ras(check: JobCheck, job: Job) -> Iterator[Finding]:
     """What the answers of RAS say together."""
     if not job.ras:
         return
@@ -38,7 +37,7 @@ def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             yield _stragglers(check, late, standing)
 
 
-def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_ras_in_init(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB001 by answers that list no communicator: no init has ended. Who is missing stands in the logs alone."""
     standing = Standing(job)
     if not standing.no_communicator:
@@ -55,7 +54,7 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _stragglers(check: JobCheck[Any], late: Stragglers, standing: Standing) -> Finding:
+def _stragglers(check: JobCheck, late: Stragglers, standing: Standing) -> Finding:
     stays = late.lasting is Lasting.STAYS
     operation = late.collective or "operation"
     who = _ranks(late.who, late.communicator) if late.who else plural(late.count, "rank")
@@ -84,7 +83,7 @@ def _stragglers(check: JobCheck[Any], late: Stragglers, standing: Standing) -> F
     )
 
 
-def _left(check: JobCheck[Any], member: DepartedRanks) -> Finding:
+def _left(check: JobCheck, member: DepartedRanks) -> Finding:
     stays = member.lasting is Lasting.STAYS
     who = _ranks(member.who, member.communicator)
     return check.finding(
@@ -100,7 +99,7 @@ def _left(check: JobCheck[Any], member: DepartedRanks) -> Finding:
     )
 
 
-def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
+def _silent(check: JobCheck, silent: Silent) -> Finding:
     hosts = hosts_in(silent.who)
     whole = silent.answering == 0
     reach, stays = "can it be reached" if whole else "", silent.lasting is Lasting.STAYS
@@ -129,7 +128,7 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
     )
 
 
-def _look(check: JobCheck[Any], who: Sequence[Who]) -> tuple[str, ...]:
+def _look(check: JobCheck, who: Sequence[Who]) -> tuple[str, ...]:
     """What to run now: it reads and changes nothing."""
     first = next((member for member in who if member.process is not None), None)
     if first is None or first.process is None:
@@ -154,7 +153,7 @@ _GIVEN_UP = regex(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
 """src/ras/ras.cc and src/ras/peers.cc, 2.24 and later: RAS gives a peer up that it did not reach for 60 s."""
 
 
-def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Processes that the others gave up while the job ran, by NCCL's own log (subsystem RAS). Not at the end of a job,
     where rank 0 saves a checkpoint and all others are gone: a communicator was torn down, or half of the processes and
     more are given up."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.check import HANG_KINDS
@@ -21,7 +20,7 @@ _MULTICAST = regex(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multica
 _NVLS_OFF = frozenset({"0"})
 
 
-class RanksUneven(JobCheck[Never]):
+class RanksUneven(JobCheck):
     """JOB010: ranks per node differ where NCCL or the layout needs them equal
 
     What it finds

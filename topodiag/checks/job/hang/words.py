@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -20,7 +19,7 @@ from topodiag.words.units import in_s
 _GIVES_NAME = "Comm name set to "
 
 
-def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
     entered = _entered(job)
     named = [
         message.text.partition(_GIVES_NAME)[2].strip() for message in entered.values() if _GIVES_NAME in message.text
@@ -94,7 +93,7 @@ INNER = 12
 """Frames from the innermost in which it is looked for: below them stands the program's own loop."""
 
 
-def by_stacks(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
+def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
     """What the stacks of several processes say together."""
     inside: dict[str, list[Stack]] = defaultdict(list)
     away: list[Stack] = []
@@ -125,7 +124,7 @@ def collective_of(stack: Stack) -> str:
 
 
 def _elsewhere(
-    check: JobCheck[Any], others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
+    check: JobCheck, others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
 ) -> Finding:
     first = others[0]
     who, wait = _names(others), _names(waiting)
@@ -172,7 +171,7 @@ NO_NEWS = frozenset({"note", "other", "peer closed"})
 MOST_RANKS = 4096
 
 
-def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_words(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB006 by lines that say which ranks are missing or differ: Horovod's stall check, Gloo's monitored barrier,
     torch's fingerprints of collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL), and truncated messages."""
     stalled = [event for event in job.events if event.kind == "stalled" and "told" not in event.details]
@@ -190,13 +189,13 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         yield from _cut_short(check, job)
 
 
-def _cut_short(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def _cut_short(check: JobCheck, job: Job) -> Iterator[Finding]:
     cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
     if cut:
         yield _truncated(check, cut)
 
 
-def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     ranks = _ranks_of(events)
     operation = events[0].details.get("op", "")
     who = rank_word(ranks) if ranks else "some ranks"
@@ -212,7 +211,7 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     )
 
 
-def _ended_early(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def _ended_early(check: JobCheck, job: Job) -> Iterator[Finding]:
     over = [event for event in job.events if event.kind == "peer closed" and THROUGH.search(event.text)]
     if over and not any(_names_cause(event, _line(over[0])) for event in job.events):
         yield _through(check, job, over)
@@ -230,7 +229,7 @@ def _line(event: Event) -> int:
     return (event.origin.line or 0) if event.origin is not None else 0
 
 
-def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _through(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     """Ranks that call one more operation than another rank, which was through or is gone."""
     ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
@@ -242,7 +241,7 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     )
 
 
-def _by_report(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _by_report(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     """By the word of a program or a person that topodiag does not know: that calls differ before who is missing, as
     ranks that called another operation are missed in this one."""
     differ = [event for event in events if event.kind == "mismatch"]
@@ -265,7 +264,7 @@ def _ranks_of(events: Sequence[Event]) -> list[int]:
     return sorted(named)[:MOST_RANKS]
 
 
-def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     first = events[0]
     ranks = [int(word) for word in first.details["ranks"].split(",") if word.isdecimal()]
     one, other = first.details["one"], first.details.get("other", "")
@@ -284,7 +283,7 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     )
 
 
-def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
+def _truncated(check: JobCheck, events: Sequence[Event]) -> Finding:
     first = events[0]
     match = TRUNCATED.search(first.text)
     sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
@@ -87,7 +86,7 @@ _HOST = regex(
 _OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
-class NcclReports(JobCheck[Never]):
+class NcclReports(JobCheck):
     """JOB013: NCCL's own diagnostics report a difference or a fault
 
     What it finds

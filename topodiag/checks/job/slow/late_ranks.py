@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from statistics import median
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
@@ -44,7 +43,7 @@ _STEPS_OF = {PartOf.DATA: "late for data", PartOf.OPTIMIZER: "late after its bac
 """What to do about a rank that is late in such a part of its steps; in the others it computes."""
 
 
-class LateArriver(JobCheck[Never]):
+class LateArriver(JobCheck):
     """JOB008: a late arriver: a rank, or all of them, starts its collectives late
 
     What it finds

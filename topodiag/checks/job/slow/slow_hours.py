@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import fsum
 from statistics import median
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
@@ -33,7 +32,7 @@ Ratios = Mapping[int, Mapping[int, float]]
 """By hour, then by the number of the communicator, how many times longer its operations took than usual."""
 
 
-class SlowHoursOfJob(JobCheck[Never]):
+class SlowHoursOfJob(JobCheck):
     """JOB012: all communication was slow for some hours
 
     What it finds

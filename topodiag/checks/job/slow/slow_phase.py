@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 from statistics import median
-from typing import Never
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.slow.inspector_names import Names, Place
@@ -82,7 +81,7 @@ def processes_of(comm: InspectorCommunicator) -> frozenset[Process]:
 MOST_NAMED = 8
 
 
-class SlowPartOfJob(JobCheck[Never]):
+class SlowPartOfJob(JobCheck):
     """JOB011: a communicator is slower than its peers of the same size
 
     What it finds

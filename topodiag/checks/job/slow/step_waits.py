@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -38,7 +37,7 @@ class State:
 STATES = tuple(State(**entry) for entry in own_data("checks/job/slow/step_waits")["state"])
 
 
-class OddStepWaits(JobCheck[Never]):
+class OddStepWaits(JobCheck):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds

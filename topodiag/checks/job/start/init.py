@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras import by_ras_in_init
@@ -78,7 +77,7 @@ class OpenInit:
         return words + (", or the log was cut" if self.cut else "")
 
 
-class InitNotFinished(JobCheck[Never]):
+class InitNotFinished(JobCheck):
     """JOB001: ranks that never finished init, or are missing from the evidence
 
     What it finds
@@ -303,7 +302,7 @@ def _first(job: Job, communicator: Communicator, ranks: Sequence[int]) -> str:
 # For JOB001: processes that each came up as the only rank of their job.
 
 
-def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
+def judge_alone(check: JobCheck, job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
     """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
     if not is_alone(job):
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Never
 
 import msgspec
 
@@ -56,7 +55,7 @@ def library_faults() -> tuple[LibraryFault, ...]:
     return msgspec.convert(own_data("checks/job/start/library_faults")["fault"], tuple[LibraryFault, ...])
 
 
-class KnownLibraryFault(JobCheck[Never]):
+class KnownLibraryFault(JobCheck):
     """JOB007: a known fault of this NCCL version matches the signature
 
     What it finds

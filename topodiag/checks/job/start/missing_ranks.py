@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -21,7 +20,7 @@ _WORKERS = regex(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d
 _MOST_RANKS = 1 << 16
 
 
-def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on a store, a coordinator or a barrier at which not all ranks came in time, or on a store's barrier
     at which ranks wait when the log ends."""
     events = [event for event in job.events if event.details.get("fault") == ABSENT]

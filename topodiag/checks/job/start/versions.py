@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -39,7 +38,7 @@ _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
-class VersionsDiffer(JobCheck[Never]):
+class VersionsDiffer(JobCheck):
     """JOB002: NCCL, CUDA driver or plugin version differs between ranks
 
     What it finds
@@ -236,7 +235,7 @@ _OF_RANKS = regex(
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
 
-def not_as_built(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def not_as_built(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
     it."""
     events = [

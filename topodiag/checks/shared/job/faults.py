@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, Never
+from typing import Literal
 
 import msgspec
 
@@ -39,7 +39,7 @@ def named_faults() -> dict[tuple[str, str], NamedFault]:
     return {(entry.check, entry.fault): entry for entry in entries}
 
 
-class FaultInLog(JobCheck[Never]):
+class FaultInLog(JobCheck):
     """A fault that a job's lines name (the field `fault` of an event), said by job_faults.toml."""
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
