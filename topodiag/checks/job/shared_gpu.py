@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
+from topodiag.model.node import Node
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
 
@@ -44,16 +46,6 @@ MOST_TAKEN = 0.5
 """Share of the GPUs above which those with memory in use are no exception: it is the job's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class OccupiedGpus:
-    """GPUs of a machine that hold memory beside empty ones, and the error of a program that found none."""
-
-    host: str
-    gpus: tuple[Gpu, ...]
-    total: int
-    error: Event
-
-
 def taken_before(text: str) -> float:
     """GiB of a GPU that an engine finds taken at its own start; 0 where that is little or the line is none of these."""
     free = _FREE.search(text)
@@ -68,38 +60,36 @@ def taken_before(text: str) -> float:
 
 def by_taken(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on one GPU, or a few, that are taken while the others of the machine are empty."""
-    taken = _taken(job)
-    if taken is None:
-        return
-    labels = [gpu.label for gpu in taken.gpus]
-    others = plural(taken.total - len(labels), "empty GPU")
-    mib = sum(gpu.memory_used_mib.get(0) for gpu in taken.gpus)
-    size = spell_bytes(mib << 20)
-    yield check.finding(
-        check.where([taken.host] if taken.host else [], gpus=labels),
+    errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
+    for error, (host, node) in product(errors, job.machines.items()):
+        if taken := _taken(node, error):
+            yield _beside_empty(check, host, node, taken, error)
+            return
+
+
+def _beside_empty(check: JobCheck, host: str, node: Node, taken: Sequence[Gpu], error: Event) -> Finding:
+    labels = [gpu.label for gpu in taken]
+    others = plural(sum(gpu.memory_used_mib.known for gpu in node.gpus) - len(taken), "empty GPU")
+    size = spell_bytes(sum(gpu.memory_used_mib.get(0) for gpu in taken) << 20)
+    return check.finding(
+        check.where([host] if host else [], gpus=labels),
         "gpu taken before",
-        f"{', '.join(labels[:4])} of {hosts_word([taken.host]) if taken.host else 'the node'}"
+        f"{', '.join(labels[:4])} of {hosts_word([host]) if host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
-        observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(taken.error.text)}",
-        evidence=[*(gpu.memory_used_mib.origin for gpu in taken.gpus), taken.error.origin],
+        observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(error.text)}",
+        evidence=[*(gpu.memory_used_mib.origin for gpu in taken), error.origin],
     )
 
 
-def _taken(job: Job) -> OccupiedGpus | None:
-    errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
-    for error in errors:
-        for host, node in job.machines.items():
-            gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
-            most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
-            taken = tuple(gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most)
-            if most < TAKEN_MIB or not 0 < len(taken) <= MOST_TAKEN * len(gpus):
-                continue
-            named = _WHERE.search(error.text)
-            if named is not None and int(named[1]) not in {gpu.index for gpu in taken}:
-                continue
-            if not _has_it_itself(error.text, most):
-                return OccupiedGpus(host, taken, len(gpus), error)
-    return None
+def _taken(node: Node, error: Event) -> list[Gpu]:
+    """The few GPUs of a machine that hold memory beside empty ones, where a program that found none may stand there."""
+    gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
+    most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
+    taken = [gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most]
+    odd = most >= TAKEN_MIB and len(taken) <= MOST_TAKEN * len(gpus)
+    named = _WHERE.search(error.text)
+    there = named is None or int(named[1]) in {gpu.index for gpu in taken}
+    return taken if odd and there and not _has_it_itself(error.text, most) else []
 
 
 def _has_it_itself(text: str, most_mib: int) -> bool:

@@ -9,6 +9,7 @@ from statistics import median
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.slow.inspector_names import Names, Place
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
@@ -44,12 +45,12 @@ class SlowCommunicator:
 
 def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[SlowCommunicator]:
     """Each communicator that has enough peers, with how much longer than theirs its calls take."""
-    series: dict[tuple[int, int, str, int], list[tuple[InspectorCommunicator, CallsOfOneSize]]] = defaultdict(list)
-    for comm in communicators:
-        for size in comm.sizes if comm.is_one else ():
-            if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0:
-                octave = round(log(size.bytes, 2) * 4)
-                series[comm.nranks, comm.nnodes, size.collective, octave].append((comm, size))
+    series = grouped(
+        ((comm.nranks, comm.nnodes, size.collective, round(log(size.bytes, 2) * 4)), (comm, size))
+        for comm in communicators
+        for size in (comm.sizes if comm.is_one else ())
+        if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0
+    )
     ratios: dict[int, list[tuple[float, float, CallsOfOneSize, float, int, bool]]] = defaultdict(list)
     known = {}
     for several in series.values():
@@ -191,10 +192,7 @@ def _explaining(
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:
-        holders: dict[Process, list[SlowCommunicator]] = defaultdict(list)
-        for communicator in left:
-            for process in processes_of(communicator.comm) - cleared:
-                holders[process].append(communicator)
+        holders = grouped((process, each) for each in left for process in processes_of(each.comm) - cleared)
         if not holders:
             for communicator in left:  # each of its members is in a fast one as well: together they are slow
                 yield [communicator], processes_of(communicator.comm)
