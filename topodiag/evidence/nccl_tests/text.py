@@ -32,7 +32,6 @@ MAX_SHAPES = 200
 MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
-
 _WORDS = regex(rf"(?:{words.TYPE}|{words.OP})(?=[A-Za-z0-9])")
 _DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
