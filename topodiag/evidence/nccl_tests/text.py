@@ -256,10 +256,10 @@ class TextReader:
         if self._rows > MAX_ROWS:
             self._leave(row.origin.line or 0, row.origin.text, "more rows than are kept")
             return
-        closed = close_row(row, target.title)
-        target.rows.append(closed.row)
-        target.widths.append(closed.width)
-        target.checked = (target.checked[0] or closed.checked[0], target.checked[1] or closed.checked[1])
+        bench_row, width, checked = close_row(row, target.title)
+        target.rows.append(bench_row)
+        target.widths.append(width)
+        target.checked = (target.checked[0] or checked[0], target.checked[1] or checked[1])
 
     # -- what stands above a table --
 
