@@ -50,7 +50,7 @@ def read_file(data: bytes, name: str) -> Read:
     text_read = read_json(data, name) if looks_like_json(data) else None
     if text_read is None:
         text_read = TextReader(name).read(data)
-    drafts = [draft for each in text_read.drafts for draft in _untangled(each)]
+    drafts = [run for draft in text_read.drafts for run in _untangled(draft)]
     single_ranks = _one_rank_tables(drafts)
     only = text_read.named[0] if len(text_read.named) == 1 else ""
     hint = collective_of_name(name)
@@ -72,13 +72,13 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
     if not collective:
         collective, why = next(
             (
-                (reason, said)
-                for reason, said in (
+                (named, reason)
+                for named, reason in (
                     (only, "the only one that the file names"),
                     (_fitting(hint, seen, draft.rows), "the file's name"),
                     (seen, "the columns and the ratio of its bandwidths"),
                 )
-                if reason
+                if named
             ),
             ("", ""),
         )

@@ -369,10 +369,10 @@ class TextReader:
             return  # a run with wrong values ends with an exit code
         if newest is None or newest.closed:
             newest = self._begin(self._streams.setdefault(line.key, _Stream()), line)
-        said = line.text.strip()[:MAX_QUOTE]
-        if len(newest.errors) < MAX_ERRORS and said not in newest.errors:
-            newest.errors.append(said)
-            newest.failures.append(Origin(self.source, line.number, said))
+        quote = line.text.strip()[:MAX_QUOTE]
+        if len(newest.errors) < MAX_ERRORS and quote not in newest.errors:
+            newest.errors.append(quote)
+            newest.failures.append(Origin(self.source, line.number, quote))
 
     def _leave(self, number: int, text: str, why: str) -> None:
         """Count a line that was not understood under its shape: what is left when numbers are taken out."""
