@@ -59,8 +59,8 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[P
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
     """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
-    process ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds
-    plain files (spool); standard input was read, and is left out."""
+    process or a communicator ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it.
+    `intake` holds plain files (spool); standard input was read, and is left out."""
     asked = {file for job in jobs if _is_asked(job) for file in job.files}
     read = {
         piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
@@ -172,7 +172,7 @@ def _file(event: Event) -> str:
 def _is_asked(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
-    return ended or in_part or any(communicator.unfinished for communicator in job.communicators)
+    return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
 
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:

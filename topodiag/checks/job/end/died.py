@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.hang.lost_rank import LostRanks, gone, lost_rank_findings
+from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
@@ -85,7 +85,7 @@ class Died:
         return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
-class ProcessDied(JobCheck[Died | LostRanks]):
+class ProcessDied(JobCheck):
     """JOB009: a process died of its own before any communication error
 
     What it finds
@@ -132,13 +132,13 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     id = "JOB009"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | LostRanks | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = [event for event in judged.events if event.kind == ENDED]
         own = _by_themselves(judged, events)
         if not own:
             lost = gone(judged)
             if lost is not None and not lost.left:
-                return lost
+                return self.any_of(judged, [lost_rank_findings(self, judged, lost)], lost.coverage)
             if not events:
                 return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
             if not _is_explained(judged, events):
@@ -154,12 +154,10 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         alike = tuple(ranks_in(same)) if rank >= 0 else ()
         times = sum(event.count for event in same)
         host = host or launched_on(judged, rank)
-        return Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
+        died = Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
+        return self.with_findings(judged, [self._died(judged, died)])
 
-    def findings(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
-        if isinstance(observed, LostRanks):
-            yield lost_rank_findings(self, judged, observed)
-            return
+    def _died(self, judged: Job, observed: Died) -> Finding:
         ending, event = _endings()[observed.how], observed.event
         ranks = observed.alike or ((observed.rank,) if observed.rank >= 0 else ())
         who = rank_word(ranks) if ranks else "the job" if observed.stands_for_job else "a process"
@@ -171,7 +169,7 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         confidence = Confidence[ending.get("confidence", "high").upper()]
         if observed.how == "exception" and not event.details.get("uncaught"):
             confidence = Confidence.MEDIUM
-        yield self.finding(
+        return self.finding(
             self.where(hosts, ranks=ranks[:4096]),
             "died",
             f"{who}{where} {ending['says']}{named}",
