@@ -1,7 +1,7 @@
 """What a page is made of: a sheet goes in, each section turns part of it into values for its template.
 
 Adding a section is a module in `sections/` with a function of the sheet, a template of the same name (pictures and
-tables alone need none), and a line in `registry.py`.
+tables alone need none), and a line in `sections.toml`.
 """
 
 from __future__ import annotations

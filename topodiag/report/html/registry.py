@@ -1,33 +1,16 @@
-"""Every section of the page, one line each, in the order in which a reader needs them."""
+"""The sections of the page that have something to say, in the order of sections.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 
 from topodiag.report.html.interface import Section, Sheet
+from topodiag.words.own_data import own_data
 
-ORDER = {
-    "verdict": "Verdict",
-    "todo": "What to do",
-    "chain": "Causes",
-    "picture": "Machine",
-    "waterfall": "Losses",
-    "findings": "Findings",
-    "job": "Ranks",
-    "rings": "Rings",
-    "timeline": "Timeline",
-    "placement": "Placement",
-    "curves": "Bandwidth",
-    "nodes": "Nodes",
-    "open": "Open",
-    "evidence": "Evidence",
-    "checks": "Checks",
-    "inputs": "Inputs",
-    "terminal": "Text",
-}
-"""Sections with their words in the navigation: all of them fit one line of a wide window."""
+ORDER: Mapping[str, str] = own_data("report/html/sections")["labels"]
+"""Sections with their words in the navigation."""
 
 
 def sections_of(sheet: Sheet) -> Iterator[Section]:
