@@ -86,7 +86,7 @@ def test_a_value_of_the_wrong_type_is_not_believed() -> None:
 
 def test_a_missing_value_keeps_its_reason() -> None:
     draft = NodeDraft()
-    draft.gpu(index=0).unread("numa", "NotSupported", at("a"))
+    draft.gpu(index=0).offer("numa", None, at("a"), "NotSupported")
     fact = assemble(draft, "h").gpus[0].numa
     assert (fact.value, fact.why) == (None, "NotSupported")
 

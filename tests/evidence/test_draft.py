@@ -36,6 +36,6 @@ def test_parts_of_merged_devices_are_merged() -> None:
 def test_none_is_no_offer_and_a_reason_is_kept() -> None:
     draft = NodeDraft()
     draft.gpu(index=0).offer("numa", None, HERE)
-    draft.gpu(index=0).unread("numa", "NotSupported", HERE)
+    draft.gpu(index=0).offer("numa", None, HERE, "NotSupported")
     offers = draft.gpu(index=0).offers["numa"]
     assert [(offer.value, offer.why) for offer in offers] == [(None, "NotSupported")]

@@ -93,16 +93,13 @@ class Entity:
     def children(self) -> dict[tuple[str, Key], Entity]:
         return self.root._body.children
 
-    def offer(self, name: str, value: Any, origin: Origin) -> None:
-        """Offer a value for a field of the model's class by its name; None is ignored."""
-        if value is not None:
-            offered = Offer(value, origin, self._weight.trust, self._weight.sample)
+    def offer(self, name: str, value: Any, origin: Origin, why: str = "") -> None:
+        """Offer a value for a field of the model's class by its name. None is ignored, unless `why` says why a source
+        that looked for the field has no value."""
+        if value is not None or why:
+            why = why if value is None else ""
+            offered = Offer(value, origin, self._weight.trust, self._weight.sample, why)
             self.offers.setdefault(name, []).append(offered)
-
-    def unread(self, name: str, why: str, origin: Origin) -> None:
-        """Say that a source looked for a field and why it has no value."""
-        offer = Offer(None, origin, self._weight.trust, self._weight.sample, why)
-        self.offers.setdefault(name, []).append(offer)
 
     def count(self, name: str, value: int | None, origin: Origin) -> None:
         """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""

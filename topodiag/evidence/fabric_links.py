@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from topodiag.evidence.interface import Blob, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, to_float
 from topodiag.evidence.marks import SWITCH
-from topodiag.evidence.page import MARGIN, MAX_LINE
+from topodiag.evidence.page import MARGIN
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 

@@ -26,6 +26,10 @@ from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
 
+MAX_LINE = 4096
+"""Characters of the longest line worth reading: no tool's format comes near it but for the widest tables."""
+MAX_GPUS = 256
+"""GPUs of one machine, with room: one of a whole rack has 72."""
 MAX_UNREAD = 200
 """Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
 

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.node_sets import NodeSetError
 
-MAX_LINE = 4096
-"""Characters of the longest line worth reading: no tool's format comes near it."""
 MOST_OF_A_LIST = 256
 """GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
 _HEAD = 1 << 16
@@ -117,10 +115,7 @@ class Line:
         if (entity, name) in self.page._said and (value is None or self.page.said(entity, name) is not None):
             return
         self.page._said[entity, name] = value
-        if value is None:
-            entity.unread(name, why or "no value", self.origin)
-        else:
-            entity.offer(name, value, self.origin)
+        entity.offer(name, value, self.origin, why or "no value")
 
     def add(self, entity: Entity, name: str, *values: str) -> None:
         """Add to the values of a list, which knows the line of its first one."""

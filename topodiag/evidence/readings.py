@@ -74,10 +74,7 @@ class Notes:
         line, text = at if at is not None else value_line(file)
         self.parsed.records.append(line)
         origin = self._blob.origin(line, quote(file, text))
-        if value is None:
-            entity.unread(name, why, origin)
-        else:
-            entity.offer(name, value, origin)
+        entity.offer(name, value, origin, why or "no value")
 
     def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A reading of a cumulative counter."""

@@ -6,8 +6,6 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.events import Event, Trust
 
-MAX_LINE = 4096
-
 
 def report(
     kind: str, text: str, blob: Blob, number: int, line: str, *, trust: Trust = Trust.AGENT, host: str = ""

@@ -64,10 +64,10 @@ _ONE_VALUE = regex(
     r"\s{0,12}([A-Za-z][\w.-]{0,62})\s{0,3}: ?(\(?\d{1,4}(?:\.\d{1,5}|, ?\d{1,5}){1,3}(?:[+.-][\w.]{1,20})?\)?)\s*\Z"
 )
 """`n3: (2, 18, 1)`: what each host prints of a version."""
-_ANSWERS = regex(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*\Z")
-"""Ansible's head of what one host printed."""
+_ANSWERS = ("CHANGED", "SUCCESS", "FAILED")
+"""What Ansible says behind the name of a host, above what it printed."""
 _SPOKEN_OF = regex(r"n?ccl|torch|driver|cuda|ofed|firmware|\bfw\b|version", re.IGNORECASE)
-_RUN_BEGAN = regex(r"#\s{1,40}size\s{1,40}count\s|#\s{1,40}\(B\)\s|# Out of bounds values")
+_RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
 _OWN_FORMS = regex(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
 """JSON that has a reader of its own."""
@@ -238,8 +238,9 @@ def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
     """What several hosts print of a version, where the text says of what."""
     rows, host = [], ""
     for number, line in enumerate(lines, 1):
-        if (of_host := _ANSWERS.match(line)) is not None:
-            host = of_host[1]
+        name, _, answer = line.partition(" | ")
+        if answer.startswith(_ANSWERS) and answer.endswith(">>") and " " not in name:
+            host = name
         elif (row := _ONE_VALUE.match(f"{host}: {line}" if host else line)) is not None:
             rows.append((number, row[1], [row[2]]))
     if len(rows) > 1 and any(_SPOKEN_OF.search(line) for line in lines):
@@ -253,7 +254,7 @@ def _devices(lines: Sequence[str]) -> Iterator[Found]:
     rows: list[_Cells] = []
     started, ended = 0, False
     for number, line in enumerate(lines, 1):
-        began = _RUN_BEGAN.match(line) is not None or (ended and "nThread" in line)
+        began = " ".join(line[:MAX_NAME].split()).startswith(_RUN_BEGAN) or (ended and "nThread" in line)
         ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
         command = _COMMAND.search(line) if "_perf" in line else None
         if command is not None or (started < 2 and began):

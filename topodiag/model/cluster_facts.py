@@ -16,7 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
-from topodiag.words.node_sets import short
+from topodiag.words.node_sets import MAX_NODES, short
 
 MAX_GPUS = 4_000_000
 """Slots of a cluster: nodes times the most GPUs that any has."""
@@ -205,8 +205,12 @@ def usable(facts: ClusterFacts, per_node: int) -> Bools:
     return mask
 
 
-def no_twins(name: str, nodes: Sequence[str], lines: Sequence[int] = ()) -> None:
-    """Raises InputError for a node that is listed twice; `lines` are those that name the nodes."""
+def check_nodes(name: str, nodes: Sequence[str], hint: str = "", lines: Sequence[int] = ()) -> None:
+    """Raises InputError for no node, for too many, and for one that is listed twice."""
+    if not nodes:
+        raise InputError(name, "names no nodes", hint=hint)
+    if len(nodes) > MAX_NODES:
+        raise InputError(name, f"names more than {MAX_NODES} nodes")
     if len(set(nodes)) == len(nodes):
         return
     first: dict[str, int] = {}

@@ -75,7 +75,7 @@ def test_one_node_by_itself_is_a_cluster() -> None:
     [
         (listed(node("n1", {}))[:-4], "is no JSON: "),
         ('{"kind": "NodeList", "items": 5}', "has no list of nodes"),
-        ('{"kind": "List", "items": []}', "has no node"),
+        ('{"kind": "List", "items": []}', "names no nodes"),
         ('{"kind": "List", "items": ' + "[" * 200_000, "is no JSON: "),
         ('{"kind": "List", "items": [{"spec": ' + '{"a":' * 200_000, "is no JSON: "),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
@@ -23,7 +22,7 @@ _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
 
 
-class RunFailed(BenchCheck[Never]):
+class RunFailed(BenchCheck):
     """BEN006: the benchmark ended with an error
 
     What it finds

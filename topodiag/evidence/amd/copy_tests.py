@@ -22,12 +22,10 @@ from collections.abc import Iterator
 
 from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
 from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
 
-MAX_LINE = 4000
-MAX_GPUS = 256
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
 _OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")

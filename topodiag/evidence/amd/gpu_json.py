@@ -25,13 +25,12 @@ from typing import Any
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.words.units import in_mhz
 
-MAX_GPUS = 256
 MAX_COUNT = 2**63
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
@@ -58,7 +57,6 @@ _DRAWN = ("socket_power", "current_socket_power", "average_socket_power")
 _LIMITS = ("socket_power", "socket_power_limit", "power_cap")
 """Names of the power drawn, and of the limit in force, over the releases of ROCm."""
 MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
-MAX_LINE = 400
 MAX_LINES = 200_000
 
 

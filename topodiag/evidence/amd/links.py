@@ -40,14 +40,12 @@ from itertools import islice
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
 from topodiag.hardware.amd import XGMI_LANES
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.maker import XGMI
 
-MAX_LINE = 4000
-MAX_GPUS = 256
 MAX_PAIRS = 20_000
 PCIE = "PCIE"
 HOP = 15

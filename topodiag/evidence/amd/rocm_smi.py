@@ -15,12 +15,10 @@ from itertools import pairwise
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, reading, to_int
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.provenance import Origin
 
-MAX_LINE = 400
-MAX_GPUS = 256
 MAX_MHZ = 20_000
 MOST = 100
 """Percent of anything."""

@@ -13,7 +13,7 @@ import numpy as np
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE
 from topodiag.evidence.page import at_line, csv_rows
-from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
+from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, expand, gpu_list, short
 
@@ -74,9 +74,7 @@ def _nodes(
         lines += [line] * len(texts)
         if len(nodes) > MAX_NODES:
             raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
-    if not nodes:
-        raise InputError(blob.name, "names no nodes")
-    no_twins(blob.name, nodes, lines)
+    check_nodes(blob.name, nodes, lines=lines)
     return nodes, cells, lines
 
 

@@ -24,7 +24,7 @@ from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.json_values import objects, text
 from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED
 from topodiag.evidence.yaml_values import load_yaml
-from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
+from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
 from topodiag.model.identity import Tie
 from topodiag.words.hosts import address_of
@@ -53,7 +53,7 @@ def read(blob: Blob) -> ClusterFacts:
     nodes = _nodes(blob)
     with_gpus = [node for node in nodes if node.gpus > 0]
     kept = with_gpus or nodes
-    _check_nodes(blob, kept)
+    check_nodes(blob.name, [node.name for node in kept], "kubectl get nodes -o json")
     notes: list[str] = []
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
@@ -78,15 +78,6 @@ def read(blob: Blob) -> ClusterFacts:
         gpu=_most(row.get(_PRODUCT) for row in labels),
         notes=tuple(notes),
     )
-
-
-def _check_nodes(blob: Blob, nodes: Sequence[_Node]) -> None:
-    """Raises InputError for no nodes, too many, or two of one name."""
-    if not nodes:
-        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
-    if len(nodes) > MAX_NODES:
-        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
-    no_twins(blob.name, [node.name for node in nodes])
 
 
 _Rows = list[tuple[str, list[str | None]]]

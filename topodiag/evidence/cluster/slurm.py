@@ -21,7 +21,7 @@ from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Bools
-from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins
+from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 
@@ -237,10 +237,7 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
             # A node may be listed with the switches above its leaf too; the lowest one is its leaf.
             if node not in leaf_of or len(above[name]) > len(above[leaf_of[node]]):
                 leaf_of[node] = name
-    if not leaf_of:
-        raise InputError(blob.name, "names no nodes", hint="SwitchName=leaf1 Nodes=gpu[01-32]")
-    if len(leaf_of) > MAX_NODES:
-        raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
+    check_nodes(blob.name, list(leaf_of), "SwitchName=leaf1 Nodes=gpu[01-32]")
     depth = max(len(above[name]) for name in leaf_of.values()) + 1
     chains = [(leaf, *above[leaf]) for leaf in leaf_of.values()]
     # Levels count from the leaves: of a leaf that hangs higher than others, the missing ones are its own.
@@ -289,11 +286,7 @@ def _of_blocks(
     if not all(names) or len(set(names)) < len(names):
         raise InputError(blob.name, "has a block without a name, or two of one")
     nodes = [node for _, members in blocks for node in members]
-    if not nodes:
-        raise InputError(blob.name, "names no nodes", hint="BlockName=b1 Nodes=gpu[01-18]")
-    if len(nodes) > MAX_NODES:
-        raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
-    no_twins(blob.name, nodes)
+    check_nodes(blob.name, nodes, "BlockName=b1 Nodes=gpu[01-18]")
     labels = [[name for name, members in blocks for _ in members]]
     kinds = ["block"]
     base = sizes[0] if sizes else 0

@@ -13,7 +13,6 @@ bounded, and with them the memory.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -21,7 +20,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from math import nan
 
-from topodiag.evidence.json_values import integer
+from topodiag.evidence.json_values import decoded, integer
+from topodiag.evidence.rank_names import rank_of_name
 from topodiag.lazy import regex
 from topodiag.model.job import FlightRecord
 from topodiag.model.provenance import Origin
@@ -182,7 +182,6 @@ _MAX_MEMBERS = 1 << 26
 """Characters, or items, of the ranks of all groups of a file together: 80 groups of 100000 ranks."""
 _MAX_TEXT = 200
 
-_RANK = regex(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _TRAILING = regex(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
 
 
@@ -223,16 +222,10 @@ def _load(path: str) -> object:
         raise NotPlainError(f"it is larger than {spell_bytes(limit)}")
     if pickled:
         return load(data)
-    try:
-        return json.loads(data, parse_int=_number, parse_constant=lambda _: None)
-    except RecursionError:
-        raise NotPlainError("it is nested too deeply") from None
-    except ValueError:
-        raise NotPlainError("it is neither a pickle nor JSON") from None
-
-
-def _number(digits: str) -> int | None:
-    return int(digits) if len(digits) <= 20 else None
+    document, why = decoded(data.decode("utf-8", "replace"))
+    if why:
+        raise NotPlainError("it is nested too deeply" if "deep" in why else "it is neither a pickle nor JSON")
+    return document
 
 
 def _record(path: str, dump: object) -> FlightRecord:
@@ -240,7 +233,7 @@ def _record(path: str, dump: object) -> FlightRecord:
         raise NotPlainError("it holds neither entries nor process groups")
     rank = integer(dump.get("rank"), high=2**31)
     if rank is None:
-        rank = _rank_of_name(os.path.basename(path))
+        rank = _rank_of_file(path)
     if rank is None:
         raise NotPlainError("neither it nor its name says of which rank it is")
     listed = dump.get("entries")
@@ -251,11 +244,10 @@ def _record(path: str, dump: object) -> FlightRecord:
     return FlightRecord(rank, tuple(entry for entry, _ in read), groups, texts, Origin(path), times)
 
 
-def _rank_of_name(name: str) -> int | None:
-    named = _RANK.findall(name)
-    if named:
-        return int(named[-1])
-    trailing = _TRAILING.search(name)
+def _rank_of_file(path: str) -> int | None:
+    if (named := rank_of_name(path)) is not None:
+        return named
+    trailing = _TRAILING.search(os.path.basename(path))
     return int(trailing[1]) if trailing else None
 
 

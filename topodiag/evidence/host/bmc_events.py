@@ -10,10 +10,8 @@ Format: ipmitool lib/ipmi_sel.c (ipmi_sel_print_std_entry), sensor types and eve
 
 from __future__ import annotations
 
-import re
-
-from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
+from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.words.own_data import own_data
@@ -30,7 +28,8 @@ _FAULTS = tuple(
     (fault["says"], regex(fault["sensor"]), regex(fault["event"]))
     for fault in own_data("evidence/host/bmc_events")["fault"]
 )
-_OVER = regex(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
+_OVER = ("ok", "normal", "informational")
+"""How states begin that are none of a fault."""
 
 
 class BmcEvents(Reporting):
@@ -47,7 +46,8 @@ class BmcEvents(Reporting):
             if row is None:
                 continue
             sensor, words = row[1], row[2]
-            if _OVER.search(row[3] or ""):
+            state = (row[3] or "").lower()
+            if "deassert" in state or state.startswith(_OVER):
                 standing.pop((sensor, words), None)
             elif (kind := _kind(sensor, words)) and len(standing) < MAX_EVENTS:
                 text = f"{sensor}: {words} {row[4] or ''}".strip()

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 
-MAX_LINE = 1000
 MAX_EVENTS = 100
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
 _THREAD = "] [tid "
@@ -35,7 +34,7 @@ _NO_MEMORY = regex(
 _STOPS = regex(
     r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
 )
-_SEEN = regex(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
+_SEEN = ", nodes seen: "
 _DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
 _Row = tuple[int, str, str]
 """The number of a line, what it says, and the line."""
@@ -45,7 +44,7 @@ class ComputeDomain(Reporting):
     """Nodes of an NVLink domain that are not ready, or that have no clique."""
 
     def recognises(self, head: str) -> bool:
-        if _is_imex(head) or _SEEN.search(head) is not None or _DEVICE.search(head) is not None:
+        if _is_imex(head) or _SEEN in head or _DEVICE.search(head) is not None:
             return True
         return any(_THREAD in line and any(word in line for word in _OF_IMEX) for line in head.split("\n"))
 
@@ -104,10 +103,12 @@ def _peer(words: str, before: str) -> str:
 
 def _waits(blob: Blob) -> Iterator[_Row]:
     """The nodes that a domain still waits for at the end of its log: each start begins with few."""
-    rows = [(number, line, match) for number, line in blob.lines() if (match := _SEEN.search(line[:MAX_LINE]))]
-    for number, line, match in rows[-1:]:
-        if int(match[2]) < int(match[1]):
-            text = f"the compute domain waits for {match[1]} nodes, and {match[2]} came: its channels are not given out"
+    rows = [(number, line[:MAX_LINE]) for number, line in blob.lines() if _SEEN in line]
+    for number, line in rows[-1:]:
+        before, _, after = line.partition(_SEEN)
+        wanted, came = to_int(before.rpartition("numNodes: ")[2]), to_int(after)
+        if wanted is not None and came is not None and came < wanted:
+            text = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
             yield number, text, line
 
 

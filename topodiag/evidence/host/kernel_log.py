@@ -9,7 +9,7 @@ from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
-from topodiag.evidence.interface import Blob, Parsed, Source, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.evidence.signatures.engine import LineMatch, Place
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
@@ -30,8 +30,6 @@ MAX_HEAD = 160
 """Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
 """Characters kept of one message."""
-MAX_LINE = 4096
-"""Characters of one line that are looked at; the kernel's own limit is about 1000."""
 
 _FACILITY = regex(r"<[0-9]{1,3}>|[a-z]{2,8} *:[a-z]{3,7} *: ?")
 """What the kernel and `dmesg -x` write before a stamp."""

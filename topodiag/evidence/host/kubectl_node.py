@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.sentences import Reporting, report
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.events import Event
 
-MAX_LINE = 2000
 MAX_NODES = 2000
 _SECTIONS = ("Capacity", "Allocatable")
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
-_PRODUCT = regex(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
+_PRODUCT = tuple(f"{maker}.com/gpu.product{name}=" for maker in ("nvidia", "amd") for name in ("", "-name"))
 
 
 @dataclass(slots=True)
@@ -47,8 +46,9 @@ class KubectlNode(Reporting):
         for number, whole in blob.lines():
             line = whole[:MAX_LINE]
             key, colon, cell = (part.strip() for part in line.partition(":"))
-            if product := _PRODUCT.search(line):
-                nodes[-1].product = product[1]
+            labels = line.split() if ".com/gpu.product" in line else ()
+            if product := next((label for label in labels if label.startswith(_PRODUCT)), ""):
+                nodes[-1].product = product.partition("=")[2]
             elif colon and key == "Name" and cell and line[:1] == "N" and len(nodes) < MAX_NODES:
                 nodes.append(Described(cell))
             elif colon and key in _SECTIONS and not cell:

@@ -27,7 +27,6 @@ from topodiag.model.gpudirect import PEERMEM_MODULES
 from topodiag.model.system import Setting
 
 _HEADER = ["Module", "Size", "Used", "by"]
-_ASKED = regex(r"\blsmod\s{0,8}\|\s{0,8}(?:e?grep|rg)\s(.{1,200})")
 _NEEDED = PEERMEM_MODULES | {
     "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
     "gdrdrv",
@@ -39,7 +38,7 @@ class Lsmod(Direct):
 
     def recognises(self, head: str) -> bool:
         lines = [line.strip(MARGIN) for line in head.split("\n")]
-        asked = any("lsmod" in line and _ASKED.search(line) for line in lines)
+        asked = any(map(_asked, lines))
         return asked or any(line.split() == _HEADER or _module(line) in _NEEDED for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -50,8 +49,8 @@ class Lsmod(Direct):
         for line in page.lines():
             if line.bare.split() == _HEADER:
                 head = head or line
-            elif match := _ASKED.search(line.bare):
-                asked = line if "peer" in match[1] else asked
+            elif pattern := _asked(line.bare):
+                asked = line if "peer" in pattern else asked
             elif name := _module(line.bare):
                 if name in PEERMEM_MODULES:
                     line.offer(system, "peermem", True)
@@ -65,6 +64,13 @@ class Lsmod(Direct):
         if asked is not None and names.isdisjoint(PEERMEM_MODULES) and (head is None or names):
             asked.offer(system, "peermem", False)
         return page.parsed
+
+
+def _asked(line: str) -> str:
+    """The pattern by which somebody searched the modules, "" in another line."""
+    command, _, search = line.partition("|")
+    program, _, pattern = search.strip().partition(" ")
+    return pattern if program in ("grep", "egrep", "rg") and command.strip().endswith("lsmod") else ""
 
 
 def _module(row: str) -> str:

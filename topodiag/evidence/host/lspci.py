@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
 from topodiag.evidence.page import Line, Page
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
 from topodiag.words.own_data import own_data
-
-MAX_LINE = 2048
-"""Characters of a line that are looked at; lspci's own are a few hundred."""
 
 _PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _HEADER = regex(rf"(?:> )?\s{{0,16}}({_PLACE})(?: \"?(\S.*)|:?\s{{0,8}})")

@@ -6,14 +6,13 @@ from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import REPLACED
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed
 from topodiag.evidence.json_values import integer, load, member, objects, text
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process, Setting
 
 MAX_PROCESSES = 4096
-MAX_GPUS = 256
 MAX_VARIABLES = 256
 MAX_PID = 2**32
 _MARKS = ('"cpus_allowed"', '"mems_allowed"', '"nccl_env"')

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
@@ -51,11 +51,10 @@ def kind_of(reason: str) -> str:
     return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
 
 
-MAX_LINE = 4096
 MAX_NODES = 20_000
 """Nodes kept: more than the largest systems have."""
 
-_FIELD = regex(r"(?:^|\s)(NodeName|State|Gres)=(\S{1,255})")
+_FIELDS = ("NodeName=", "State=", "Gres=")
 _REASON = regex(r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)")
 _OUT = ("DRAIN", "DOWN", "FAIL", "INVAL", "NOT_RESPONDING")
 """In the states of nodes that are out of service. A star is of nodes which do not answer."""
@@ -134,7 +133,8 @@ def _listed(blob: Blob) -> Iterator[SlurmState]:
     columns: list[str] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE]
-        fields, reason = dict(_FIELD.findall(line)), _REASON.search(line)
+        fields = dict(word.partition("=")[::2] for word in line.split() if word.startswith(_FIELDS))
+        reason = _REASON.search(line)
         if "NodeName" in fields and line.lstrip().startswith("NodeName="):
             if shown is not None:
                 yield shown

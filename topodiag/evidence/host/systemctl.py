@@ -20,8 +20,6 @@ _SYSTEMD = "systemd[1]: "
 _DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
 """Words of a unit's description, by which systemd names it where it starts it."""
 _ENDED = regex(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
-_DAEMON = regex(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
-"""Fabric Manager and IMEX share the form of their logs, /var/log/fabricmanager.log and /var/log/nvidia-imex.log."""
 _GIVES_UP = regex(
     r"no matching network interface|failed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
     r"|request to query nvswitch .{1,120} failed|unable to|abort|exiting|must match|not compatible|fatal"
@@ -68,15 +66,15 @@ def _daemon_of(data: bytes) -> str:
 
 def _of_daemon(text: str) -> str:
     """The state in which a line of the daemon's own log leaves it, "" where it says none: failed by an error after
-    which it ends, active by a success."""
-    match = _DAEMON.search(text)
-    if match is None:
+    which it ends, active by a success. Fabric Manager and IMEX share the form of /var/log/fabricmanager.log and
+    /var/log/nvidia-imex.log: `[May 06 2024 08:11:01] [ERROR] [tid 1] ` before what they say."""
+    before, _, rest = text.partition("] [tid ")
+    level, message = before.rpartition("[")[2].strip(), rest.partition("] ")[2].lower()
+    if not message or message.startswith("detected "):  # a fault of a link, of which it goes on to tell
         return ""
-    if match[2].startswith("detected "):
-        return ""  # a fault of a link, of which it goes on to tell
-    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2].lower()):
+    if level in ("ERROR", "FATAL") and _GIVES_UP.search(message):
         return "failed"
-    return "active" if any(words in match[2].lower() for words in _STANDS) else ""
+    return "active" if any(words in message for words in _STANDS) else ""
 
 
 def _state(text: str) -> tuple[str, str] | None:
@@ -167,10 +165,8 @@ class Systemctl(Source[UnitState]):
         for unit in parsed.records:
             origin = blob.origin(unit.line, unit.text)
             name = unit.name.removesuffix(".service")
-            if unit.word == "unknown":
-                services.unread(name, "systemd does not know its state", origin)
-            else:
-                services.offer(name, unit.word, origin)
+            word = None if unit.word == "unknown" else unit.word
+            services.offer(name, word, origin, "systemd does not know its state")
 
 
 def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:

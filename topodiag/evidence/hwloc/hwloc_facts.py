@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.hwloc.objects import HwlocObject
-from topodiag.evidence.interface import Blob, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
 from topodiag.lazy import regex
@@ -26,7 +26,6 @@ from topodiag.words.fold import fold_numbers
 from topodiag.words.units import in_gbs
 
 MAX_NUMA = 4095
-MAX_GPUS = 256
 _ACCELERATOR = "1200"
 """The PCI class of AMD's accelerators that show no display: 0x03 is also the graphics of a board or a CPU."""
 _PACKAGES = ("Package", "Socket")
@@ -39,7 +38,6 @@ _RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
 """AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
 _END, _MOST_DISTANCES = "</distances2", 400_000
 _NUMBERS = regex(r"<(indexes|u64values)\b[^>]{0,100}>([0-9A-Za-z:\s]{1,100000})</")
-_PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
@@ -230,7 +228,7 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
         return
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for field in ("gen", "width"):
-        entity.unread(field, f"hwloc says {in_gbs(speed)}: {what}", place)
+        entity.offer(field, None, place, f"hwloc says {in_gbs(speed)}: {what}")
 
 
 def link_gbs(gen: int, width: int) -> float:
@@ -276,11 +274,11 @@ def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
 def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:
     nic.offer("node_guid", words.guid(device.infos.get("NodeGUID", "")), place)
     for name, text in device.infos.items():
-        port = _PORT.fullmatch(name)
-        if port is None:
+        number = to_int(name.removeprefix("Port"), low=0)
+        if number is None or not name.startswith("Port"):
             continue
-        one = nic.child("port", int(port[1]))
-        if port[2] == "State":
-            one.offer("state", words.port_state(f"{text}:"), place)
-        else:
-            one.offer("lid", words.lid(text), place)
+        port = nic.child("port", number)
+        if name.endswith("State"):
+            port.offer("state", words.port_state(f"{text}:"), place)
+        elif name.endswith("LID") and not name.endswith("SMLID"):
+            port.offer("lid", words.lid(text), place)

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
 from topodiag.evidence.page import bare_lines, csv_rows
-from topodiag.lazy import regex
 from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
 
@@ -22,7 +21,6 @@ MAX_BYTES = 1_000_000
 MAX_SIDE = 256
 """GPUs or NICs of one machine, with room."""
 UNITS = ("GB/s", "Gb/s", "us", "ns")
-_UNIT = regex(r"(?<![A-Za-z])(GB/s|Gb/s|us|ns)(?![A-Za-z])")
 
 
 def read_affinity(data: bytes, path: str) -> Affinity:
@@ -44,14 +42,14 @@ def read_affinity(data: bytes, path: str) -> Affinity:
 
 
 def _head(cells: list[str], path: str, number: int) -> tuple[str, tuple[str, ...]]:
-    match = _UNIT.search(cells[0])
+    words = cells[0].translate(str.maketrans("()[]", "    ")).split()
     nics = tuple(cells[1:])
     if not nics or not all(nics) or len(set(nics)) < len(nics) or len(nics) > MAX_SIDE:
         hint = f"the first cell may be the unit: {', '.join(UNITS)}"
         raise InputError(path, "does not name a NIC for each column in its first line", line=number, hint=hint)
     if all(map(_number, nics)):
         raise InputError(path, "begins with values: its first line has to name the NICs", line=number)
-    return (match[1] if match else "GB/s"), nics
+    return next((unit for unit in UNITS if unit in words), UNITS[0]), nics
 
 
 def _values(cells: list[str], nics: tuple[str, ...], path: str, number: int) -> tuple[float, ...]:

@@ -36,7 +36,6 @@ MAX_LINE = 4000
 
 _LINE = regex(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
 _COMM = regex(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
-_RANKS = regex(r"rank\(s\) \{([0-9, ]{1,2000})")
 _RANK = regex(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
 
 
@@ -57,8 +56,8 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
         named = _COMM.search(value)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
-        listed = _RANKS.search(value)
-        ranks = listed[1].replace(" ", "").split(",") if listed is not None else _RANK.findall(value)
+        listed = value.partition("rank(s) {")[2].partition("}")[0]
+        ranks = listed.replace(" ", "").split(",") if listed else _RANK.findall(value)
         diagnosis.append(
             Diagnosis(
                 tag == "OK",
@@ -66,7 +65,7 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 value.rstrip(),
                 comm,
                 size,
-                tuple(dict.fromkeys(int(rank) for rank in ranks if rank and len(rank) < 10)),
+                tuple(dict.fromkeys(int(rank) for rank in ranks if rank.isdecimal() and len(rank) < 10)),
                 host if pid.isdecimal() else "",
                 int(pid) if host and pid.isdecimal() else -1,
                 Origin(source, number, line.strip()[:MAX_QUOTE]),

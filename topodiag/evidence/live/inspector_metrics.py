@@ -46,7 +46,6 @@ _TIMES = frozenset({"nccl_collective_exec_time_microseconds"})
 _RATES = frozenset({"nccl_bus_bandwidth_gbs"})
 _LINE = regex(rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?")
 _FILE = "nccl_inspector_metrics_"
-_SIZE = regex(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
 
 
@@ -329,11 +328,12 @@ def _most(labels: Counter[tuple[str, str]], kind: str) -> int:
 
 def _range(label: str) -> tuple[int, int]:
     """`64-65MB` as bytes; (0, 0) for what is no range."""
-    match = _SIZE.match(label)
-    if match is None:
+    low, _, rest = label.partition("-")
+    high = rest.rstrip("KMGTB")
+    unit = _UNITS.get(rest[len(high) :])
+    if unit is None or not low.isdecimal() or not high.isdecimal() or len(low) > 4 or len(high) > 4:
         return 0, 0
-    unit = _UNITS[match[3]]
-    return int(match[1]) << unit, int(match[2]) << unit
+    return int(low) << unit, int(high) << unit
 
 
 def _escaped(value: str) -> str:

@@ -11,9 +11,9 @@ The rank is that of a line or a file that names it (`rank 0`, `rank0.txt`), or o
 
 from __future__ import annotations
 
-import os
 import re
 
+from topodiag.evidence.rank_names import rank_of_name
 from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.stacks import Frame, Stack
@@ -23,7 +23,6 @@ MAX_STACKS = 100_000
 MAX_FRAMES = 200
 MAX_LINE = 1000
 
-_PROCESS = regex(r"Process ([0-9]{1,10}): (\S.{0,300})\Z")
 _THREAD = regex(r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?:: \"([^\"]{0,80})\")?\s*\Z")
 _FRAME = regex(r"([\w.<>$~]{1,200}) \(([^()\n]{1,300}?)(?::[0-9]{1,7})?\)\Z")
 _RANK = regex(r"\brank[ _=:-]{0,2}([0-9]{1,6})(?![0-9])", re.IGNORECASE)
@@ -33,9 +32,8 @@ _MAIN = "MainThread"
 
 def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
     """The stacks of main threads in a text; threads without a name count where no thread of the process has one."""
-    of_file = _RANK.search(os.path.basename(source))
     stacks: list[Stack] = []
-    rank, pid, label = _number(of_file), -1, ""
+    rank, pid, label = -1 if (named := rank_of_name(source)) is None else named, -1, ""
     frames: list[Frame] | None = None
     at: Origin | None = None
 
@@ -45,10 +43,11 @@ def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
 
     for number, whole in enumerate(text.split("\n"), 1):
         line = whole[:MAX_LINE].strip(" \t>|\r")
-        if (process := _PROCESS.match(line)) is not None:
+        number_of, of_process, command = line.removeprefix("Process ").partition(": ")
+        if of_process and line.startswith("Process ") and number_of.isdecimal():
             close()
-            frames, pid = None, int(process[1])
-            title = _TITLE.search(process[2])
+            frames, pid = None, int(number_of[:10])
+            title = _TITLE.search(command)
             label = title[1] if title is not None else ""
         elif (thread := _THREAD.match(line)) is not None:
             close()
@@ -62,11 +61,7 @@ def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
         elif line and _FRAME.match(line) is None:
             close()
             frames = None
-            if (named := _RANK.search(line)) is not None and len(line) < MAX_QUOTE:
-                rank, pid, label = _number(named), -1, ""
+            if (of_line := _RANK.search(line)) is not None and len(line) < MAX_QUOTE:
+                rank, pid, label = int(of_line[1]), -1, ""
     close()
     return tuple(stacks)
-
-
-def _number(document: re.Match[str] | None) -> int:
-    return int(document[1]) if document is not None else -1

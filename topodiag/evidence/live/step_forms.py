@@ -20,7 +20,8 @@ MOST_LEARNT = 200
 """Forms of one text that are learnt: a text of more has none."""
 _PROBES = 4
 _NUMBER = regex(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
-_ZERO = regex(r"[0.,]+$")
+_ZERO = "0.,"
+"""The signs of a zero."""
 _OF_CLOCK = regex(r"[0-9][:-][0-9]")
 _SCALES = (1.0, 1e-3, 1e-6)
 _LEAST, _MOST = 1e-9, 1e15
@@ -172,7 +173,7 @@ def _class(token: str, clock: bool) -> str:
     made = r"[0-9]{1,3}(?:,[0-9]{3}){1,5}" if "," in whole else "[0-9]{1,9}" if len(whole) < 10 else re.escape(whole)
     made += r"\.[0-9]{1,20}" if part else ""
     if not clock:
-        made = "[0.,]+(?![0-9])" if _ZERO.match(digits) else rf"(?!0[0.,]*(?![0-9.,])){made}"
+        made = "[0.,]+(?![0-9])" if not digits.strip(_ZERO) else rf"(?!0[0.,]*(?![0-9.,])){made}"
     return f"{made}[eE][-+]?[0-9]{{1,2}}" if exponent else rf"{made}(?![0-9]|\.[0-9])"
 
 
@@ -182,7 +183,7 @@ def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> 
     for token in tokens:
         texts.append(line[at : token.start()])
         digits, mark, exponent = re.sub("[eE]", "e", token[0]).partition("e")
-        stays = _ZERO.match(digits) is not None
+        stays = not digits.strip(_ZERO)
         texts.append("".join(d if stays or not d.isdigit() or d == "0" else str(dice.randint(1, 9)) for d in digits))
         texts.append(token[0][len(digits) :] if mark or exponent else "")
         at = token.end()

@@ -6,7 +6,6 @@ another job; one that comes again is another rank without a name, or a bar that 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import field, replace
@@ -22,6 +21,7 @@ from topodiag.evidence.live.step_lines import (
     StepLine,
     timed_batches,
 )
+from topodiag.evidence.rank_names import rank_of_name
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
@@ -50,7 +50,6 @@ _HOST = regex(
     r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
 )
 """What pdsh and clush put before a line: names of nodes have a number."""
-_RANK_FILE = regex(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
 _NEAR = 200
@@ -112,8 +111,7 @@ class _Start:
 def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
     rate; times are those that stand in the line."""
-    named = _RANK_FILE.search(os.path.basename(source))
-    of_file = int(named[1]) if named is not None else -1
+    of_file = -1 if (named := rank_of_name(source)) is None else named
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)

@@ -6,11 +6,11 @@ lines of one start each state goes on as it was last told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
+from topodiag.evidence.json_values import decoded
 from topodiag.lazy import dataclass
 from topodiag.model.history import FALLS, OFF, PartStates, Spell
 from topodiag.words.states import GOOD
@@ -60,10 +60,7 @@ def _lines(data: bytes, reader: _Reader) -> Iterator[dict[str, Any]]:
     for text in data.split(b"\n"):
         if not text.strip():
             continue
-        try:
-            line = json.loads(text) if len(text) <= MAX_LINE else None
-        except (ValueError, RecursionError):
-            line = None
+        line, _ = decoded(text.decode("utf-8", "replace")) if len(text) <= MAX_LINE else (None, "")
         if isinstance(line, dict):
             yield line
         else:

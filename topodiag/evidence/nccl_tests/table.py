@@ -127,18 +127,9 @@ def only_cells(text: str) -> bool:
     return at > 0 and not text[at:].strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A row, how many numbers it had beside the root, and whether each of its blocks was checked."""
-
-    row: BenchRow
-    width: int
-    checked: tuple[bool, bool]
-
-
-def close_row(row: OpenRow, title: Title | None) -> Closed:
-    """The row as it stands. Before v2.13 the last column of a block is the greatest difference, not a count of wrong
-    elements: it is not kept."""
+def close_row(row: OpenRow, title: Title | None) -> tuple[BenchRow, int, tuple[bool, bool]]:
+    """The row as it stands, how many numbers it had beside the root, and whether each of its blocks was checked. Before
+    v2.13 the last column of a block is the greatest difference, not a count of wrong elements: it is not kept."""
     cells = row.cells
     has_root = bool(cells) and _is_root(cells, title)
     root = int(cells[0]) if has_root and abs(int(cells[0])) < MAX_SIZE else -1
@@ -171,7 +162,7 @@ def close_row(row: OpenRow, title: Title | None) -> Closed:
         )
     first, second = timings[0], timings[1] if len(timings) > 1 else Timing()
     bench_row = BenchRow(row.size, row.count, row.dtype, row.redop, root, first, second, origin=row.origin)
-    return Closed(bench_row, len(values), (checked[0], len(checked) > 1 and checked[1]))
+    return bench_row, len(values), (checked[0], len(checked) > 1 and checked[1])
 
 
 def _is_root(cells: list[str], title: Title | None) -> bool:

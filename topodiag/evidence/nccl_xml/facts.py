@@ -76,11 +76,7 @@ class _Filler:
         numa = to_int(cpu.get("numaid"), low=0, high=MAX_NUMA)
         if numa is not None:
             cpus = fold_numbers(parse_cpumask(cpu.get("affinity") or "") or ())
-            node = self._draft.numa(numa)
-            if cpus:
-                node.offer("cpus", cpus, origin)
-            else:
-                node.unread("cpus", "the file gives no affinity", origin)
+            self._draft.numa(numa).offer("cpus", cpus or None, origin, "the file gives no affinity")
 
     def _pci(self, element: Element, where: _Place) -> None:
         bus_id = normalise_bus_id(element.get("busid") or "")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Item, Parsed
+from topodiag.evidence.interface import Blob, Direct, Item, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass, regex
@@ -32,7 +32,6 @@ _COMMAND = regex(
 _SETTINGS = "Settings for "
 _STATISTICS = "NIC statistics:"
 _MODES = "Supported link modes"
-_MODE = regex(r"\b([0-9]{2,7})base[A-Za-z]")
 _BOARDS = ("MT_", "DEL_", "HP_", "LNV_", "NVD_", "ISL_", "SM_")
 _OF_A_QUEUE = regex(
     r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
@@ -112,7 +111,7 @@ def _read(page: Page, block: _Block) -> None:
         if key == "firmware-version" and (board := cell.rpartition("(")[2].rstrip(") ")).startswith(_BOARDS):
             line.offer(entity, "board_id", board)
         if key == _MODES:
-            speed = max((int(mode[1]) for mode in _MODE.finditer(cell)), default=0)
+            speed = max((to_int(word) or 0 for word in cell.split() if "base" in word), default=0)
             fastest = (speed, line) if speed > (fastest[0] if fastest else 0) else fastest
     if fastest is not None:
         fastest[1].offer(entity, "max_speed_mbps", fastest[0])

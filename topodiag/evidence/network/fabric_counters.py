@@ -26,8 +26,8 @@ from itertools import chain, islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.page import MARGIN, MAX_LINE, Line, Page
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
+from topodiag.evidence.page import MARGIN, Line, Page
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 

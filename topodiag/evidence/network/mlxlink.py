@@ -14,17 +14,17 @@ where no other adapter is known. Format: MFT 4.20 to
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
 from topodiag.evidence.fabric_links import LANE_GBPS
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
-from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
 _FIRST = "Operational Info"
 _SECTIONS = (_FIRST, "Troubleshooting Info", "Module Info", "Physical Counters and BER Info")
-_COMMAND = regex(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
 _STATES = {"polling": "Polling", "disable": "Disabled", "disabled": "Disabled", "sleep": "Sleep"}
 """States of mlxlink that the kernel tells as a logical one, down, and a physical one."""
 _OF_SIGNAL = ("signal integrity", "high ber", "ber is high")
@@ -44,8 +44,9 @@ class Mlxlink(Direct):
         blocks: list[tuple[str, _Rows]] = []
         for line in page.lines():
             text = line.bare
-            if (command := _COMMAND.search(text)) is not None:
-                name = command[1].rpartition("/")[2]
+            asked = pairwise(text.replace("=", " ").split()) if "mlxlink" in text else ()
+            if given := next((device for option, device in asked if option in ("-d", "--device")), ""):
+                name = given.rpartition("/")[2]
                 device = "" if name.startswith("mt") or ":" in name else words.device_name(name) or ""
             elif above in _SECTIONS and text.startswith("------") and (above == _FIRST or not blocks):
                 blocks.append((device, {}))

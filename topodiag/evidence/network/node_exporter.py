@@ -19,7 +19,7 @@ Only names of counters that are known, and two ports at least that call themselv
 from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
@@ -89,7 +89,6 @@ def _offer(line: Line, port: Entity, metric: str, value: float) -> None:
         line.count(port, counter, count // _WORD)
 
 
-MAX_LINE = 300
 _LINE_COUNTERS = (
     r"link_down(?:ed|_events(?:_phy)?)|link_error_recovery|symbol_errors?|port_rcv_errors|local_link_integrity_errors"
     r"|excessive_buffer_overrun_errors|port_xmit_discards|rx_(?:crc|symbol)_err(?:ors)?(?:_phy)?|rx_icrc_encapsulated"

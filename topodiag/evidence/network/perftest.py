@@ -20,10 +20,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_float
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
-from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 

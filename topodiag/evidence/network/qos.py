@@ -15,22 +15,18 @@ Format: mlnx-tools, python/mlnx_qos; iproute2, dcb/dcb_pfc.c.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.page import Line, Page
-from topodiag.lazy import regex
 
 UNNAMED = "the interface"
 """What an interface is called that the text does not name."""
 PRIORITIES = 8
 CODE_POINTS = 64
-_COMMAND = regex(
-    r"(?:\bmlnx_qos\b.{0,80}?\s(?:-i|--interface)[ =]?|\bdcb\s.{0,20}?pfc\s.{0,20}?dev\s{1,4})"
-    r"([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})"
-)
 
 
 class Qos(Direct):
@@ -41,8 +37,8 @@ class Qos(Direct):
         name = named_interface(blob.item) or UNNAMED
         mapped: dict[str, tuple[Line, dict[int, int]]] = {}
         for line in page.lines():
-            if (asked := _COMMAND.search(line.bare)) is not None:
-                name = words.device_name(asked[1]) or UNNAMED
+            if asked := _asked(line.bare):
+                name = words.device_name(asked) or UNNAMED
                 continue
             priority, _, listed = line.bare.replace(" ", "").removeprefix("prio:").partition("dscp:")
             codes = [code for code in listed.split(",") if code.isdecimal() and len(code) < 3]
@@ -54,6 +50,12 @@ class Qos(Direct):
             pairs = [f"{code}:{priority}" for code, priority in sorted(priorities.items())]
             line.offer(draft.netdev(name), "priority_of", tuple(pairs[:CODE_POINTS]))
         return page.parsed
+
+
+def _asked(text: str) -> str:
+    """The interface that a command names, "" in another line."""
+    options = ("-i", "--interface") if "mlnx_qos " in text else ("dev",) if "dcb " in text and "pfc" in text else ()
+    return next((name for option, name in pairwise(text.replace("=", " ").split()) if option in options), "")
 
 
 def _said(text: str) -> Iterator[tuple[str, object]]:

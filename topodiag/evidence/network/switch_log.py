@@ -13,8 +13,8 @@ Huawei VRP, the kernel of Linux without the address of the device.
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
+from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event
 from topodiag.words.own_data import own_data

@@ -31,14 +31,12 @@ from collections.abc import Iterator
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
 from topodiag.evidence.nvidia.dcgm import FAILED
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
 
-MAX_LINE = 400
-MAX_GPUS = 256
 _HEX = r"([0-9a-fA-F]{1,4})"
 _SAMPLE = regex(
     rf"^Device: ([0-9]{{1,3}}), (\S.{{0,80}}?), pciBusID: {_HEX}, pciDeviceID: {_HEX}, pciDomainID: ?{_HEX}\s*$"

@@ -29,11 +29,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
 from topodiag.lazy import dataclass, regex
 
 MAX_INDEX = 255
-MAX_LINE = 1000
 MAX_RECORDS = 10_000
 
 FAILED = "failed_tests"
@@ -141,7 +140,6 @@ def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
         yield HealthLine(index, "throttle", _REASONS[reason], number, text)
 
 
-NVLINK_MAX_LINE = 400
 _ERRORS = regex(
     r"Link ([0-9]{1,2}) {1,40}\| {1,10}(CRC FLIT|CRC Data|Replay|Recovery) Errors? {0,40}\|? {0,40}([0-9]{1,15})\Z"
 )
@@ -157,7 +155,7 @@ class DcgmNvlink(Direct):
         parsed: Parsed[int] = Parsed()
         gpu: Entity | None = None
         for number, whole in blob.lines():
-            text = whole[:NVLINK_MAX_LINE].strip(" \t>|")
+            text = whole[:MAX_LINE].strip(" \t>|")
             origin = blob.origin(number, text)
             if gpu is not None and (errors := _ERRORS.match(text)) is not None:
                 gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
 from topodiag.evidence.sentences import report
@@ -35,7 +35,6 @@ from topodiag.words.own_data import own_data
 
 _NAMES = own_data("evidence/nvidia/names")
 MAX_INDEX = 255
-MAX_LINE = 1000
 MAX_LINKS = 64
 MAX_RECORDS = 20_000
 MAX_XID = 9999

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -21,7 +21,6 @@ from topodiag.words.own_data import own_data
 
 MAX_LINKS = 64
 """Above NVML_NVLINK_MAX_LINKS (36 in nvml.h 13.3): a larger link number is a misread line."""
-MAX_LINE = 1024
 MAX_RECORDS = 400_000
 """A rack of 72 GPUs with 36 links and 40 lines on each is a quarter of this."""
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import dataclass, regex
@@ -27,10 +27,8 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
-MAX_GPUS = 256
 MAX_FIELDS = 2000
 """Fields kept of one GPU: the table below names about fifty."""
-MAX_LINE = 1000
 MAX_DEPTH = 12
 MAX_VALUE = 400
 

@@ -14,15 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
-MAX_LINE = 4000
 MAX_COLUMNS = 200
-MAX_GPUS = 256
 MAX_ROWS = 100_000
 
 _LINK = "pci/pci_gpu_link_info"

@@ -36,7 +36,7 @@ from dataclasses import field
 from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
@@ -52,13 +52,11 @@ PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
-MAX_GPUS = 256
-MAX_LINE = 400
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_TITLE = "NVIDIA-SMI "
+_TITLE = "| NVIDIA-SMI "
 _VERSION = regex(r"(Driver|KMD|CUDA)(?: UMD)? Version: {1,20}([0-9][0-9.]{1,20})")
 _FIRST_ROW = regex(
     rf"^[ \t>]{{0,20}}\| {{1,4}}([0-9]{{1,3}}) {{1,4}}(\S[^|\n]{{0,80}}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\|"
@@ -111,8 +109,9 @@ class NvidiaSmiTable(Direct):
     def recognises(self, head: str) -> bool:
         if _FIRST_ROW.search(head) is not None or LOST.search(head) is not None:
             return True
-        lines = [line.lstrip(" \t>|") for line in head.split("\n")]
-        listed = _LISTED.search(head) is not None and not any(line.startswith("Link ") for line in lines)
+        lines = [line.lstrip(" \t>") for line in head.split("\n")]
+        linked = any(line.lstrip("|").lstrip().startswith("Link ") for line in lines)
+        listed = not linked and _LISTED.search(head) is not None
         return listed or any(line.startswith(_TITLE) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -122,7 +121,7 @@ class NvidiaSmiTable(Direct):
         row: TableGpu | None = None
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
-            if line.lstrip("| ").startswith(_TITLE):
+            if line.startswith(_TITLE):
                 row = None
                 for match in _VERSION.finditer(line):
                     name = "cuda_version" if match[1] == "CUDA" else "driver_version"

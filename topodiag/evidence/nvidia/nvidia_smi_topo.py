@@ -119,17 +119,11 @@ def _fill_row(blob: Blob, row: smi.MatrixRow, table: str, names: dict[str, str],
 def _fill_affinity(gpu: Entity, row: smi.MatrixRow, origin: Origin) -> None:
     if row.cpu_affinity is not None:
         cpus = reading(row.cpu_affinity)
-        if cpus is None:
-            gpu.unread("cpu_affinity", "nvidia-smi gives no CPU affinity", origin)
-        elif parse_cpulist(cpus):
-            gpu.offer("cpu_affinity", cpus, origin)
-        else:
-            gpu.unread("cpu_affinity", f"not a CPU list: {cpus[:40]}", origin)
+        why = "nvidia-smi gives no CPU affinity" if cpus is None else f"not a CPU list: {cpus[:40]}"
+        gpu.offer("cpu_affinity", cpus if parse_cpulist(cpus or "") else None, origin, why)
     if row.numa_affinity is not None:
-        number = first_node(row.numa_affinity)
-        if number is None:
-            gpu.unread("numa", f"nvidia-smi's NUMA affinity is {row.numa_affinity[:40] or 'empty'}", origin)
-        gpu.offer("numa", number, origin)
+        why = f"nvidia-smi's NUMA affinity is {row.numa_affinity[:40] or 'empty'}"
+        gpu.offer("numa", first_node(row.numa_affinity), origin, why)
     if row.gpu_numa_id is not None:
         gpu.offer("memory_numa", single_node(row.gpu_numa_id), origin)
 

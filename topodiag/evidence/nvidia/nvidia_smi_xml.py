@@ -14,12 +14,11 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import regex
 
-MAX_GPUS = 256
 MAX_BLOCK = 4_000_000
 """Characters read of one GPU's element: the longest seen, with many processes, is about 200 KB."""
 MAX_HEAD = 100_000

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, reading, to_float, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data
@@ -122,7 +122,6 @@ LOST = regex(
     rf"Unable to determine the device handle for (?:gpu|GPU) ?(?:([0-9]{{1,3}}): ?)?({_BUS}): {{0,2}}"
     r"(GPU is lost|GPU requires reset|Unknown Error|Not Found)"
 )
-MAX_LINE = 1000
 
 
 def fill_lost(blob: Blob, draft: NodeDraft) -> bool:

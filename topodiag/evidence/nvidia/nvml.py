@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed
 from topodiag.evidence.json_values import error_of, integer, load, objects, shown, text
 from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES, distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvml_gpu import GpuAnswers
@@ -17,7 +17,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
 
-MAX_GPUS = 256
 MAX_PAIRS = MAX_GPUS * MAX_GPUS
 MAX_INDEX = 9999
 

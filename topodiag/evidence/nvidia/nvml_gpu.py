@@ -150,11 +150,9 @@ class GpuAnswers:
 
     def _offer(self, entity: Entity, name: str, path: str, given: object, value: object) -> None:
         """Offer a value, or the reason for having none; nothing where the call was not made."""
-        if value is not None:
-            entity.offer(name, value, self._origin(path, given))
-        elif given is not None:
+        if value is not None or given is not None:
             why = error_of(given) or "not a value that NVML gives"
-            entity.unread(name, why, self._origin(path, given))
+            entity.offer(name, value, self._origin(path, given), why)
 
     def _offer_all(
         self, entity: Entity, table: Mapping[str, tuple[str, Convert]], answers: Answers, above: str = ""

@@ -7,10 +7,10 @@ say what the words mean for a link; the sources do.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.nvidia.matrix_sense import contradiction, placed
 from topodiag.lazy import dataclass, regex
 
 PATH_WORDS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
@@ -174,7 +174,7 @@ class _Reader:
 
     def _is_torn(self) -> bool:
         """Whether the rows contradict each other; what does not fit is then said, and the matrix left out whole."""
-        why = self.torn or contradiction([(row.label, dict(row.cells)) for row in self.rows.values()])
+        why = self.torn or _contradiction([(row.label, dict(row.cells)) for row in self.rows.values()])
         if why and self.header is not None:
             text = " ".join(self.header.labels)[:200]
             self.parsed.leave(self.blob, self.header.line, text, f"the matrix is not used: {why}")
@@ -295,9 +295,9 @@ def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
     count = len(header.labels)
     if text.count("\t") >= count:
         fields = [field.strip() for field in text.split("\t", count + 12)]
-        if "\t\t" in text and not placed(fields, header.labels):
+        if "\t\t" in text and not _placed(fields, header.labels):
             joined = [field.strip() for field in re.split(r"\t{1,64}", text, maxsplit=count + 12)]
-            fields = joined if placed(joined, header.labels) else fields
+            fields = joined if _placed(joined, header.labels) else fields
         if _is_row(header, fields) and not any(len(field.split()) > 1 for field in fields[: count + 1]):
             return fields[0], fields[1 : count + 1], _tabbed_tail(header, fields[count + 1 :])
     words = text.split(maxsplit=count + 12)
@@ -328,3 +328,26 @@ def _tabbed_tail(header: _Header, fields: list[str]) -> dict[str, str]:
             del fields[at]
             surplus -= 1
     return dict(zip(header.tail, fields, strict=False)) if len(fields) >= len(header.tail) else {}
+
+
+_PCI_PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "PSB"})
+"""Words for a path over PCIe, which is the same in both directions."""
+
+
+def _contradiction(rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
+    """A matrix that contradicts itself was torn or edited: which half of it is right nobody can say, so none of it is
+    used. The first pair of devices of which two rows, as (label, words by column), say different paths; "" for none.
+    Counts of NVLinks may differ between the two directions: that is a fault of the machine, and not of the matrix."""
+    words = {(label, column): word for label, cells in rows for column, word in cells.items()}
+    for (label, column), word in words.items():
+        back = words.get((column, label))
+        if back is None or back == word or not {word, back} & _PCI_PATHS or "U" in {word, back}:
+            continue
+        return f"{label} to {column} is {word}, and {column} to {label} is {back}"
+    return ""
+
+
+def _placed(fields: Sequence[str], labels: Sequence[str]) -> bool:
+    """Whether a row, label first, has the cell of its own device where the header has its column."""
+    own = labels.index(fields[0]) + 1 if fields and fields[0] in labels else 0
+    return 0 < own < len(fields) and fields[own] == "X"

@@ -131,11 +131,8 @@ class _Gpu:
 
     def _offer(self, entity: Entity, name: str, field: XmlField, value: object) -> None:
         origin = self.blob.origin(field.line, field.quote)
-        if value is None:
-            why = "nvidia-smi gives no reading" if reading(field.text) is None else f"not understood: {field.text[:40]}"
-            entity.unread(name, why, origin)
-        else:
-            entity.offer(name, value, origin)
+        why = "nvidia-smi gives no reading" if reading(field.text) is None else f"not understood: {field.text[:40]}"
+        entity.offer(name, value, origin, why)
 
     def _offer_all(self, entity: Entity, table: str) -> None:
         """Offer the fields that one element says by itself."""
