@@ -50,6 +50,13 @@ def nic(bus: str, mbps: int = 200000, speed: str = GEN4, nets: int = 1, **more: 
     return pci(bus, element("nic", *ports), speed=speed, class_="0x020700")
 
 
+def slot(at: int, nics: int = 1, *, links: int = 18, sm: int = 90, mbps: int = 400000, **net: object) -> Element:
+    """A PCIe switch at bus `at`0, its GPU with NVLinks to an NVSwitch at `at`1, and its NICs from `at`2 on."""
+    card = gpu(f"{at}1", nvlink("0000:f5:00.0", links), sm=sm, speed=GEN5, dev=at - 1)
+    near = (nic(f"{at}{2 + index}", mbps, GEN5, **net) for index in range(nics))  # type: ignore[arg-type]
+    return pci(f"{at}0", card, *near, speed=GEN5)
+
+
 def cpu(
     numa: int,
     *children: Element,

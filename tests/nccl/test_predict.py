@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
-from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
+from tests.nccl.small_trees import cpu, element, gpu, host, nic, pci, slot, to_gpu
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import NEWEST, UnknownVersionError, assumption, spell_version
 from topodiag.model.node import Node
@@ -22,12 +22,6 @@ def hopper(gpus: int = 8) -> Element:
     """GPUs on an NVSwitch, half of them per socket, each with a NIC of 400 Gb/s below its PCIe switch."""
     parts = [slot(at) for at in range(1, gpus + 1)]
     return host(cpu(0, *parts[: gpus // 2]), cpu(1, *parts[gpus // 2 :]))
-
-
-def slot(at: int, **net: object) -> Element:
-    """A PCIe switch with a GPU and its NIC."""
-    card = gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1)
-    return pci(f"{at}0", card, nic(f"{at}2", 400000, speed=GEN5, **net), speed=GEN5)  # type: ignore[arg-type]
 
 
 def pair() -> Element:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.nccl.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
+from tests.nccl.small_trees import built, cpu, gpu, host, pci, slot
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.channels import (
     limits,
@@ -101,16 +101,8 @@ def test_channels_repeat_from_the_start_and_stay_within_bounds(
 ) -> None:
     searched = min(searched, 16 if minor < 25 else 32)
     least, most = map(str, bounds)
-    numbers = channels(
-        searched,
-        minor=minor,
-        nodes=machine[0],
-        sm=machine[1],
-        bw=48.0,
-        nvls=16,
-        NCCL_MIN_NCHANNELS=least,
-        NCCL_MAX_NCHANNELS=most,
-    )
+    env = {"NCCL_MIN_NCHANNELS": least, "NCCL_MAX_NCHANNELS": most}
+    numbers = channels(searched, minor=minor, nodes=machine[0], sm=machine[1], bw=48.0, nvls=16, **env)
     assert 1 <= len(numbers) <= (64 if minor >= 25 else 32)
     assert all(after in {before + 1, 0} for before, after in pairwise(numbers))
     assert max(numbers) < 2 * searched
@@ -155,20 +147,7 @@ def test_nvls_takes_three_gpus_before_2_28_and_two_since() -> None:
 
 def switched(links: int = 18, nics: int = 1, mbps: int = 400000) -> Element:
     """Two GPUs on an NVSwitch, each below a PCIe switch with NICs."""
-    return host(
-        cpu(
-            0,
-            *(
-                pci(
-                    f"{at}0",
-                    gpu(f"{at}1", nvlink("0000:05:00.0", links), sm=90, speed=GEN5),
-                    *(nic(f"{at}{2 + index}", mbps, speed=GEN5) for index in range(nics)),
-                    speed=GEN5,
-                )
-                for at in (1, 2)
-            ),
-        )
-    )
+    return host(cpu(0, *(slot(at, nics, links=links, mbps=mbps) for at in (1, 2))))
 
 
 def per_peer(system: System, nranks: int, runtime: int, nodes: int = 1, **env: str) -> tuple[int, int]:
