@@ -145,7 +145,7 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
 
 def _past_ends(job: Job) -> list[int]:
     """The lines of one file on which launches ended that were not the last."""
-    alive = max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
+    alive = _last_progress(job)
     calls = [_line(event) for event in job.events if event.kind == "watchdog" and "op" in event.details]
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
@@ -159,6 +159,11 @@ def _past_ends(job: Job) -> list[int]:
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
+
+
+def _last_progress(job: Job) -> int:
+    """The last line of what the job's programs counted while they worked, 0 without."""
+    return max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
 
 
 def _line(event: Event) -> int:
