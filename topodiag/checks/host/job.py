@@ -44,7 +44,7 @@ class LimitInLog(FaultInLog):
 
     def named(self, job: Job) -> tuple[str, Sequence[Event]]:
         shown = (super().named(job), (BUS_IN_NCCL, in_nccl(job)), (BUS_NO_PAGE, of_no_page(job)))
-        return next((each for each in shown if each[1]), shown[0])
+        return next((named for named in shown if named[1]), shown[0])
 
 
 class DevicesUnseenInLog(FaultInLog):

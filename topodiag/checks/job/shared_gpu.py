@@ -86,10 +86,10 @@ def _taken(node: Node, error: Event) -> list[Gpu]:
     gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
     most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
     taken = [gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most]
-    odd = most >= TAKEN_MIB and len(taken) <= MOST_TAKEN * len(gpus)
+    are_few = most >= TAKEN_MIB and len(taken) <= MOST_TAKEN * len(gpus)
     named = _WHERE.search(error.text)
     there = named is None or int(named[1]) in {gpu.index for gpu in taken}
-    return taken if odd and there and not _has_it_itself(error.text, most) else []
+    return taken if are_few and there and not _has_it_itself(error.text, most) else []
 
 
 def _has_it_itself(text: str, most_mib: int) -> bool:

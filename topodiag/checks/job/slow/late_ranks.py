@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from operator import attrgetter
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
@@ -191,10 +192,10 @@ class LateArriver(JobCheck):
 
     def _late_for_data(self, job: Job) -> Iterator[Finding]:
         """By the time that the last start of a training waits for its data: of several logs of it the worst."""
-        found = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
-        if not found:
+        waiting = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
+        if not waiting:
             return
-        waits = max(found, key=lambda each: each.share)
+        waits = max(waiting, key=attrgetter("share"))
         who, host, rank = waits.series.who, waits.series.host, waits.series.rank
         of = f" of {who}" if who else ""
         if waits.always:

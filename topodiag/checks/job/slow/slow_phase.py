@@ -192,7 +192,9 @@ def _explaining(
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:
-        holders = grouped((process, each) for each in left for process in processes_of(each.comm) - cleared)
+        holders = grouped(
+            (process, communicator) for communicator in left for process in processes_of(communicator.comm) - cleared
+        )
         if not holders:
             for communicator in left:  # each of its members is in a fast one as well: together they are slow
                 yield [communicator], processes_of(communicator.comm)
