@@ -312,8 +312,8 @@ class TextReader:
             run.version, run.nccl = match[2], words.library_of(match[3]) or run.nccl
             run.maker = {"rccl": Maker.AMD}.get(match[1], run.maker)
             return True
-        starting, concluded = (words.behind(text, f"Collective test {how}") for how in ("starting", "concluded"))
-        if program := starting or concluded:
+        concluded = words.behind(text, "Collective test concluded")
+        if program := concluded or words.behind(text, "Collective test starting"):
             named = words.collective_of_binary(program) or words.collective_of_binary(program + "_perf")
             if concluded:
                 if newest is not None:

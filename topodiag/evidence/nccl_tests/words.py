@@ -121,7 +121,7 @@ def parameters_of(text: str) -> dict[str, str] | None:
 
 def behind(text: str, words: str) -> str:
     """The word behind these words, with or without a colon between; "" where none follows."""
-    following = text.partition(words)[2].lstrip(" :").split(maxsplit=1)
+    following = text.partition(words)[2].lstrip(" :").split(maxsplit=1) if words in text else ()
     return following[0][:100] if following else ""
 
 
