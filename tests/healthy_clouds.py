@@ -8,24 +8,9 @@ from dataclasses import replace
 from fixtures.generate import products
 from fixtures.generate.machine import Machine, NetDev
 from fixtures.generate.machines import vm
-from fixtures.generate.machines.common import (
-    GENOA,
-    GPU_MODULES,
-    OFF,
-    RUNNING,
-    SPR,
-    two_sockets,
-)
-from fixtures.generate.wiring import (
-    endpoint,
-    gpu,
-    join_through_switches,
-    loopback,
-    nic,
-    root_port,
-    switch,
-)
-from tests.healthy_parts import A100_40, CX4LX_VF, CX6_VF, EFA, SWITCH
+from fixtures.generate.machines.common import GENOA, GPU_MODULES, OFF, RUNNING, SPR, two_sockets
+from fixtures.generate.wiring import gpu, loopback, nic
+from tests.healthy_parts import A100_40, CX4LX_VF, CX6_VF, EFA, below_switch, cloud_nic, join_all
 
 
 def azure_a100() -> Machine:
@@ -51,9 +36,7 @@ def azure_a100() -> Machine:
     m.netdev("enP58001s1").master = "eth0"
     m.netdevs.append(NetDev("eth0", speed=50000, address="00:0d:3a:7c:21:9f"))
     loopback(m)
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
+    return join_all(m)
 
 
 def aws_p5() -> Machine:
@@ -68,32 +51,20 @@ def aws_p5() -> Machine:
         root, first = f"pci0000:{0x40 + 0x10 * number:02x}", 0x40 + 0x10 * number
         for adapter in range(4):
             bus = f"0000:{first + 1 + adapter:02x}:00.0"
-            nic(
-                m,
-                None,
-                bus,
-                EFA,
-                f"rdmap{first + 1 + adapter}s0",
-                f"efa{4 * number + adapter}",
-                layer="Unspecified",
-                root=root,
-                traffic=10**12,
-            )
+            names = f"rdmap{first + 1 + adapter}s0", f"efa{4 * number + adapter}"
+            nic(m, None, bus, EFA, *names, layer="Unspecified", root=root, traffic=10**12)
             m.fn(bus).vendor, m.fn(bus).driver, m.fn(bus).numa = 0x1D0F, "efa", number // 4
         gpu(m, None, f"0000:{first + 9:02x}:00.0", products.H100, root=root)
         m.fn(f"0000:{first + 9:02x}:00.0").numa = number // 4
     m.netdevs = []
-    endpoint(m, None, "0000:20:00.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
-             gen=3, driver="ena", root="pci0000:20")  # fmt: skip
+    cloud_nic(m, None, "0000:20:00.0", "ena", root="pci0000:20")
     m.netdevs.append(
         NetDev("ens32", "0000:20:00.0", speed_unknown=True, address="0e:1b:22:33:44:55", driver="ena", fw="")
     )
     loopback(m)
     for fn in m.pci:
         fn.has_aer = False
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
+    return join_all(m)
 
 
 def aws_g6e(count: int = 4, product: str = "g6e.12xlarge") -> Machine:
@@ -108,17 +79,9 @@ def aws_g6e(count: int = 4, product: str = "g6e.12xlarge") -> Machine:
         bus = f"0000:{0x30 + number:02x}:00.0"
         gpu(m, None, bus, products.L40S, root="pci0000:00")
         fn = m.fn(bus)
-        fn.gen, fn.max_gen, fn.width, fn.max_width, fn.speed_text, fn.has_aer, fn.numa = (
-            None,
-            None,
-            0,
-            0,
-            "Unknown",
-            False,
-            -1,
-        )
-    endpoint(m, None, "0000:00:05.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
-             gen=3, driver="ena", root="pci0000:00")  # fmt: skip
+        fn.gen, fn.max_gen, fn.width, fn.max_width = None, None, 0, 0
+        fn.speed_text, fn.has_aer, fn.numa = "Unknown", False, -1
+    cloud_nic(m, None, "0000:00:05.0", "ena", root="pci0000:00")
     m.netdevs.append(
         NetDev("ens5", "0000:00:05.0", speed_unknown=True, address="0e:1b:22:33:44:56", driver="ena", fw="")
     )
@@ -140,36 +103,18 @@ def gcp_a3_mega() -> Machine:
     )  # fmt: skip
     for number in range(4):
         base = 0x04 + 0x20 * number
-        port = root_port(m, f"0000:{base - 2:02x}:01.0", numa=number // 2, gen=5, below=(base, base + 7))
-        ports = switch(
-            m,
-            port,
-            f"0000:{base:02x}:00.0",
-            [(f"0000:{base + 1:02x}:{n:02x}.0", base + 2 + n) for n in range(4)],
-            gen=5,
-            numa=number // 2,
-        )
+        ports = below_switch(m, f"0000:{base - 2:02x}:01.0", base, base + 7, 4, gen=5, numa=number // 2)
         for slot in (0, 1):
             gpu(m, ports[slot], f"0000:{base + 2 + slot:02x}:00.0", products.H100)
             bus = f"0000:{base + 4 + slot:02x}:00.0"
-            endpoint(m, ports[2 + slot], bus, 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
-                     gen=3, driver="gve")  # fmt: skip
+            cloud_nic(m, ports[2 + slot], bus, "gve")
+            address = f"42:01:0a:80:00:{number}{slot}"
             m.netdevs.append(
-                NetDev(
-                    f"eth{1 + 2 * number + slot}",
-                    bus,
-                    speed=200000,
-                    mtu=8244,
-                    driver="gve",
-                    address=f"42:01:0a:80:00:{number}{slot}",
-                )
+                NetDev(f"eth{1 + 2 * number + slot}", bus, speed=200000, mtu=8244, driver="gve", address=address)
             )
-    endpoint(m, None, "0000:00:0c.0", 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
-             gen=3, driver="gve", root="pci0000:00")  # fmt: skip
+    cloud_nic(m, None, "0000:00:0c.0", "gve", root="pci0000:00")
     m.netdevs.append(
         NetDev("enp0s12", "0000:00:0c.0", speed=200000, mtu=8244, driver="gve", address="42:01:0a:80:00:02")
     )
     loopback(m)
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
+    return join_all(m)

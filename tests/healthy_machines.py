@@ -26,13 +26,11 @@ from fixtures.generate.wiring import (
     gpu,
     iommu_groups,
     join,
-    join_through_switches,
     loopback,
     nic,
     nvswitches,
     plain_nic,
     root_port,
-    switch,
     take_down,
 )
 from tests.healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
@@ -44,8 +42,9 @@ from tests.healthy_parts import (
     GH200,
     H100_PCIE,
     H200,
-    SWITCH,
     V100_SXM3,
+    below_switch,
+    join_all,
     on_card_of,
     own_ports,
     server,
@@ -89,13 +88,9 @@ def storage_of_same_product() -> Machine:
     """Storage over InfiniBand with the very product of the rails, single cards away from the GPUs, one of them unused."""
     m = dgx.dgx_h100("dgx-099")
     for adapter in [n for n in m.nics if n.product is products.CX7_ETH]:
-        adapter.product, adapter.layer, adapter.board, adapter.rate = (
-            products.CX7_NDR,
-            "InfiniBand",
-            products.CX7_NDR.board,
-            400,
-        )
-        adapter.fw, adapter.speed_name, adapter.lid, adapter.sm_lid = products.CX7_NDR.fw, "NDR", 7, 1
+        card = products.CX7_NDR
+        adapter.product, adapter.layer, adapter.board, adapter.rate = card, "InfiniBand", card.board, 400
+        adapter.fw, adapter.speed_name, adapter.lid, adapter.sm_lid = card.fw, "NDR", 7, 1
         fn, dev = m.fn(adapter.bus), m.netdev(adapter.netdev)
         fn.cls, fn.text, dev.kind, dev.master = 0x020700, products.CX7_NDR.lspci, 32, ""
         if adapter.state != "ACTIVE":
@@ -109,23 +104,22 @@ def roce_bonds() -> Machine:
     """RoCE over bonds: one RDMA device mlx5_bond_N for both ports of each ConnectX-6 Dx, two GPUs to a card."""
     m = server("roce-12", "AS-4125GS-TNRT")
     for number, (numa, bridge) in enumerate([(0, 0x10), (0, 0x30), (1, 0x90), (1, 0xB0)]):
-        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 5))
-        places = switch(m, port, f"0000:{bridge + 1:02x}:00.0", [(f"0000:{bridge + 2:02x}:{n:02x}.0", bridge + 3 + n) for n in range(3)],
-                        gen=4, numa=numa, acs=0)  # fmt: skip
+        places = below_switch(m, f"0000:{bridge:02x}:01.0", bridge + 1, bridge + 5, 3, gen=4, numa=numa, acs=0)
         for slot in (0, 1):
             gpu(m, places[slot], f"0000:{bridge + 3 + slot:02x}:00.0", products.L40S)
         adapter = nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
                    traffic=10**12)  # fmt: skip
         adapter.rate, adapter.speed_name = 200, "HDR"
         m.netdev(adapter.netdev).speed = 100000
+        card = products.CX6DX
         endpoint(
             m,
             places[2],
             f"0000:{bridge + 5:02x}:00.1",
             0x020000,
             0x15B3,
-            products.CX6DX.device,
-            products.CX6DX.lspci,
+            card.device,
+            card.lspci,
             gen=4,
             driver="mlx5_core",
         )
@@ -168,40 +162,19 @@ def dgx2() -> Machine:
     )  # fmt: skip
     for number in range(8):
         base = 0x10 + 0x1C * number
-        port = root_port(
-            m, f"0000:{base:02x}:00.0", numa=number // 4, gen=3, maker="intel-old", below=(base + 1, base + 6)
-        )
-        places = switch(
-            m,
-            port,
-            f"0000:{base + 1:02x}:00.0",
-            [(f"0000:{base + 2:02x}:{n:02x}.0", base + 3 + n) for n in range(3)],
-            gen=3,
-            numa=number // 4,
-            acs=0,
-        )
+        places = below_switch(m, f"0000:{base:02x}:00.0", base + 1, base + 6, 3, gen=3, numa=number // 4, acs=0,
+                              maker="intel-old")  # fmt: skip
         gpu(m, places[0], f"0000:{base + 3:02x}:00.0", V100_SXM3)
         gpu(m, places[1], f"0000:{base + 4:02x}:00.0", V100_SXM3)
         nic(m, places[2], f"0000:{base + 5:02x}:00.0", CX5, f"mlx5_{number}", f"ib{number}", traffic=10**12)
-    fabric = root_port(m, "0000:f4:00.0", numa=1, gen=3, below=(0xF5, 0xFF), maker="intel-old")
-    ports = switch(
-        m,
-        fabric,
-        "0000:f5:00.0",
-        [(f"0000:f6:{n:02x}.0", 0xF7 + n) for n in range(6)],
-        gen=3,
-        numa=1,
-        width=4,
-        port_width=4,
-        acs=0,
+    ports = below_switch(
+        m, "0000:f4:00.0", 0xF5, 0xFF, 6, gen=3, numa=1, width=4, port_width=4, acs=0, maker="intel-old"
     )
     nvswitches(m, ports, [f"0000:{0xF7 + n:02x}:00.0" for n in range(6)], 0x1AC2, "NVSwitch", 2, 4)
     board = root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(6, 6), width=4, maker="intel-old")
     plain_nic(m, board, "0000:06:00.0", "enp6s0", speed=10000)
     loopback(m)
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
+    return join_all(m)
 
 
 def one_h100_pcie() -> Machine:
@@ -333,15 +306,8 @@ def snc() -> Machine:
     own_ports(m, products.L40S, [(0, 0x20), (0, 0x30), (2, 0xA0), (2, 0xB0)], 4)
     for number, (numa, bridge) in enumerate([(1, 0x60), (3, 0xE0)]):
         port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 1))
-        nic(
-            m,
-            port,
-            f"0000:{bridge + 1:02x}:00.0",
-            products.CX6_HDR,
-            f"mlx5_{number}",
-            f"ibp{bridge + 1}s0",
-            traffic=10**12,
-        )
+        bus = bridge + 1
+        nic(m, port, f"0000:{bus:02x}:00.0", products.CX6_HDR, f"mlx5_{number}", f"ibp{bus}s0", traffic=10**12)
     way_out(m)
     return m
 

@@ -4,26 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fixtures.generate import products
 from fixtures.generate.machine import Machine, Nic, NicProduct
-from fixtures.generate.machines.common import (
-    EXITED,
-    GPU_MODULES,
-    PEERMEM,
-    RDMA_MODULES,
-    RUNNING,
-    SPR,
-    two_sockets,
-)
-from fixtures.generate.wiring import (
-    gpu,
-    loopback,
-    plain_nic,
-    root_port,
-)
+from fixtures.generate.machines.common import EXITED, GPU_MODULES, PEERMEM, RDMA_MODULES, RUNNING, SPR, two_sockets
+from fixtures.generate.wiring import endpoint, gpu, join_through_switches, loopback, plain_nic, root_port, switch
 
 SWITCH = ["ffffffff:ff:ff.0"]
+CLOUD_NICS = {
+    "ena": (0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)"),
+    "gve": (0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]"),
+}
+"""By driver: vendor, device and what lspci prints."""
 H200 = replace(products.H100, name="NVIDIA H200", device=0x2335, memory_mib=143771)
 H100_PCIE = replace(products.H100_NVL, name="NVIDIA H100 PCIe", device=0x2331, memory_mib=81559)
 A100_40 = replace(products.A100, name="NVIDIA A100-SXM4-40GB", device=0x20B0, memory_mib=40960)
@@ -66,6 +59,27 @@ def own_ports(m: Machine, product: object, places: list[tuple[int, int]], gen: i
     for numa, bridge in places:
         port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=gen, below=(bridge + 1, bridge + 1))
         gpu(m, port, f"0000:{bridge + 1:02x}:00.0", product)  # type: ignore[arg-type]
+
+
+def below_switch(m: Machine, root: str, first: int, last: int, count: int, **more: Any) -> list[str]:
+    """Ports of a switch below a root port: buses `first` to `last` are theirs, two below `first` that of a device."""
+    settings = {"gen": more["gen"], "numa": more["numa"]}
+    maker = {"maker": more.pop("maker")} if "maker" in more else {}
+    port = root_port(m, root, below=(first, last), **settings, **maker)
+    places = [(f"0000:{first + 1:02x}:{at:02x}.0", first + 2 + at) for at in range(count)]
+    return switch(m, port, f"0000:{first:02x}:00.0", places, **more)
+
+
+def cloud_nic(m: Machine, port: str | None, bus: str, driver: str, **more: Any) -> None:
+    """An Ethernet function of a cloud, which has no RDMA."""
+    endpoint(m, port, bus, 0x020000, *CLOUD_NICS[driver], gen=3, driver=driver, **more)
+
+
+def join_all(m: Machine) -> Machine:
+    """The machine with all GPUs on its NVSwitches."""
+    for one in m.gpus:
+        join_through_switches(one, SWITCH)
+    return m
 
 
 def on_card_of(first: Nic, second: Nic) -> None:

@@ -1,6 +1,5 @@
 """What the documentation shows is what the program does."""
 
-import doctest
 import re
 import subprocess
 import sys
@@ -12,11 +11,9 @@ import pytest
 
 from tests.shown import ROOT
 from tools import build_docs as tool
-from topodiag.app import diagnose as pipeline
 from topodiag.checks import registry
 from topodiag.checks.page import COMMANDS, SECTIONS, Command, page_of
 from topodiag.cli import cli
-from topodiag.cli.scan import scan
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"(?<!\\)\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -92,14 +89,3 @@ def test_every_command_that_a_page_names_is_there(page: Path) -> None:
     typed = re.findall(r"^\$ topodiag ([a-z][a-z-]*)", text, re.MULTILINE)
     typed += re.findall(r"`topodiag ([a-z][a-z-]*)[ `]", text)
     assert {name for name in typed if name not in cli.list_commands(click.Context(cli))} == set()
-
-
-def test_the_example_for_python_users_works() -> None:
-    done = doctest.testmod(pipeline)
-    assert (done.attempted, done.failed) == (3, 0)
-
-
-def test_every_option_of_scan_is_in_the_user_guide() -> None:
-    guide = (ROOT / "docs" / "user-guide.md").read_text()
-    options = [param for param in scan.params if param.opts[0].startswith("-")]
-    assert [option.opts for option in options if not any(f"`{option}" in guide for option in option.opts)] == []

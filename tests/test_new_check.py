@@ -21,7 +21,7 @@ OBSERVE = """\
             return self.unknown(judged, balancing.why or "whether NUMA balancing is on is not in the evidence")
         if not balancing.value:
             return self.clean(judged)
-        return NumaBalancingObservation(("kernel.numa_balancing",))
+        return self.any_of(judged, [self._found(judged, ["kernel.numa_balancing"])])
 """
 LINE = "= proc/sys/kernel/numa_balancing\t0\n"
 EDITS = {

@@ -34,14 +34,14 @@ _LIST_LIKE = re.compile(r"^(\s*)([-+*#>]|[0-9]+[.)])(?=\s)")
 def check_pages() -> dict[str, str]:
     """All pages of docs/checks/, by file name: the index and one page a family."""
     classes = {check_id: made for check_id in registry.ids() if (made := registry.check_class(check_id)) is not None}
-    families: dict[str, dict[str, type[Check[Any, Any]]]] = {}
+    families: dict[str, dict[str, type[Check[Any]]]] = {}
     for check_id, check in classes.items():
         families.setdefault(check_id[:3], {})[check_id] = check
     pages = {f"{family}.md": family_page(family, checks) for family, checks in families.items()}
     return {"README.md": index(families), **pages}
 
 
-def index(families: dict[str, dict[str, type[Check[Any, Any]]]]) -> str:
+def index(families: dict[str, dict[str, type[Check[Any]]]]) -> str:
     lines = [
         "# The checks",
         "",
@@ -61,7 +61,7 @@ def index(families: dict[str, dict[str, type[Check[Any, Any]]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def family_page(family: str, checks: dict[str, type[Check[Any, Any]]]) -> str:
+def family_page(family: str, checks: dict[str, type[Check[Any]]]) -> str:
     lines = [f"# {family}: {registry.FAMILIES[family]}", "", "[All checks](README.md)", ""]
     lines += [f"- {link(check_id, family)}: {escaped(check.title)}" for check_id, check in checks.items()]
     for check_id, check in checks.items():

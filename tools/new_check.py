@@ -8,7 +8,7 @@ NAME      the class, as NumaBalancing; its module is then numa_balancing.py. Def
 TITLE     the fault in one line, in the present tense
 
 An id that another subject carries already becomes a companion there: the same fault, shown by other evidence.
-What is laid out passes ruff and mypy. Its test fails until `observe` and `findings` are written.
+What is laid out passes ruff and mypy. Its test fails until `observe` is written.
 """
 
 from __future__ import annotations
@@ -54,19 +54,12 @@ MODULE = Template('''\
 
 from __future__ import annotations
 
-from collections.abc import Iterable$sequence
+from collections.abc import Sequence
 
 $imports
 
 
-@dataclass(frozen=True, slots=True)
-class ${name}Observation:
-    """What is so where $id holds: give each fact that decides or that a reader is to see a field."""
-
-    places: tuple[str, ...]
-
-
-class $name($base[${name}Observation]):
+class $name($base):
     """$id: $title
 
 $page
@@ -74,15 +67,15 @@ $page
 
     id = "$id"
 
-    def $observe -> ${name}Observation | Outcome:
-        raise NotImplementedError("$id: decide here; answer clean, not_applicable or unknown with why")
+    def $observe -> Outcome:
+        raise NotImplementedError("$id: decide here; answer any_of, or clean, not_applicable or unknown with why")
 
-    def findings(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
-        yield self.finding(
+    def _found(self, judged: $judged, places: Sequence[str]) -> Finding:
+        return self.finding(
             self.where($where),
             Advice(Severity.WARNING),
-            f"{', '.join(observed.places)}: $title",
-            observed=", ".join(observed.places),
+            f"{', '.join(places)}: $title",
+            observed=", ".join(places),
             expected="what there should be instead",
             fix=("the first thing to change",),
             cost=Cost(text="what it costs"),
@@ -190,7 +183,6 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
     base, base_from, judged, judged_from, where = OF_SUBJECT[subject]
     of_file = subject is Subject.TOPO
     imports = {
-        "topodiag.lazy": "dataclass",
         "topodiag.checks.interface": "Advice" if of_file else f"Advice, {base}",
         judged_from: judged,
         "topodiag.model.finding": "Cost, Finding, Outcome, Severity",
@@ -206,7 +198,6 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
         judged=judged,
         where=where,
         observe=f"observe_file(self, node: {judged}, file: NcclFile)" if of_file else observe,
-        sequence="" if of_file else ", Sequence",
         imports="\n".join(f"from {module} import {names}" for module, names in sorted(imports.items())),
         page=page,
     )
@@ -261,7 +252,7 @@ def main() -> int:
     for path in made:
         print(path.relative_to(ROOT))
     folder = "" if given.subject not in ("node", "topo") else f" and the edits in fixtures/checks/{given.id}/cases.json"
-    print(f"Write observe, findings and the page{folder}; then run python tools/build_docs.py")
+    print(f"Write observe and the page{folder}; then run python tools/build_docs.py")
     return 0
 
 

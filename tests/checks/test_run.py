@@ -64,24 +64,21 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
     assert [report.id for report in findings] == ["NVL001", "NIC002", "NUM001", "ENV003"]
 
 
-class Always(JobCheck[str]):
+class Always(JobCheck):
     id = "JOB999"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> str:
-        return "it"
-
-    def findings(self, judged: Job, observed: str) -> list[Finding]:
-        return [self.finding(self.where(), Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        finding = self.finding(self.where(), Advice(Severity.INFO), "it", observed="", expected="", fix=("mend it",))
+        return self.any_of(judged, [finding])
 
 
-class Broken(JobCheck[int]):
+class Broken(JobCheck):
     id = "JOB998"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> int | Outcome:
-        return self.clean(judged, "nothing to see") if judged.ranks else 1 // 0
-
-    def findings(self, judged: Job, observed: int) -> list[Finding]:
-        raise AssertionError
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        if not judged.ranks:
+            raise ZeroDivisionError
+        return self.clean(judged, "nothing to see")
 
 
 def test_findings_name_their_job_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:

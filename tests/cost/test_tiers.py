@@ -6,7 +6,7 @@ import pytest
 
 from tests.tables import examples
 from topodiag.cost.questions import spread_over
-from topodiag.cost.tiers import LackingError, UnknownSystemError, find_system, known, machine, with_spine
+from topodiag.cost.tiers import LackingError, UnknownSystemError, find_system, machine, system_names, with_spine
 from topodiag.hardware import catalog
 
 ALONE = ("gh200-single-superchip",)
@@ -27,7 +27,7 @@ def test_an_unknown_name_suggests_near_ones_and_one_of_several_lists_them() -> N
     assert {"dgx-a100", "dgx-h100", "dgx-b200"} <= set(several.value.near)
 
 
-@pytest.mark.parametrize("name", [name for name in known() if name not in ALONE])
+@pytest.mark.parametrize("name", [name for name in system_names() if name not in ALONE])
 def test_every_system_has_tiers_from_the_fastest_inside_to_the_network(name: str) -> None:
     server = machine(find_system(name), 2)
     assert server.inside in server.tiers
@@ -39,7 +39,7 @@ def test_every_system_has_tiers_from_the_fastest_inside_to_the_network(name: str
 
 
 def test_every_name_finds_its_own_system() -> None:
-    assert [find_system(name).name for name in known()] == [spec.name for spec in catalog.systems()]
+    assert [find_system(name).name for name in system_names()] == [spec.name for spec in catalog.systems()]
 
 
 def test_nics_may_be_given_and_must_be_where_the_datasheet_leaves_them_open() -> None:

@@ -20,7 +20,7 @@ def judged(collective: str, busbw: float, **env: str) -> Judged:
 
 
 def explained(slow: Judged, *others: Judged) -> Explained:
-    return explain(slow.run, slow.made, slow.verdict, others=on_same_nodes(slow.run, others))
+    return explain(slow.run, slow.modelled, slow.verdict, others=on_same_nodes(slow.run, others))
 
 
 def words(found: Explained) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, read_bundles, seen_of
-from topodiag.model.cluster_facts import ClusterFacts, joined, natural, nested, partition_of, usable
+from topodiag.model.cluster_facts import ClusterFacts, merged, natural, nested, partition_of, usable
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
@@ -206,7 +206,7 @@ def network(labels: dict[str, str]) -> ClusterFacts:
 
 
 def test_levels_are_the_networks_and_gpus_the_machines() -> None:
-    facts = joined(network({"c": "l1", "b": "l1", "a": "l2", "x": "l2"}), machines("a", "b", "c", free={0: (1,)}))
+    facts = merged(network({"c": "l1", "b": "l1", "a": "l2", "x": "l2"}), machines("a", "b", "c", free={0: (1,)}))
     assert facts.nodes == ("c", "b", "a")
     assert levels(facts) == [("leaf", [0, 0, 1])]
     assert usable(facts, 8).sum(axis=1).tolist() == [4, 4, 1]
@@ -214,12 +214,12 @@ def test_levels_are_the_networks_and_gpus_the_machines() -> None:
 
 
 def test_hosts_match_by_the_first_part_of_their_names() -> None:
-    facts = joined(network({"a.cluster": "l1", "b.cluster": "l2"}), machines("b", "a.example"))
+    facts = merged(network({"a.cluster": "l1", "b.cluster": "l2"}), machines("b", "a.example"))
     assert facts.nodes == ("a.example", "b")
 
 
 def test_a_machine_that_the_network_lacks_is_alone_there() -> None:
-    facts = joined(network({"a": "l1", "b": "l1"}), machines("new", "b", "a"))
+    facts = merged(network({"a": "l1", "b": "l1"}), machines("new", "b", "a"))
     assert facts.nodes == ("a", "b", "new")
     assert levels(facts) == [("leaf", [0, 0, 1])]
     assert any("each taken to be alone there: new" in note for note in facts.notes)
@@ -227,21 +227,21 @@ def test_a_machine_that_the_network_lacks_is_alone_there() -> None:
 
 def test_a_network_of_other_nodes_is_refused() -> None:
     with pytest.raises(InputError, match=r"names no node of bundles \(a\)"):
-        joined(network({"x": "l1"}), machines("a"))
+        merged(network({"x": "l1"}), machines("a"))
 
 
 def test_the_domain_is_the_machines_where_they_know_it() -> None:
     file = ClusterFacts("t", "CSV", ("a", "b", "c"), domain=partition_of("nvlink", ["r", "r", "s"]))
     known = machines("c", "b", "a", domain=partition_of("nvlink", ["u", "u", "v"]))
-    assert joined(file, known).domain.group.tolist() == [0, 1, 1]  # type: ignore[union-attr]
-    assert joined(file, machines("c", "a")).domain.group.tolist() == [0, 1]  # type: ignore[union-attr]
+    assert merged(file, known).domain.group.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    assert merged(file, machines("c", "a")).domain.group.tolist() == [0, 1]  # type: ignore[union-attr]
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1), st.lists(st.sampled_from("fghij"), unique=True))
 def test_every_machine_is_kept_once_whatever_the_network_names(here: list[str], there: list[str]) -> None:
     file = network({name: f"l{ord(name) % 2}" for name in there})
     try:
-        facts = joined(file, machines(*here))
+        facts = merged(file, machines(*here))
     except InputError:
         assert not set(here) & set(there)
         return

@@ -26,13 +26,13 @@ def test_three_values_have_no_rule() -> None:
 def test_four_to_nine_values_are_judged_by_the_range_of_the_others() -> None:
     outlier = far(np.asarray([370.0, 371.0, 369.0, 300.0]), "GB/s")
     assert outlier is not None
-    assert (outlier.odd.tolist(), outlier.how) == ([False, False, False, True], How.RATIO)
+    assert (outlier.mask.tolist(), outlier.how) == ([False, False, False, True], How.RATIO)
 
 
 def test_of_few_values_two_odd_ones_have_no_majority_against_them() -> None:
     outlier = far(np.asarray([370.0, 371.0, 200.0, 100.0]), "GB/s")
     assert outlier is not None
-    assert not outlier.odd.any()
+    assert not outlier.mask.any()
 
 
 def test_a_difference_within_the_noise_of_the_instrument_is_none_at_any_number_of_deviations() -> None:
@@ -40,14 +40,14 @@ def test_a_difference_within_the_noise_of_the_instrument_is_none_at_any_number_o
     values[7] = 365.0
     outlier = far(values, "GB/s")
     assert outlier is not None
-    assert not outlier.odd.any()
+    assert not outlier.mask.any()
 
 
 def test_a_heavy_tail_is_not_odd() -> None:
     dice = np.random.default_rng(1)
     outlier = far(370 * np.exp(0.01 * dice.standard_t(5, 2000)), "GB/s")
     assert outlier is not None
-    assert outlier.odd.sum() <= 2
+    assert outlier.mask.sum() <= 2
 
 
 def test_of_numbers_that_are_mostly_equal_any_other_one_is_odd() -> None:
@@ -55,7 +55,7 @@ def test_of_numbers_that_are_mostly_equal_any_other_one_is_odd() -> None:
     values[3], values[4] = 7.5e11, 1.0001e12
     outlier = far(values, "bytes")
     assert outlier is not None
-    assert np.flatnonzero(outlier.odd).tolist() == [3]
+    assert np.flatnonzero(outlier.mask).tolist() == [3]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def _unguarded(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
     return bare
 
 
-def _judged(check: Check[Any, Any], judged: Any, peers: Sequence[Any]) -> Outcome:
+def _judged(check: Check[Any], judged: Any, peers: Sequence[Any]) -> Outcome:
     try:
         return check.judge(judged, peers)
     except Exception as error:

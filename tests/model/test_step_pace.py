@@ -109,7 +109,7 @@ def test_steps_that_became_faster_are_no_loss() -> None:
 
 def test_checkpoints_and_evaluations_recur_and_are_no_change() -> None:
     steps = pace(lambda n: 1.2 + (3 if n % 25 == 0 else 0))
-    assert (steps.change, steps.every, steps.drift) == (None, 25, 1.0)
+    assert (steps.change, steps.period, steps.drift) == (None, 25, 1.0)
     assert any("as checkpoints and evaluations are" in words for words in says_pace(steps))
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from tests.nccl.small_trees import element
 from topodiag.model.nccl_tree import Element
-
-
-def element(tag: str, *children: Element, **attributes: object) -> Element:
-    return Element(tag, tuple((name.rstrip("_"), str(value)) for name, value in attributes.items()), children)
 
 
 def gpu(dev: int, bus: str, speed: str = "", width: str = "0", **more: object) -> Element:

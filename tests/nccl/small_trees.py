@@ -43,8 +43,10 @@ def gpu(bus: str, *links: Element, sm: int = 80, speed: str = GEN4, width: int |
 
 def nic(bus: str, mbps: int = 200000, speed: str = GEN4, nets: int = 1, **more: object) -> Element:
     """A NIC with GPUDirect RDMA, unless told otherwise."""
-    attributes: dict[str, object] = {"gdr": 1, **more}
-    ports = [element("net", name=f"mlx5_{bus}_{port}", speed=mbps, **attributes) for port in range(nets)]
+    ports = [
+        element("net", **{"name": f"mlx5_{bus}_{port}", "speed": mbps, "gdr": 1, **more})  # type: ignore[arg-type]
+        for port in range(nets)
+    ]
     return pci(bus, element("nic", *ports), speed=speed, class_="0x020700")
 
 

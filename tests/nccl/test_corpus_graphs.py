@@ -7,35 +7,23 @@ version, the others in one of three; TOPODIAG_TESTS=deep searches all in all.
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.depth import some_of
-from tests.nccl.bare_files import is_bare
+from tests.nccl.corpus import ABSENT, TOPOLOGIES, is_bare, system_of, topology, truth_of
 from tests.nccl.test_corpus_predict import NAMES as PREDICTED
 from tests.searches import search_graphs
-from topodiag.evidence.nccl_xml import read_file
-from topodiag.model.nccl_tree import NcclFile
-from topodiag.nccl.graph.attach import HostTree, count_gpus
-from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.search.described import describe
 from topodiag.nccl.settings import read_settings
 
-TOPOLOGIES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
-NAMES = sorted(path.name.removesuffix(".truth.json.gz") for path in TOPOLOGIES.glob("*.truth.json.gz"))
-
-
-if not NAMES:
-    pytest.skip(f"the corpus is not at {TOPOLOGIES}: nothing was compared", allow_module_level=True)
+if not TOPOLOGIES:
+    pytest.skip(ABSENT, allow_module_level=True)
 
 _WITH_NVLS = 3
 MINORS = (27, 28, 30)
@@ -52,50 +40,25 @@ class Count:
     misses: list[str] = field(default_factory=list)
 
 
-@cache
-def _file(name: str) -> NcclFile:
-    return read_file((TOPOLOGIES / f"{name}.xml").read_bytes(), name)
-
-
-@cache
-def _truth(name: str) -> dict[str, Any]:
-    with gzip.open(TOPOLOGIES / f"{name}.truth.json.gz") as opened:
-        truth: dict[str, Any] = json.load(opened)
-    return truth
-
-
 def _found(name: str, minor: int, nodes: int, nvls: bool) -> tuple[PredictedGraph, ...] | None:
     """The graphs of rank 0, None where NCCL would not start."""
-    file = _file(name)
-    if file.refusal(minor):
+    system = "" if topology(name).refusal(minor) else system_of(name, minor, nodes)
+    if isinstance(system, str):
         return None
-    settings = read_settings({}, minor)
-    ranks = count_gpus(file.tree) * nodes
     try:
-        system = build_system([HostTree(file.tree)], minor=minor, settings=settings, nranks=ranks, me=0)
-        return tuple(describe(system, graph) for graph in search_graphs(system, settings, nvls=nvls))
+        return tuple(describe(system, graph) for graph in search_graphs(system, read_settings({}, minor), nvls=nvls))
     except RejectedError:
         return None
 
 
-def _summary(graph: PredictedGraph) -> dict[str, object]:
-    return {
-        "pattern": graph.pattern,
-        "cross_nic": graph.cross_nic,
-        "channels": graph.channels,
-        "bw_intra": round(graph.bw_intra, 6),
-        "bw_inter": round(graph.bw_inter, 6),
-        "type_intra": graph.type_intra,
-        "type_inter": graph.type_inter,
-        "same_channels": graph.same_channels,
-    }
+_SUMMARY = ("pattern", "cross_nic", "channels", "bw_intra", "bw_inter", "type_intra", "type_inter", "same_channels")
 
 
 def _compare(where: str, graph: PredictedGraph, wanted: dict[str, Any], count: Count) -> None:
     count.graphs += 1
-    summary = _summary(graph)
-    if any(summary[key] != wanted[key] for key in summary):
-        count.misses.append(f"{where}: {summary} where NCCL has { {key: wanted[key] for key in summary} }")
+    ours, theirs = [getattr(graph, key) for key in _SUMMARY], [wanted[key] for key in _SUMMARY]
+    if [round(value, 6) if isinstance(value, float) else value for value in ours] != theirs:
+        count.misses.append(f"{where}: {ours} where NCCL has {theirs} of {_SUMMARY}")
     orders = [tuple(order) for order in wanted["orders"]]
     count.channels += len(orders)
     count.equal_channels += sum(ours == theirs for ours, theirs in zip(graph.orders, orders, strict=False))
@@ -104,11 +67,11 @@ def _compare(where: str, graph: PredictedGraph, wanted: dict[str, Any], count: C
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_graph_is_that_of_nccl(minor: int) -> None:
     count = Count()
-    for name in sorted(set(NAMES) - set(PREDICTED)):
+    for name in sorted(set(TOPOLOGIES) - set(PREDICTED)):
         if minor not in some_of(MINORS, name, always=not name.startswith(MADE_UP)):
             continue
         for nodes in (1, 2):
-            truth = _truth(name)[f"2.{minor}"][str(nodes)]
+            truth = truth_of(name)[f"2.{minor}"][str(nodes)]
             wanted = truth.get("graphs") or []
             graphs = _found(name, minor, nodes, len(wanted) == _WITH_NVLS)
             where = f"{name} on {nodes} under 2.{minor}"

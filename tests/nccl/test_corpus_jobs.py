@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nccl.corpus import ABSENT, JOBS, SPELT
 from tests.nccl.printed import channel_line, trees_text
 from tests.scanned import logs_at
 from topodiag.evidence.nccl_xml import read_file
@@ -29,9 +30,7 @@ from topodiag.nccl.graph.graph import SearchGraph
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose
 from topodiag.nccl.tuning.tuning import tuning_table
-from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
-
-JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
+from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
 
 
 def set_up(truth: Path) -> bool:
@@ -46,13 +45,8 @@ def set_up(truth: Path) -> bool:
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json") if set_up(path))
 
 if not NAMES:
-    pytest.skip(f"the corpus is not at {JOBS}: nothing was compared", allow_module_level=True)
+    pytest.skip(ABSENT, allow_module_level=True)
 
-_SPELT = {name.upper(): name for name in (*ALGORITHMS, *PROTOCOLS)} | {
-    "COLLNET_DIRECT": "CollNetDirect",
-    "COLLNET_CHAIN": "CollNetChain",
-    "NVLS_TREE": "NVLSTree",
-}
 _CPUS = {1: ("x86_64", {1: "GenuineIntel", 2: "AuthenticAMD"}), 3: ("arm64", {})}
 _P2P_OFF = "P2P is disabled between connected GPUs"
 
@@ -262,7 +256,7 @@ def test_the_tuning_table_is_the_one_printed_to_one_per_cent(name: str) -> None:
     for case in cases(name):
         table = tuning_table(case.built.shape, case.settings)
         for (collective, algorithm, protocol), logged in case.logged.tuning.items():
-            built = table[collective].get(_SPELT.get(algorithm.upper(), algorithm), {}).get(_SPELT[protocol.upper()])
+            built = table[collective].get(SPELT.get(algorithm.upper(), algorithm), {}).get(SPELT[protocol.upper()])
             assert built is not None or logged == (0, 0), (case.label, collective, algorithm, protocol)
             for value, wanted in zip(built or (0, 0), logged, strict=True):
                 assert value == pytest.approx(wanted, rel=0.01, abs=0.051), (

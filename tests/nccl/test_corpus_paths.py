@@ -18,46 +18,24 @@ from typing import Any
 import pytest
 
 from tests.depth import some_of
-from tests.nccl.bare_files import is_bare
+from tests.nccl.corpus import ABSENT, JOB_NAMES, JOBS, TOPOLOGIES, is_bare, system_of, topology, truth_of
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import minor_of
-from topodiag.nccl.graph.attach import HostTree, count_gpus
+from topodiag.nccl.graph.attach import HostTree
 from topodiag.nccl.graph.domains import build_system
-from topodiag.nccl.graph.graph import RejectedError, System
 from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.settings import read_settings
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-TOPOLOGIES = sorted(path.stem for path in (CORPUS / "topo").glob("*.xml"))
-JOBS = sorted(path.parent.name for path in (CORPUS / "jobs").glob("*/truth.json"))
-
 if not TOPOLOGIES:
-    pytest.skip(f"the corpus is not at {CORPUS}: nothing was compared", allow_module_level=True)
-
-
-@cache
-def topology(name: str) -> NcclFile:
-    path = CORPUS / "topo" / f"{name}.xml"
-    return read_file(path.read_bytes(), path.name)
+    pytest.skip(ABSENT, allow_module_level=True)
 
 
 def questions(name: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Minor version, nodes, truth."""
-    with gzip.open(CORPUS / "topo" / f"{name}.truth.json.gz") as file:
-        truth = json.load(file)
-    for version, by_nodes in truth.items():
+    for version, by_nodes in truth_of(name).items():
         for nodes, answer in by_nodes.items():
             yield minor_of(version), int(nodes), answer
-
-
-def built(file: NcclFile, minor: int, nodes: int) -> System | str:
-    """The system of rank 0, or NCCL's words."""
-    count = count_gpus(file.tree) * nodes
-    try:
-        return build_system([HostTree(file.tree)], minor=minor, settings=read_settings({}, minor), nranks=count, me=0)
-    except RejectedError as rejected:
-        return rejected.words
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -71,7 +49,7 @@ def test_every_system_of_the_corpus_is_as_nccl_printed_it(name: str) -> None:
             assert not truth["accepted"], about
             assert refusal.words.startswith(words[:40]), about
             continue
-        system = built(file, minor, nodes)
+        system = system_of(name, minor, nodes)
         if isinstance(system, str):
             assert not truth["accepted"], (about, system)
             assert words in ("", system), about
@@ -115,8 +93,8 @@ _PATH = re.compile(r"((?:GPU|NVS|CPU|NET)/\S+) \(([0-9]+)/([0-9.]+)/(\w+)\)")
 
 
 def compared_jobs() -> list[str]:
-    ended = {name: json.loads((CORPUS / "jobs" / name / "truth.json").read_text())["ended"] for name in JOBS}
-    return [name for name in JOBS if ended[name] == "ok" and name not in NOT_IN_THE_FILE]
+    ended = {name: json.loads((JOBS / name / "truth.json").read_text())["ended"] for name in JOB_NAMES}
+    return [name for name in JOB_NAMES if ended[name] == "ok" and name not in NOT_IN_THE_FILE]
 
 
 def plain(label: str) -> str:
@@ -142,7 +120,7 @@ def systems_in(log: Path) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("name", compared_jobs())
 def test_every_system_of_a_jobs_logs_is_as_each_rank_saw_it(name: str) -> None:
-    folder = CORPUS / "jobs" / name
+    folder = JOBS / name
     truth = json.loads((folder / "truth.json").read_text())
     minor = minor_of(truth["nccl_version"][0])
     env = dict(setting.split("=", 1) for setting in truth["settings"] if ":" not in setting)

@@ -5,26 +5,21 @@ Files drawn by chance are asked two of the six questions of version and nodes, a
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.depth import some_of
-from tests.nccl.bare_files import is_bare
-from topodiag.evidence.nccl_xml import read_file
+from tests.nccl.corpus import ABSENT, TOPOLOGIES, is_bare, topology, truth_of
 from topodiag.model.node import Node
 from topodiag.nccl.predict import predict
 from topodiag.nccl.prediction import Prediction
 
-TOPO = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
-NAMES = sorted(path.name.removesuffix(".truth.json.gz") for path in TOPO.glob("*.truth.json.gz"))[::6]
+NAMES = TOPOLOGIES[::6]
 
 if not NAMES:
-    pytest.skip(f"the corpus is not at {TOPO}: nothing was compared", allow_module_level=True)
+    pytest.skip(ABSENT, allow_module_level=True)
 
 ASKED = [(version, nodes) for version in ("2.27", "2.28", "2.30") for nodes in (1, 2)]
 _KINDS = ("GPU", "CPU", "NET", "NVS")
@@ -32,21 +27,14 @@ _KINDS = ("GPU", "CPU", "NET", "NVS")
 
 
 @cache
-def truth(name: str) -> Any:
-    with gzip.open(TOPO / f"{name}.truth.json.gz") as stream:
-        return json.load(stream)
-
-
-@cache
 def node(name: str) -> Node:
-    path = TOPO / f"{name}.xml"
-    return Node(name, nccl_file=read_file(path.read_bytes(), path.name))
+    return Node(name, nccl_file=topology(name))
 
 
 def asked(name: str) -> list[tuple[str, Prediction, Any]]:
     return [
         (f"{name} {version} x{nodes}", predict(node(name), nodes=nodes, version=version, sizes=(), whole=True),
-         truth(name)[version][str(nodes)])
+         truth_of(name)[version][str(nodes)])
         for version, nodes in some_of(ASKED, name, always=not name.startswith("gen"))
     ]  # fmt: skip
 

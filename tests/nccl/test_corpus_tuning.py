@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
+from tests.nccl.corpus import ABSENT, JOBS, SPELT
+from tests.nccl.corpus import JOB_NAMES as NAMES
 from tests.scanned import logs_at
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import minor_of, path_types
@@ -25,17 +26,9 @@ from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 from topodiag.nccl.tuning.tuning_model import Cell
 
-JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
-NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))
-
 if not NAMES:
-    pytest.skip(f"the corpus is not at {JOBS}: nothing was compared", allow_module_level=True)
+    pytest.skip(ABSENT, allow_module_level=True)
 
-_SAID = {name.upper(): name for name in (*ALGORITHMS, *PROTOCOLS)} | {
-    "COLLNET_DIRECT": "CollNetDirect",
-    "COLLNET_CHAIN": "CollNetChain",
-    "NVLS_TREE": "NVLSTree",
-}
 _IDS = {4: 0, 1: 1, 2: 1, 3: 1, 5: 3, 6: 4}
 _ROUNDED = 0.051
 """Tables are printed with one decimal."""
@@ -120,13 +113,13 @@ def _compare(made: Compared, name: str, job: Job, comm: Communicator) -> None:
     where = f"{name} {comm.label} n={comm.nranks} N={shape.nodes}"
     for (collective, algorithm, protocol), printed in comm.tuning.items():
         made.cells += 1
-        mine = table[collective][_SAID[algorithm]][_SAID[protocol]]
+        mine = table[collective][SPELT[algorithm]][SPELT[protocol]]
         if not all(abs(a - b) <= max(_ROUNDED, 0.01 * b) for a, b in zip(mine, printed, strict=True)):
             made.misses.append(f"{where}: {collective} {algorithm} {protocol}: {mine}, printed {printed}")
     for choice in comm.choices:
         made.choices += 1
         total = choice.bytes * (comm.nranks if choice.collective in {"AllGather", "ReduceScatter"} else 1)
-        wanted = _SAID[choice.algorithm], _SAID[choice.protocol]
+        wanted = SPELT[choice.algorithm], SPELT[choice.protocol]
         # 2.21 does not say of which collective, and prints the size as looked up.
         of = [choice.collective] if choice.collective else list(COLLECTIVES)
         found = [choose(shape, table, settings, collective, total) for collective in of]

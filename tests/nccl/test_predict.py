@@ -20,16 +20,14 @@ from topodiag.nccl.prediction import Prediction, VirtualNic
 
 def hopper(gpus: int = 8) -> Element:
     """GPUs on an NVSwitch, half of them per socket, each with a NIC of 400 Gb/s below its PCIe switch."""
-    parts = [
-        pci(
-            f"{at}0",
-            gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1),
-            nic(f"{at}2", 400000, speed=GEN5),
-            speed=GEN5,
-        )
-        for at in range(1, gpus + 1)
-    ]
+    parts = [slot(at) for at in range(1, gpus + 1)]
     return host(cpu(0, *parts[: gpus // 2]), cpu(1, *parts[gpus // 2 :]))
+
+
+def slot(at: int, **net: object) -> Element:
+    """A PCIe switch with a GPU and its NIC."""
+    card = gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1)
+    return pci(f"{at}0", card, nic(f"{at}2", 400000, speed=GEN5, **net), speed=GEN5)  # type: ignore[arg-type]
 
 
 def pair() -> Element:
@@ -76,13 +74,8 @@ def test_choices_cover_the_sweep_of_every_collective() -> None:
     prediction = predict_tree(hopper())
     assert [choice.bytes for choice in prediction.choices] == list(SIZES) * 5
     assert (SIZES[0], SIZES[-1]) == (8, 8 << 30)
-    assert [choice.collective for choice in prediction.choices[::31]] == [
-        "AllReduce",
-        "AllGather",
-        "ReduceScatter",
-        "Broadcast",
-        "Reduce",
-    ]
+    kinds = ["AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"]
+    assert [choice.collective for choice in prediction.choices[::31]] == kinds
     few = predict_tree(hopper(), sizes=[1 << 20])
     assert [choice.bytes for choice in few.choices] == [1 << 20] * 5
 
@@ -106,12 +99,8 @@ def test_speeds_have_no_digits_of_single_precision() -> None:
 def test_a_refusal_of_the_parser_is_an_answer_for_the_versions_that_refuse() -> None:
     tab = Refusal("tab", "XML Parse : expected >", line=3, column=7, since=18, until=27)
     prediction = predict(node(hopper(), tab), version="2.27")
-    assert (prediction.accepted, prediction.why, prediction.line, prediction.graphs) == (
-        False,
-        "XML Parse : expected >",
-        3,
-        (),
-    )
+    refused = (False, "XML Parse : expected >", 3, ())
+    assert (prediction.accepted, prediction.why, prediction.line, prediction.graphs) == refused
     assert predict(node(hopper(), tab), version="2.28").accepted
 
 
@@ -315,15 +304,7 @@ def test_kernels_of_registered_windows_are_named_as_left_out(version: str, said:
 def test_ports_of_another_number_are_another_plane_from_2_32_on(
     version: str, ports: tuple[int, int], crosses: bool
 ) -> None:
-    switches = [
-        pci(
-            f"0{at}",
-            gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1),
-            nic(f"{at}2", 400000, speed=GEN5, port=port, guid=hex(at)),
-            speed=GEN5,
-        )
-        for at, port in enumerate(ports, 1)
-    ]
+    switches = [slot(at, port=port, guid=hex(at)) for at, port in enumerate(ports, 1)]
     prediction = predict_tree(host(cpu(0, *switches)), nodes=2, version=version, env={"NCCL_CROSS_NIC": "1"})
     first, *_, last = prediction.graphs[0].orders[0]
     assert (first != last) is crosses

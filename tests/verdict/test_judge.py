@@ -54,6 +54,17 @@ def test_lines_of_init_alone_clear_no_job_and_progress_does() -> None:
     assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
 
 
+def test_ranks_that_took_their_communicators_down_are_well_only_where_they_worked() -> None:
+    job = running().jobs[0]
+    down = tuple(replace(communicator, destroyed=1) for communicator in job.communicators)
+    judgement = verdict(case=Case(jobs=(replace(job, communicators=down),)), clean="NET001")
+    assert judgement.state is State.UNKNOWN
+    assert judgement.headline.startswith("not judged: the ranks took their communicators down, and no step or")
+    steps = (Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),)
+    went_on = replace(job, communicators=down, progress=steps)
+    assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
+
+
 def test_some_ranks_of_a_job_clear_it_only_where_it_went_on_or_a_run_on_all_of_its_ranks_is_normal() -> None:
     first = replace(running().jobs[0], world_size=32)
     judgement = verdict(case=Case(jobs=(first,)), clean="NET001")

@@ -25,7 +25,7 @@ from topodiag.cost.questions import (
     read_measured,
 )
 from topodiag.cost.tiers import Machine, Tier
-from topodiag.cost.tiers import known as known_systems
+from topodiag.cost.tiers import system_names as known_systems
 from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:

@@ -1,9 +1,7 @@
 """What a check is. Its docstring is the page that `topodiag explain ID` prints.
 
-A check is two steps. `observe` answers what is so, as a frozen value with a type of its own, or why that cannot be
-said. `findings` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
-`observe`; what a reader sees is in `findings`. Where a value would only carry facts from one step to the other,
-`observe` answers with the findings themselves (`any_of`), and the check has one step.
+`observe` answers with the findings, each with its message, what was observed, expected, fix, cost and evidence
+(`any_of`), or with why there is none: clean, not applicable, unknown.
 
 Adding one is a class and a line in the catalogue; `python tools/new_check.py ID SUBJECT` lays out both.
 The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
@@ -37,9 +35,6 @@ Judged: TypeAlias = "Node | Job | Benchmark | Audit | Cohort | NodeHistory"
 
 J = TypeVar("J", bound=Judged)
 """The kind of thing that a check judges."""
-
-O = TypeVar("O")  # noqa: E741 - the observation
-"""What a check observes: a frozen value."""
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
@@ -77,7 +72,7 @@ class FindingParts(PartsByAdvice):
     observed: str
 
 
-class Check(ABC, Generic[J, O]):
+class Check(ABC, Generic[J]):
     """One kind of fault. `id` is never reused. The docstring of the class that carries the page begins with
     `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
 
@@ -89,25 +84,13 @@ class Check(ABC, Generic[J, O]):
         cls.title = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
 
     @abstractmethod
-    def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
-        """What is so with `judged`, or an outcome: findings, or why there are none (clean, not applicable or unknown).
-        `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
-
-    def findings(self, judged: J, observed: O) -> Iterable[Finding]:
-        """The findings of an observation, at least one. Decides nothing that `observe` could."""
-        raise NotImplementedError(f"{self.id}: an observation without words for it")
-
-    def coverage(self, observed: O) -> Coverage | None:
-        """How much of what should be judged was seen: the field `coverage` of an observation that counts it."""
-        counted = getattr(observed, "coverage", None)
-        return counted if isinstance(counted, Coverage) else None
+    def observe(self, judged: J, peers: Sequence[J]) -> Outcome:
+        """What is so with `judged`: findings, or why there are none (clean, not applicable or unknown). `peers` are the
+        others of its kind in evidence. Never raises, whatever the evidence holds."""
 
     def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome:
-        """The check's answer: findings, clean, not applicable, or unknown with why."""
-        observed = self.observe(judged, peers)
-        if isinstance(observed, Outcome):
-            return observed
-        return self.any_of(judged, self.findings(judged, observed), self.coverage(observed))
+        """The check's answer, also where there is nothing of its kind beside `judged`."""
+        return self.observe(judged, peers)
 
     def any_of(
         self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""
@@ -195,11 +178,11 @@ class Check(ABC, Generic[J, O]):
         )
 
 
-class NodeCheck(Check[Node, O]):
+class NodeCheck(Check[Node]):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between peers."""
 
 
-class JobCheck(Check["Job", O]):
+class JobCheck(Check["Job"]):
     """A check that judges one job by its logs."""
 
     def where_of(self, job: Job, processes: Sequence[int]) -> Where:
@@ -224,15 +207,15 @@ class JobCheck(Check["Job", O]):
         return self.finding(where, advice, message, observed=observed or quoted(events[0].text), **parts)
 
 
-class PlacementCheck(Check["Audit", O]):
+class PlacementCheck(Check["Audit"]):
     """A check that judges a layout of ranks on a cluster, also one that does not run yet. An audit has its prices."""
 
 
-class BenchCheck(Check["Benchmark", O]):
+class BenchCheck(Check["Benchmark"]):
     """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
 
-class FleetCheck(Check["Cohort", O]):
+class FleetCheck(Check["Cohort"]):
     """A check that judges nodes of one kind beside each other."""
 
 

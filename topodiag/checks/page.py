@@ -66,7 +66,7 @@ class PageOfCheck:
     sections: tuple[Section, ...]
 
 
-def page_of(check: type[Check[Any, Any]]) -> PageOfCheck:
+def page_of(check: type[Check[Any]]) -> PageOfCheck:
     """The page of a check. Without docstrings (python -OO) it has no sections."""
     return parse(check.__doc__ or "")
 

@@ -56,7 +56,7 @@ def has_check(subject: Subject, check_id: str) -> bool:
 
 
 @cache
-def check_of(subject: Subject, check_id: str) -> type[Check[Any, Any]]:
+def check_of(subject: Subject, check_id: str) -> type[Check[Any]]:
     """The class by which a subject shows the fault of an id. No other is imported. Raises KeyError where the subject
     has no such check."""
     module, _, name = _lines()[check_id][subject.value].partition(":")
@@ -68,12 +68,12 @@ def check_of(subject: Subject, check_id: str) -> type[Check[Any, Any]]:
 
 
 @cache
-def check_classes(check_id: str) -> tuple[type[Check[Any, Any]], ...]:
+def check_classes(check_id: str) -> tuple[type[Check[Any]], ...]:
     """All classes of an id: the one that carries its page first, then those of the other subjects."""
     return tuple(check_of(Subject(subject), check_id) for subject in _lines().get(check_id, {}))
 
 
-def check_class(check_id: str) -> type[Check[Any, Any]] | None:
+def check_class(check_id: str) -> type[Check[Any]] | None:
     """The class that carries the page of a check, or None when there is no check of that id."""
     carrier = next(iter(_lines().get(check_id, {})), None)
     return check_of(Subject(carrier), check_id) if carrier is not None else None

@@ -91,7 +91,7 @@ def _with_job(outcome: Outcome) -> Outcome:
     return replace(outcome, findings=findings) if findings else outcome
 
 
-def _guarded(check: Check[J, Any], judged: J, peers: Sequence[J]) -> Outcome:
+def _guarded(check: Check[J], judged: J, peers: Sequence[J]) -> Outcome:
     try:
         return check.judge(judged, peers)
     except Exception as error:  # noqa: BLE001 - the last guard: a check's bug costs its verdict, never the run

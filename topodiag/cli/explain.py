@@ -83,7 +83,7 @@ def explain(
     print_page(page, sys.stdout)
 
 
-def _print_json(checks: list[type[Check[Any, Any]]]) -> None:
+def _print_json(checks: list[type[Check[Any]]]) -> None:
     import json  # noqa: PLC0415 - only for a program that asks
 
     click.echo(json.dumps([{"id": check.id, "title": check.title} for check in checks], indent=2))
@@ -101,7 +101,7 @@ def _draw_other(page: Page, name: str) -> bool:
     return True
 
 
-def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool) -> None:
+def _draw_list(page: Page, checks: list[type[Check[Any]]], *, folded: bool) -> None:
     """Ids with their titles; `folded` a line for each family."""
     from topodiag.checks import registry  # noqa: PLC0415 - loaded by now
 
@@ -114,7 +114,7 @@ def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool)
     page.add("", (f"topodiag explain {more}", "dim"))
 
 
-def _draw_check(page: Page, check: type[Check[Any, Any]]) -> None:
+def _draw_check(page: Page, check: type[Check[Any]]) -> None:
     from topodiag.checks.page import page_of  # noqa: PLC0415 - the checks are loaded
 
     page.add(page.text((check.id, "info"), "  "), (check.title, "strong"))

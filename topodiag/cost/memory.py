@@ -33,11 +33,11 @@ def states(
     too, 3 weights too. Raises ValueError for another stage or fewer than one rank."""
     if stage not in (0, 1, 2, 3) or ranks < 1:
         raise ValueError(f"ZeRO has stages 0 to 3 over at least one rank, not {stage} over {ranks}")
-    each = parameters * bytes_each / 1e9
+    copy_gb = parameters * bytes_each / 1e9
     optimiser = parameters * optimiser_bytes / 1e9
     return States(
-        each / (ranks if stage >= 3 else 1),
-        each / (ranks if stage >= 2 else 1),
+        copy_gb / (ranks if stage >= 3 else 1),
+        copy_gb / (ranks if stage >= 2 else 1),
         optimiser / (ranks if stage >= 1 else 1),
     )
 

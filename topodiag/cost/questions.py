@@ -104,7 +104,7 @@ def price_placements(
     algorithm: str = "auto",
 ) -> Placements:
     """A collective of `size` bytes under each placement of (nodes, ranks per node). Raises ModelError."""
-    made = []
+    answers = []
     for nodes, per_node in placements:
         spread = spread_over(machine, nodes, per_node)
         try:
@@ -112,7 +112,7 @@ def price_placements(
         except NotModelledError as unknown:
             raise ModelError(str(unknown)) from None
         took = priced.time_us
-        made.append(
+        answers.append(
             PricedPlacement(
                 spread,
                 priced,
@@ -121,7 +121,7 @@ def price_placements(
                 bound(collective, spread, size),
             )
         )
-    return Placements(collective, size, tuple(made), algorithm == "auto")
+    return Placements(collective, size, tuple(answers), algorithm == "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def read_measured(placements: Placements, measured_us: float) -> Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AllReduceMethod:
     """One way to do an all-reduce over nodes: its name and its phases. `regimes` are against the flat ring."""
 
     name: str
@@ -190,9 +190,9 @@ class Hierarchy:
 
     nodes: int
     per_node: int
-    ways: tuple[Way, ...]
+    ways: tuple[AllReduceMethod, ...]
 
-    def best(self, size: float) -> Way:
+    def best(self, size: float) -> AllReduceMethod:
         return min(self.ways, key=lambda way: way.time_us(size))
 
 
@@ -202,12 +202,12 @@ def price_hierarchy(machine: Machine, nodes: int, per_node: int) -> Hierarchy:
     spread = spread_over(machine, nodes, per_node)
     inside, outside, ranks = spread.inside, spread.outside, spread.ranks
     flat = (Stage("ring over the network", "all_reduce", "ring", ranks, 1.0, outside),)
-    ways = [Way("flat ring", flat)]
+    ways = [AllReduceMethod("flat ring", flat)]
     if per_node > 1 and nodes > 1:
         for name, stages in (
             ("ring by node", (Stage("ring by node", "all_reduce", "ring", ranks, 1.0, spread.ring_link),)),
             ("leaders", leaders(nodes, per_node, inside, outside)),
             ("shares", two_level(nodes, per_node, inside, outside)),
         ):
-            ways.append(Way(name, stages, regimes(flat, stages)))
+            ways.append(AllReduceMethod(name, stages, regimes(flat, stages)))
     return Hierarchy(nodes, per_node, tuple(ways))

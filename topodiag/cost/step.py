@@ -284,11 +284,11 @@ def _states(work: Work, layout: Layout) -> States:
 def _activations(work: Work, layout: Layout, micro_batches: int) -> float:
     """GB that the first stage keeps: as many micro-batches as there are stages ahead (1F1B)."""
     tokens = work.micro_batch * work.sequence / layout.over(Divides.SEQUENCE)
-    each = activations(
+    micro_batch_gb = activations(
         tokens, work.hidden, work.layers / layout.pp, layout.over(Divides.TENSORS),
         sequence_parallel=work.sequence_parallel, recompute=work.recompute,
     )  # fmt: skip
-    return each * min(micro_batches, layout.pp)
+    return micro_batch_gb * min(micro_batches, layout.pp)
 
 
 def _traffic(

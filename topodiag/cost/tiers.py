@@ -102,7 +102,7 @@ def key(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def known() -> tuple[str, ...]:
+def system_names() -> tuple[str, ...]:
     """The names of all systems, easy to type."""
     return tuple(key(spec.name) for spec in catalog.systems())
 
@@ -120,7 +120,7 @@ def find_system(name: str) -> SystemSpec:
         return specs[0]
     if specs:
         raise UnknownSystemError(name, tuple(key(spec.name) for spec in specs), several=True)
-    raise UnknownSystemError(name, tuple(get_close_matches(asked, known(), n=3, cutoff=0.5)))
+    raise UnknownSystemError(name, tuple(get_close_matches(asked, system_names(), n=3, cutoff=0.5)))
 
 
 def _words(spec: SystemSpec) -> set[str]:
@@ -174,20 +174,20 @@ def machine(
     )
 
 
-def with_spine(made: Machine, nodes_per_leaf: int, oversubscription: float = 1.0) -> Machine:
+def with_spine(flat: Machine, nodes_per_leaf: int, oversubscription: float = 1.0) -> Machine:
     """The machine on a fabric of leaves of so many nodes each, whose ways to the spine carry 1/oversubscription of what
     goes into a leaf; 0 nodes, or no more than one leaf holds: one switch for all."""
-    network = made.network
-    if network is None or made.nodes < 2:
-        return made
-    if not nodes_per_leaf or made.nodes <= nodes_per_leaf:
-        return replace(made, assumed=(*made.assumed, "the fabric carries all nodes at once (no oversubscription)"))
+    network = flat.network
+    if network is None or flat.nodes < 2:
+        return flat
+    if not nodes_per_leaf or flat.nodes <= nodes_per_leaf:
+        return replace(flat, assumed=(*flat.assumed, "the fabric carries all nodes at once (no oversubscription)"))
     link = Link(network.link.alpha_us + SWITCH_US, network.link.gbs / oversubscription, "spine")
     source = f"the network over {oversubscription:g}, and {spell_us(SWITCH_US)} for two more switches"
-    spine = Tier("spine", link, made.gpus, network.line_gbs / oversubscription, source)
-    near = replace(network, gpus=nodes_per_leaf * made.gpus_per_node)
-    tiers = (*(near if tier is network else tier for tier in made.tiers), spine)
-    return replace(made, network=near, spine=spine, leaf=near.gpus, tiers=tiers)
+    spine = Tier("spine", link, flat.gpus, network.line_gbs / oversubscription, source)
+    near = replace(network, gpus=nodes_per_leaf * flat.gpus_per_node)
+    tiers = (*(near if tier is network else tier for tier in flat.tiers), spine)
+    return replace(flat, network=near, spine=spine, leaf=near.gpus, tiers=tiers)
 
 
 def rack_domain(gpu: GpuSpec | None, gpus: int) -> int:

@@ -49,8 +49,8 @@ def draw_waits(job: Job, *, prefix: str = "") -> str:
     canvas.text(0, 38, f"process group {front.words}: {desc}", "quiet", room=WIDE)
     _draw(canvas, rows)
     bottom = TOP + len(rows) * ROW
-    unseen = front.size - len(front.last)
-    notes = ["bars begin where a rank enqueued the collective, by the clock of its host"] if _timed(rows) else []
+    unseen, timed = front.size - len(front.last), any(row.start is not None for row in rows)
+    notes = ["bars begin where a rank enqueued the collective, by the clock of its host"] if timed else []
     notes += [f"{plural(unseen, 'rank')} left no dump"] if unseen > 0 else []
     if notes:
         canvas.text(0, bottom + 40, "; ".join(notes), "small", room=WIDE, size=10.5)
@@ -90,10 +90,6 @@ def _waiting(job: Job, starts: dict[int, float | None]) -> list[_Row]:
     words = f"wait, ranks {fold_numbers(middle)}"
     fold = _Row(f"{len(middle)} more", False, words, min(known, default=None), max(known, default=None))
     return [*rows[: MOST_WAITING - 2], fold, rows[-1]]
-
-
-def _timed(rows: Sequence[_Row]) -> bool:
-    return any(row.start is not None for row in rows)
 
 
 def _draw(canvas: Canvas, rows: Sequence[_Row]) -> None:

@@ -13,7 +13,7 @@ from typing import Unpack
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.expect.rates import Rates
-from topodiag.expect.setup import Given, NoSetupError, Setup
+from topodiag.expect.setup import GivenSetup, NoSetupError, Setup
 from topodiag.expect.shared import shared_setup, variants_of, versions_of
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.lazy import dataclass
@@ -48,14 +48,14 @@ DOUBT = 0.35
 or the spread of healthy networks, is less than this; half the NICs or half their rate is more."""
 
 
-def expect(run: BenchRun, machine: Node | None = None, **given: Unpack[Given]) -> Expectation | None:
+def expect(run: BenchRun, machine: Node | None = None, **given: Unpack[GivenSetup]) -> Expectation | None:
     """The expectation of a run, or None where the run does not say enough (expected() tells why). `machine` is the node
     that it ran on (all nodes alike)."""
     return expected(run, machine, **given).expectation
 
 
 def expected(
-    run: BenchRun, machine: Node | None = None, *, fitted: Calibration | None = None, **given: Unpack[Given]
+    run: BenchRun, machine: Node | None = None, *, fitted: Calibration | None = None, **given: Unpack[GivenSetup]
 ) -> Expected:
     """`expect` with its parts; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
     sizes = tuple(dict.fromkeys(row.size for row in run.rows))

@@ -170,8 +170,8 @@ def explain(
         why = _excluded(case, cause) or _refuted(case, cause, others)
         if why:
             ruled.append(f"{cause.words}: {why}")
-        elif (found := _considered(case, cause)) is not None:
-            weighed.append(found)
+        elif (weighed_cause := _considered(case, cause)) is not None:
+            weighed.append(weighed_cause)
     return Explained(_ranked(weighed), tuple(ruled))
 
 

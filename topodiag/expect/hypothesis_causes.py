@@ -136,11 +136,11 @@ def _as_found(setup: Setup) -> Setup:
 
 
 def _with(*changes: Change) -> Callable[[Setup], Setup]:
-    def made(setup: Setup) -> Setup:
+    def with_changes(setup: Setup) -> Setup:
         changed = apply(setup.tree, changes, setup.env)
         return replace(setup, tree=changed.tree, env=dict(changed.env))
 
-    return made
+    return with_changes
 
 
 def _network(setup: Setup, expected: float) -> Iterator[Cause]:

@@ -17,14 +17,14 @@ def misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hy
         weight = 0.6 if any("cut short" in note or "do not list" in note or "does not list" in note
                             for note in setup.assumed) else 0.35  # fmt: skip
         yield Hypothesis(words, measured, weight, (f"{setup.nodes} nodes were assumed",), (where,), "")
-    told = (
+    place = (
         "said by the device list" if len(run.devices) == run.nranks else run.nranks_why or "not said by a device list"
     )
     yield Hypothesis(
         "another number of ranks than assumed: bus bandwidth is algorithm bandwidth times a factor of it",
         measured,
         0.1 if len(run.devices) == run.nranks else 0.3,
-        (f"{run.nranks} ranks, {told}",),
+        (f"{run.nranks} ranks, {place}",),
         ("the `Using devices` list of nccl-tests, complete",),
         "",
     )

@@ -28,7 +28,7 @@ class Judged:
     """A run with its expectation and verdict."""
 
     run: BenchRun
-    made: Expected
+    modelled: Expected
     verdict: Verdict
 
     @property
@@ -46,7 +46,7 @@ def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]
         and run.nranks == other.run.nranks
         and run.env == other.run.env
         and other.verdict.measured_gbs
-        and other.made.expectation is not None
+        and other.modelled.expectation is not None
     )
     return tuple(sorted(others, key=lambda other: -(other.verdict.measured_gbs or 0.0))[:MOST_OTHERS])
 
@@ -65,10 +65,10 @@ def refuted(cause: Cause, others: Sequence[Judged]) -> str:
 
 def _left(cause: Cause, other: Judged, expected: float) -> float | None:
     """What the cause would leave to another run, GB/s; None where the model has no answer, or it leaves nearly all."""
-    if other.made.setup is None or other.made.rates is None:
+    if other.modelled.setup is None or other.modelled.rates is None:
         return None
     try:
-        share = reached_on(other.made.rates, cause.change(other.made.setup), other.run.collective)
+        share = reached_on(other.modelled.rates, cause.change(other.modelled.setup), other.run.collective)
     except (NoSetupError, ChangeError, ZeroDivisionError):
         return None
     return share * expected if share < 1 / MORE else None

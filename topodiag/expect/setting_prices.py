@@ -17,11 +17,11 @@ LIKELY = 0.4
 """Likelihood from which a cause of the numbers is taken for theirs."""
 
 
-def setting_prices(run: BenchRun, made: Expected, causes: Sequence[Hypothesis]) -> tuple[SettingPrice, ...]:
+def setting_prices(run: BenchRun, built: Expected, causes: Sequence[Hypothesis]) -> tuple[SettingPrice, ...]:
     """The settings of a low run that cost it bandwidth. Never raises for the content of a run."""
-    if made.expectation is None:
+    if built.expectation is None:
         return ()
-    expected = made.expectation.busbw_gbs
+    expected = built.expectation.busbw_gbs
     taken = [cause for cause in causes if cause.settings and cause.shown and cause.likelihood >= LIKELY]
     prices = [
         SettingPrice(name, run.env[name], expected, None, run.commands.get(name))
@@ -29,20 +29,20 @@ def setting_prices(run: BenchRun, made: Expected, causes: Sequence[Hypothesis]) 
         for name in hypothesis.settings
         if name in run.env
     ]
-    if made.setup is not None and made.rates is not None and made.setup.unlike is None:
-        prices += _choices(run, made, made.setup, expected)
+    if built.setup is not None and built.rates is not None and built.setup.unlike is None:
+        prices += _choices(run, built, built.setup, expected)
     return tuple(prices)
 
 
-def _choices(run: BenchRun, made: Expected, setup: Setup, expected: float) -> Iterator[SettingPrice]:
+def _choices(run: BenchRun, built: Expected, setup: Setup, expected: float) -> Iterator[SettingPrice]:
     """Settings that `expected` keeps because they choose among NCCL's own ways, where the choice is a poor one."""
     names = [name for name in run.env if name.startswith("NCCL_") and name in setup.env]
     free = {name: value for name, value in setup.env.items() if name not in names}
-    whole = _share(made, replace(setup, env=free), run.collective) if names else None
+    whole = _share(built, replace(setup, env=free), run.collective) if names else None
     if whole is None or whole * NOTED <= 1:
         return
     for name in names:
-        single = _share(made, replace(setup, env={**free, name: setup.env[name]}), run.collective)
+        single = _share(built, replace(setup, env={**free, name: setup.env[name]}), run.collective)
         if single is not None and single < NOTED * whole:
             yield SettingPrice(name, run.env[name], whole * expected, single * expected, run.commands.get(name))
 

@@ -44,7 +44,7 @@ GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
 a node has is the integrator's choice."""
 
 
-class Given(TypedDict, total=False):
+class GivenSetup(TypedDict, total=False):
     """What is said of a run and its machine: `system` is a name of the catalogue, `nics` (count, Gb/s) those of a node
     whose network that leaves open, `network` what joins the nodes (rdma, cloud, tcpx, slingshot, sockets), `nodes` how
     many the ranks were on; `version` and `env` of NCCL win over what the run says."""
@@ -124,7 +124,7 @@ class _Machine:
     narrow: tuple[NarrowLink, ...] = ()
 
 
-def setup_of(run: BenchRun, machine: Node | None = None, **given: Unpack[Given]) -> Setup:
+def setup_of(run: BenchRun, machine: Node | None = None, **given: Unpack[GivenSetup]) -> Setup:
     """The set-up of a run. Raises NoSetupError."""
     ranks = _ranks(run)
     nics, version = given.get("nics"), given.get("version") or run.nccl

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from topodiag.expect.rates import Rates, rates_of
-from topodiag.expect.setup import Given, NoSetupError, Setup, setup_of
+from topodiag.expect.setup import GivenSetup, NoSetupError, Setup, setup_of
 from topodiag.model.bench import BenchRun
 from topodiag.model.node import Node
 
@@ -40,12 +40,12 @@ class IdentityKey(Generic[T]):
 class _Asked:
     """A run without what was measured, its machine, and what is said of both: equal where runs tell the same."""
 
-    def __init__(self, run: BenchRun, machine: Node | None, given: Given) -> None:
+    def __init__(self, run: BenchRun, machine: Node | None, given: GivenSetup) -> None:
         devices = tuple(replace(device, pid=0) for device in run.devices)
         self.run = BenchRun("", (), devices, run.nranks, nccl=run.nccl, env=run.env)
         self.machine, self.given = machine, given
-        said = {**given, "env": tuple((given.get("env") or {}).items())}
-        self._key = devices, run.nranks, run.nccl, tuple(run.env.items()), id(machine), frozenset(said.items())
+        items = {**given, "env": tuple((given.get("env") or {}).items())}
+        self._key = devices, run.nranks, run.nccl, tuple(run.env.items()), id(machine), frozenset(items.items())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Asked) and other._key == self._key
@@ -54,7 +54,7 @@ class _Asked:
         return hash(self._key)
 
 
-def shared_setup(run: BenchRun, machine: Node | None, given: Given) -> Setup:
+def shared_setup(run: BenchRun, machine: Node | None, given: GivenSetup) -> Setup:
     """setup_of, the same object for runs that tell the same. Raises NoSetupError."""
     return _setup(_Asked(run, machine, given))
 

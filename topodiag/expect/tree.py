@@ -64,14 +64,14 @@ def tree_of_layout(layout: Layout) -> Element:
     sockets = 1 if layout.gpus <= 2 else 2
     per_socket = -(-layout.gpus // sockets)
     cpus = []
-    made = 0
+    switches = 0
     for socket in range(sockets):
         gpus = range(socket * per_socket, min((socket + 1) * per_socket, layout.gpus))
         nics = [nic for nic in range(count) if _home(nic, count, layout.gpus) in gpus]
         groups: list[Element] = []
         for numbers, mine in _groups(layout, gpus, nics, count):
-            groups += _switch(layout, made, numbers, mine, gbps)
-            made += 1
+            groups += _switch(layout, switches, numbers, mine, gbps)
+            switches += 1
         cpus.append(Element("cpu", (("numaid", str(socket)), *_cpu(layout.gpu)), tuple(groups)))
     return Element("system", (("version", "1"),), tuple(cpus))
 

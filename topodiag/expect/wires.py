@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
-from topodiag.expect.setup import MOST_RANKS, Given, NoSetupError
+from topodiag.expect.setup import MOST_RANKS, GivenSetup, NoSetupError
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
@@ -53,7 +53,7 @@ class Wires:
         return self.ranks // self.nodes if self.ranks is not None and self.nodes else None
 
 
-def wires_of(run: BenchRun, lacking: NoSetupError, given: Given) -> Wires:
+def wires_of(run: BenchRun, lacking: NoSetupError, given: GivenSetup) -> Wires:
     """The wires of a run that `lacking` refused. Raises NoSetupError where they are not known either, `lacking` itself
     where nothing was said of them."""
     spec, gpu = _amd(run, given.get("system"))
@@ -122,8 +122,8 @@ def _nodes(run: BenchRun, nodes: int | None, spec: AmdSystem | None) -> tuple[in
     if hosts > 1 or (hosts == 1 and len(run.devices) == run.nranks):
         return hosts, []
     if spec is not None and run.nranks is not None and (run.nranks <= spec.gpus or run.nranks % spec.gpus == 0):
-        found = max(run.nranks // spec.gpus, 1)
-        return found, [f"{spec.gpus} ranks per node, as many as it has GPUs: the output does not list them"]
+        node_count = max(run.nranks // spec.gpus, 1)
+        return node_count, [f"{spec.gpus} ranks per node, as many as it has GPUs: the output does not list them"]
     return None, ["ranks on several nodes: the output does not list them (--nodes)"]
 
 

@@ -77,7 +77,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     places = _places(nodes, roots)
     young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
     same: list[Column] = []
-    odd: list[_OutlierFact] = []
+    outlier_facts: list[_OutlierFact] = []
     parted_: list[tuple[Column, FamilyTable, Split]] = []
     varying: list[tuple[str, str]] = []
     count = 0
@@ -88,15 +88,15 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
             if split is None:
                 same += [column] if column.known >= FEWEST_NODES else []
                 continue
-            if not split.odd and not split.groups:
+            if not split.outliers and not split.groups:
                 varying.append((column.family, column.key))
             rolled = _roll_outs(column, table, split, places)
-            known = replace(split, odd=tuple(v for v in split.odd if v not in rolled))
-            odd += _outlier_facts(column, table, known, young if _comes_up(column) else frozenset())
+            known = replace(split, outliers=tuple(v for v in split.outliers if v not in rolled))
+            outlier_facts += _outlier_facts(column, table, known, young if _comes_up(column) else frozenset())
             groups = (*(split.groups or (split.usual,)), *rolled)
             if len(groups) > 1:
                 parted_.append((column, table, replace(split, groups=groups)))
-    outliers = explained([*_merged(odd, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
+    outliers = explained([*_merged(outlier_facts, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
     return replace(
         cohort,
         compared=count,
@@ -116,7 +116,7 @@ def _roll_outs(
     key = (column.part, column.key, column.unit)
     return tuple(
         value
-        for value in split.odd
+        for value in split.outliers
         if column.counts[value] >= _ROLL_OUT
         and associate(table.having(key, value), table.codes >= 0, places) is not None
     )
@@ -133,7 +133,7 @@ def _outlier_facts(
     key = (column.part, column.key, column.unit)
     usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
     count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
-    for value in split.odd:
+    for value in split.outliers:
         nodes = tuple(at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out)
         if nodes:
             source = table.source(key, nodes[0])
@@ -203,7 +203,7 @@ def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
         outliers = far(values, unit)
         if outliers is None:
             continue
-        for at in np.flatnonzero(outliers.odd).tolist():
+        for at in np.flatnonzero(outliers.mask).tolist():
             yield Outlier(
                 family,
                 key,
@@ -211,7 +211,7 @@ def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
                 number(values[at]),
                 number(outliers.median),
                 (nodes[int(own["node"].iat[at])].host,),
-                int((~outliers.odd).sum()),
+                int((~outliers.mask).sum()),
                 len(values),
                 outliers.how,
                 unit,

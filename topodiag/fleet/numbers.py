@@ -37,7 +37,7 @@ _ODD_SHARE = 0.05
 class Far:
     """Which of the values are far away, by which rule, and how far: in deviations or as a ratio to the median."""
 
-    odd: NDArray[np.bool_]
+    mask: NDArray[np.bool_]
     distance: Floats
     median: float
     how: How

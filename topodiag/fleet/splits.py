@@ -29,7 +29,7 @@ class Split:
     the column has no usual value."""
 
     usual: str
-    odd: tuple[str, ...] = ()
+    outliers: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
 

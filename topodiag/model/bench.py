@@ -268,7 +268,7 @@ class Benchmark:
     why: str = ""
     hypotheses: tuple[Hypothesis, ...] = ()
     severe: bool = False
-    found: tuple[Finding, ...] = ()
+    failures: tuple[Finding, ...] = ()
     """What the checks found at error level on the log and the nodes of a run that ended with an error."""
     gate: Gate | None = None
     ruled_out: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ class ClusterFacts:
         )
 
 
-def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
+def merged(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     """The nodes that were looked at, in the order and with the levels of the network's file. Hosts match by their names
     or the first part of them. Raises InputError where the file names none of them."""
     by_name = {name: number for number, name in enumerate(network.nodes)}

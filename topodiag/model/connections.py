@@ -86,9 +86,9 @@ class Connections:
         for first in range(0, len(self), rows):
             own = slice(first, first + rows)
             yield replace(self, first=self.first + first, **{name: getattr(self, name)[own] for name in COLUMNS})
-            self.rest()
+            self.release()
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Let go of the memory that looking at columns on disk has taken; they are read again where needed."""
         for mapped in self.maps:
             if hasattr(mapped, "madvise"):
@@ -176,8 +176,8 @@ def summed(columns: Sequence[Column], entries: Ints, lines: Column, first: Ints)
     at, inverse = _unique(columns)
     order = np.argsort(first[at])
     sums = (np.bincount(inverse, values, len(at)).astype(np.int64) for values in (entries, lines))
-    made = (*(column[at].astype(np.int64) for column in columns), *sums, first[at])
-    return tuple(column[order] for column in made)
+    summed_columns = (*(column[at].astype(np.int64) for column in columns), *sums, first[at])
+    return tuple(column[order] for column in summed_columns)
 
 
 def transport_label(via: str, net_dev: int) -> str:

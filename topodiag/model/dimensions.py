@@ -120,7 +120,7 @@ class Sizes:
     ))  # fmt: skip
 
 
-DIMENSIONS: tuple[Dimension, ...] = tuple(replace(each.metadata["row"], name=each.name) for each in fields(Sizes))
+DIMENSIONS: tuple[Dimension, ...] = tuple(replace(size.metadata["row"], name=size.name) for size in fields(Sizes))
 """All of them, in the order of ranks that Megatron takes unless told otherwise: the fastest first."""
 NAMES = tuple(dimension.name for dimension in DIMENSIONS)
 RANKED = tuple(dimension.name for dimension in DIMENSIONS if dimension.numbers_ranks)

@@ -19,7 +19,7 @@ def spelled(value: str, unit: str) -> str:
     return value if unit in _UNITS else f"{value} {unit}"
 
 
-def named(family: str, key: str) -> str:
+def fact_name(family: str, key: str) -> str:
     """What a fact is called by itself: `firmware`, `kernel module nvidia_peermem`, `PCIe width`."""
     lead = {
         "pci": "PCIe ",
@@ -44,7 +44,7 @@ def fact_words(outlier: Outlier) -> str:
     """`PCIe width of gpu3: 8 (199 of 200: 16)`."""
     parts = [part for part in outlier.parts if part]
     of = f" of {fold_labels(parts, 4)}" if parts else ""
-    what = f"{named(outlier.family, outlier.key)}{of}"
+    what = f"{fact_name(outlier.family, outlier.key)}{of}"
     if outlier.how is How.PERMUTED:
         return f"{what} in another order: {few(outlier.value.split('; '), 2, '; ')}"
     value = few(outlier.value.split("; "), 2, "; ") if len(parts) > 1 else outlier.value

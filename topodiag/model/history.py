@@ -31,7 +31,7 @@ class Capture:
     facts: tuple[NodeFact, ...] = ()
 
     @property
-    def good(self) -> bool:
+    def has_no_errors(self) -> bool:
         return not self.errors
 
     @property

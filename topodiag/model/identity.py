@@ -74,6 +74,6 @@ class Identity:
         known = self._by_alias.get(alias.lower()) or self._by_alias.get(alias.partition("#")[0].lower())
         return known or alias
 
-    def same(self, one: str, other: str) -> bool:
+    def same_machine(self, one: str, other: str) -> bool:
         """Whether both names are known to be of one machine."""
         return self.name(one).lower() == self.name(other).lower()

@@ -54,9 +54,9 @@ class Layout(Sizes):
         model = self.replica
         dp = self.dp or world_size // model
         if dp < 1 or model * dp != world_size:
-            made = self.replica_words + (f" x dp {self.dp}" if self.dp else "")
+            factors = self.replica_words + (f" x dp {self.dp}" if self.dp else "")
             says = f"needs {model * dp} ranks" if self.dp else f"needs a multiple of {model} ranks"
-            raise LayoutError(f"the layout {made} {says}; the job has {world_size}", hint="correct the layout")
+            raise LayoutError(f"the layout {factors} {says}; the job has {world_size}", hint="correct the layout")
         whole = replace(self, dp=dp)
         if whole.copies % self.ep:
             words = " x ".join(f"{copy.name} {getattr(whole, copy.name)}" for copy in reversed(COPIES))

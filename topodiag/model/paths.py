@@ -123,7 +123,7 @@ def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = froze
     return best
 
 
-def joined(first: Path, second: Path, kind: PathType) -> Path:
+def concatenated(first: Path, second: Path, kind: PathType) -> Path:
     """Two paths end to end, as one of the given type."""
     return Path(
         kind,
@@ -163,7 +163,7 @@ def nic_paths(gpus: Mapping[str, int], nics: Sequence[str], table: Table) -> dic
             if gpu == peer or near is None or near.type > PathType.NVL:
                 continue
             if own is None or own.type > PathType.PXN or _width(last) > _width(own):
-                paths[gpu, nic] = joined(near, last, PathType.PXN)
+                paths[gpu, nic] = concatenated(near, last, PathType.PXN)
     return paths
 
 

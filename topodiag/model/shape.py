@@ -93,9 +93,9 @@ def _numa(
 
 
 def _children(stem: _Stem, named: Callable[[str], bool]) -> list[Branch | Leaf]:
-    made: list[tuple[tuple[bool, str], Branch | Leaf]] = []
+    branches: list[tuple[tuple[bool, str], Branch | Leaf]] = []
     for leaf in stem.ends:
-        made.append(((not leaf.device.bus_id, leaf.device.bus_id or _label(leaf)), leaf))
+        branches.append(((not leaf.device.bus_id, leaf.device.bus_id or _label(leaf)), leaf))
     for below in stem.stems.values():
         assert below.bridge is not None  # noqa: S101 - only the root stem has none
         children = _children(below, named)
@@ -106,8 +106,8 @@ def _children(stem: _Stem, named: Callable[[str], bool]) -> list[Branch | Leaf]:
             child = Branch((below.bridge, *only.bridges), only.children)
         else:
             child = Branch((below.bridge,), children)
-        made.append(((False, below.bridge.bus_id), child))
-    return [child for _, child in sorted(made, key=lambda pair: pair[0])]
+        branches.append(((False, below.bridge.bus_id), child))
+    return [child for _, child in sorted(branches, key=lambda pair: pair[0])]
 
 
 def _label(leaf: Leaf) -> str:

@@ -74,7 +74,7 @@ class Pace:
     high: float
     levels: tuple[Level, ...] = ()
     slow: tuple[int, ...] = ()
-    every: int = 0
+    period: int = 0
     drift: float = 1.0
     resized: int = -1
     start: int = 1
@@ -273,8 +273,8 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
     if pace.drift != 1:
         longer = f"{percent(abs(pace.drift - 1))} {'longer' if pace.drift > 1 else 'shorter'}"
         texts.append(f"steps became {longer} little by little")
-    if pace.every:
-        texts.append(f"about every {pace.every} steps one is slow, as checkpoints and evaluations are")
+    if pace.period:
+        texts.append(f"about every {pace.period} steps one is slow, as checkpoints and evaluations are")
     elif pace.slow:
         texts.append(plural(len(pace.slow), "single slow step"))
     if pace.resized >= 0:

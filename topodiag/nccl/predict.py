@@ -249,14 +249,14 @@ def _of_job(
     return replace(
         _inside(comm, version, len(hosts), worst),
         max_bw=round(system.max_bw, _DIGITS),
-        graphs=tuple(_rounded(_named(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
+        graphs=tuple(_rounded(_graph_of(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
         channels=comm.channels,
         tuning=table,
         choices=_choices(shape, table, first, asked),
     )
 
 
-def _named(number: int, graph: Fused, types: PathTypes) -> PredictedGraph:
+def _graph_of(number: int, graph: Fused, types: PathTypes) -> PredictedGraph:
     near, far = types.names[graph.type_intra], types.names[graph.type_inter]
     return PredictedGraph(
         number, graph.pattern, graph.cross_nic, graph.channels, graph.bw_intra, graph.bw_inter, near, far,

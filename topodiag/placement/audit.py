@@ -338,9 +338,9 @@ def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[Dimens
                 there = np.flatnonzero((far == level) & ((gpus == gpus[one]) == alike))
                 tried |= {(one, int(other)) for other in there[:1]}
     for one, other in sorted(tried):
-        made = _exchanged(cluster, assignment, dimensions, one, other)
-        if made is not None and (exchange is None or made.lost_us > exchange.lost_us + ALIKE_US):
-            exchange = made
+        candidate = _exchanged(cluster, assignment, dimensions, one, other)
+        if candidate is not None and (exchange is None or candidate.lost_us > exchange.lost_us + ALIKE_US):
+            exchange = candidate
     return exchange
 
 

@@ -78,9 +78,9 @@ class _Bound:
         first, *rest = self.demands
         best = float("inf")
         for choice in self.choices(first):
-            if choice.us >= best or not self.held(0, choice):
+            if choice.us >= best or not self.fits(0, choice):
                 continue
-            others = [list(self.beside(choice, number)) for number in range(1, len(rest) + 1)]
+            others = [list(self.compatible(choice, number)) for number in range(1, len(rest) + 1)]
             if all(others):
                 best = min(best, self.cheapest(choice, others, best - choice.us) + choice.us)
         return best if best < float("inf") else 0.0
@@ -116,7 +116,7 @@ class _Bound:
         for allowed in classes(cluster, demand, size):
             yield _chosen(allowed, size, demand.waited_us(allowed.time_us if allowed.least else whole))
 
-    def held(self, number: int, choice: _Choice, *, copies: int = 1, largest: int | None = None) -> bool:
+    def fits(self, number: int, choice: _Choice, *, copies: int = 1, largest: int | None = None) -> bool:
         """Whether the free GPUs hold all groups of a demand so."""
         demand = self.demands[number]
         if demand.collective == "send_recv":
@@ -133,7 +133,7 @@ class _Bound:
             self.most_held[key] = int(groups.sum())
         return self.most_held[key]
 
-    def beside(self, first: _Choice, number: int) -> Iterator[_Choice]:
+    def compatible(self, first: _Choice, number: int) -> Iterator[_Choice]:
         """What another demand can take beside the first; of what joins as much, the fastest only."""
         demand = self.demands[number]
         crosses = self.crossing[number]
@@ -143,10 +143,10 @@ class _Bound:
             if any(level >= choice.level and least <= choice.least for level, least in seen):
                 continue
             largest = max(self.most // first.least, 1) if crosses else None
-            if not self.held(number, choice, largest=largest):
+            if not self.fits(number, choice, largest=largest):
                 continue
             copies = min(choice.least, demand.size)
-            if crosses and copies > 1 and not self.held(0, first, copies=copies):
+            if crosses and copies > 1 and not self.fits(0, first, copies=copies):
                 continue
             seen.add((choice.level, choice.least))
             yield choice
@@ -268,9 +268,9 @@ class _Bound:
         if inside not in self.families:
             family = labels(self.world, [self.demands[number] for number in inside])[-1]
             self.families[inside] = np.bincount(np.bincount(family, minlength=self.world)).astype(np.int64)
-        found = self.families[inside]
-        sizes: Ints = np.flatnonzero(found[2:]) + 2
-        return sizes, found[sizes]
+        counts = self.families[inside]
+        sizes: Ints = np.flatnonzero(counts[2:]) + 2
+        return sizes, counts[sizes]
 
     def room(self, level: int) -> Ints:
         """Free GPUs by region of a level."""

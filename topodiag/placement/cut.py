@@ -32,7 +32,7 @@ def cuts(counts: Counts, size: int, least: int, later: int) -> tuple[Cut, ...]:
     What is left counts for what groups with shares of at least `later` could take of it, 0 for nothing."""
     search = _Search(counts, size, least, later)
     search.value(counts, 0, 0)
-    return search.found(counts)
+    return search.cuts(counts)
 
 
 class _Search:
@@ -94,7 +94,7 @@ class _Search:
                     best, choice = reached, (have, share)
         return best, choice
 
-    def found(self, counts: Counts) -> tuple[Cut, ...]:
+    def cuts(self, counts: Counts) -> tuple[Cut, ...]:
         pairs: list[Cut] = []
         parts: list[tuple[int, int]] = []
         need, most = 0, 0

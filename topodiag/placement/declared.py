@@ -43,7 +43,7 @@ class DeclaredRanks:
         return bool(self.elsewhere or self.undeclared)
 
     @property
-    def said(self) -> str:
+    def difference(self) -> str:
         """The difference in one line; "" where there is none."""
         if not self.differs:
             return ""
@@ -79,9 +79,9 @@ def compare_layouts(declared: RankHosts, ran: RankHosts) -> DeclaredRanks:
     return DeclaredRanks(declared.name, compared, tuple(elsewhere), others, ran.ranks - compared)
 
 
-def price_declared(made: DeclaredRanks, declared: RankHosts, cluster: Cluster, talk: Talk) -> float | None:
+def price_declared(ranks: DeclaredRanks, declared: RankHosts, cluster: Cluster, talk: Talk) -> float | None:
     """What a step would wait under the declared layout, us; None where the cluster has no such place for every rank."""
-    if made.undeclared:
+    if ranks.undeclared:
         return None
     try:
         return price_placement(cluster, talk.demands, assign(cluster, declared, talk.world)).step_us

@@ -58,8 +58,8 @@ def _pairs(held: Ints, wanted: Ints) -> list[tuple[int, int]]:
 def nodes_by_first_rank(cluster: Cluster, assignment: Assignment) -> Ints:
     """The nodes of a layout in the order of their first ranks, which is NCCL's order of them."""
     nodes, first = np.unique(cluster.node_of(assignment.slot), return_index=True)
-    made: Ints = nodes[np.argsort(first)]
-    return made
+    ordered: Ints = nodes[np.argsort(first)]
+    return ordered
 
 
 def with_nodes_exchanged(cluster: Cluster, assignment: Assignment, pairs: Sequence[tuple[int, int]]) -> Assignment:

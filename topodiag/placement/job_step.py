@@ -57,7 +57,7 @@ class JobStep:
     sm: int = 0
 
     @property
-    def said(self) -> str:
+    def basis(self) -> str:
         """What the share of a step rests on, in words."""
         named = [model.name for model in self.models]
         if self.given:

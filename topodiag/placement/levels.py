@@ -17,14 +17,14 @@ from topodiag.model.cluster_facts import ClusterFacts, Partition, usable
 
 
 def cluster_of(
-    facts: ClusterFacts, machine: Machine, *, rails: int, oversubscription: float | None, said: tuple[str, ...]
+    facts: ClusterFacts, machine: Machine, *, rails: int, oversubscription: float | None, preface: tuple[str, ...]
 ) -> Cluster:
     """The cluster of the nodes that `facts` name, each of them like `machine`. `oversubscription` is that of the
-    innermost level, None for what the facts say. `said` are notes that come first. Raises ModelError where several
-    nodes have no network."""
+    innermost level, None for what the facts say. `preface` are the notes that come first. Raises ModelError where
+    several nodes have no network."""
     slots = usable(facts, machine.gpus_per_node)
     # How the fabric is joined is said by the levels, not by the system.
-    notes = [*said, *facts.notes, *(note for note in machine.assumed if not note.startswith("the fabric carries"))]
+    notes = [*preface, *facts.notes, *(note for note in machine.assumed if not note.startswith("the fabric carries"))]
     domain, partitions = _domains(facts, machine, notes)
     levels: list[Level] = []
     inside = machine.inside.link

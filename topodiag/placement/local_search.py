@@ -45,7 +45,7 @@ class _RunningPrice:
         if not rows.size:
             return np.zeros(len(which))
         spans = spans_of(self.cluster, rows, Assignment(self.slot))
-        made = np.empty(len(which))
+        times = np.empty(len(which))
         kinds = zip(
             spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist(), spans.on_rail.tolist(), strict=True
         )  # fmt: skip
@@ -54,17 +54,17 @@ class _RunningPrice:
             if key not in self.known:
                 size, demand = rows.shape[1], self.demands[number]
                 self.known[key] = span_time_us(self.cluster, demand, size, nodes, least, level, on_rail)
-            made[place] = self.known[key]
-        return made
+            times[place] = self.known[key]
+        return times
 
     def value(self) -> tuple[float, float]:
         """What a step waits for, and what all groups take beside it."""
-        found = mean = 0.0
+        waited = mean = 0.0
         for demand, times in zip(self.demands, self.times, strict=True):
             if times.size:
-                found += demand.waited_us(float(times.max()))
+                waited += demand.waited_us(float(times.max()))
                 mean += demand.urgency * float(times.mean())
-        return found, mean
+        return waited, mean
 
     def change(self, ranks: Ints, slots: Ints) -> list[tuple[int, Ints, Floats]]:
         """Ranks take these slots; what is needed to take it back."""

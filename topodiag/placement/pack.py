@@ -48,29 +48,29 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int, *, enough_u
         families.setdefault(demand.groups.tobytes(), demand)
     several = list(families.values())
     flat = replace(cluster, rails=0)
-    found: dict[bytes, tuple[float, Assignment]] = {}
+    priced: dict[bytes, tuple[float, Assignment]] = {}
     known: Known = {}
 
     def lay(order: Sequence[Demand], on: Cluster, classes_tried: int) -> None:
-        made = labels(world, order)
+        groups = labels(world, order)
         for extra in range(classes_tried):
-            laid = _laid(cluster, on, order, made, world, extra, known)
+            laid = _laid(cluster, on, order, groups, world, extra, known)
             if laid is None:
                 return
             where = cluster.node_of(laid.slot).tobytes()
-            if where not in found:
-                found[where] = price_placement(flat, real, laid).step_us, laid
+            if where not in priced:
+                priced[where] = price_placement(flat, real, laid).step_us, laid
 
     for order in _orders(several, world, cluster.slots):
         lay(order, cluster, MORE_CLASSES if world <= FEW_RANKS else 1)
         if world <= FEWER_RANKS:
             # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
             lay(order, replace(cluster, levels=()), MORE_CLASSES)
-    best = min((took for took, _ in found.values()), default=0.0)
+    best = min((took for took, _ in priced.values()), default=0.0)
     if world <= FEWER_RANKS and len(several) <= MOST_TILED and best > enough_us * (1 + 1e-9):
         for order in _tilings(several):
             lay(order, cluster, 1)
-    ordered = sorted(found.values(), key=lambda pair: pair[0])
+    ordered = sorted(priced.values(), key=lambda pair: pair[0])
     return [laid for _, laid in ordered] or [Assignment(cluster.free_slots()[:world])]
 
 

@@ -302,9 +302,9 @@ class _Turning:
             for rail in rails.values():
                 shared &= rail
             return max(row.need - shared.bit_count(), 0)
-        return max(row.need - self.kept(row.ranks), 0)
+        return max(row.need - self.on_rails(row.ranks), 0)
 
-    def kept(self, ranks: Sequence[int]) -> int:
+    def on_rails(self, ranks: Sequence[int]) -> int:
         """Ways on their rails, as `on_rail` of the price."""
         by_domain: dict[int, Counter[int]] = {}
         in_node: Counter[int] = Counter()

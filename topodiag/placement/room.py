@@ -38,8 +38,8 @@ def most_groups(
         _groups_by_region(cluster, free, worth, allowed, at=(level, size, min(largest, size)))
         for worth in worths(size, least, most, copies, min(largest, size))
     ]
-    found: Ints = np.minimum.reduce(held)
-    return found
+    fewest: Ints = np.minimum.reduce(held)
+    return fewest
 
 
 def _region(cluster: Cluster, level: int) -> Ints:
@@ -69,6 +69,6 @@ def _groups_by_region(cluster: Cluster, free: Ints, worth: Worth, allowed: Class
 
 def _of(inner: Ints, outer: Ints) -> Ints:
     """The region of an outer level that each region of an inner one lies in."""
-    made = np.zeros(int(inner.max(initial=0)) + 1, np.int64)
-    made[inner] = outer
-    return made
+    regions = np.zeros(int(inner.max(initial=0)) + 1, np.int64)
+    regions[inner] = outer
+    return regions

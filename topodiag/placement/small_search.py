@@ -149,7 +149,7 @@ class _State:
 
     def _gathered(self, nodes: list[int], group: Sequence[int], node: int) -> list[list[tuple[int, int]]]:
         outside = [rank for rank in group if nodes[rank] != node]
-        there = [rank for rank, each in enumerate(nodes) if each == node and rank not in group]
+        there = [rank for rank, place in enumerate(nodes) if place == node and rank not in group]
         vacant = self.free[node] - nodes.count(node)
         if not outside or len(outside) < 2 or len(outside) > vacant + len(there):
             return []

@@ -95,12 +95,12 @@ def solve(
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
     assignment = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
-    made = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
-    if _step_us(cluster, demands, made) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
+    best = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
+    if _step_us(cluster, demands, best) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
         # Moves that gain nothing only jumble the order of nodes, and rings then go back and forth between leaves.
-        made = first
-    cost = price_placement(cluster, demands, made)
-    return Solution(made, cost, _splits(cluster, demands, made), max(bound, cost.bound_us))
+        best = first
+    cost = price_placement(cluster, demands, best)
+    return Solution(best, cost, _splits(cluster, demands, best), max(bound, cost.bound_us))
 
 
 def _step_us(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> float:

@@ -26,7 +26,7 @@ class View:
     together: bool = True
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """How many groups are split."""
         if not self.together:
             return "its groups may span nodes"

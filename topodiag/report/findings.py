@@ -171,6 +171,13 @@ def cost_words(cost: Cost) -> str:
     return f"{lead}: {cost.text}" if lead and cost.text else lead or cost.text
 
 
+def price_words(price: Price, text: str) -> str:
+    """What a cause costs; of a job that ended the `text` says it all."""
+    if text and price.gbs_lost is None and price.share == 1.0:
+        return text
+    return cost_words(Cost(price.gbs_lost, price.share, text))
+
+
 def step_words(price: Price) -> str:
     """`12 % of a step`, or `3-12 % of a step` where it is not said what is trained; of its communication where nothing
     says how long it computes; "" where no layout is known."""

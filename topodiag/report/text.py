@@ -201,7 +201,8 @@ class Page:
 
     def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:
         """A line of items, broken between items and not inside one; `tail` are words that follow without glue."""
-        pieces = [self.text(item, (glue, "dim") if last else "") for last, item in _until_last(items)]
+        last = len(items) - 1
+        pieces = [self.text(item, (glue, "dim") if number < last else "") for number, item in enumerate(items)]
         self.add_pieces(prefix, [*pieces, *tail])
 
     def add_pieces(self, prefix: Part, pieces: Iterable[Part]) -> None:
@@ -283,11 +284,6 @@ def _breaks(text: str, width: int) -> list[int]:
             breaks.append(start)
         taken = cell_len(rest)
     return breaks
-
-
-def _until_last(items: Sequence[Part]) -> list[tuple[bool, Part]]:
-    """Items with whether another one follows."""
-    return [(number < len(items) - 1, item) for number, item in enumerate(items)]
 
 
 def _without_glue(line: Text) -> Text:

@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from topodiag.model.errors import TopodiagError
-from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS, SIMPLE_ONLY
+from topodiag.model.nccl_enums import SIMPLE_ONLY
 from topodiag.model.sweep import Fabric, SweepPlan, SweepRun
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
 DEFAULT = ("intra", "pairs", "ring", "racks", "bisection")
 
-ALGORITHMS, PROTOCOLS = ALGO_WORDS, PROTO_WORDS
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 _SIMPLE_ONLY = frozenset(algorithm.setting for algorithm in SIMPLE_ONLY)
 _ONLY = {"Tree": ("all_reduce",), "NVLSTree": ("all_reduce",), "CollnetChain": ("all_reduce",),
          "CollnetDirect": ("all_reduce", "all_gather", "reduce_scatter"), "NVLS": ("all_reduce", "all_gather",

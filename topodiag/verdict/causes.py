@@ -124,7 +124,7 @@ def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) 
         return PEERS
     if scene.nodes(first) != scene.nodes(other):
         return SAME_FAULT if _names_no_host(first, other, scene) and devices.one_place(first.id) else ""
-    if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.same(first, other)):
+    if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.share_device(first, other)):
         return SAME_FAULT
     return ""
 
@@ -177,7 +177,7 @@ class _Devices:
         """Whether all roots of this check that name nodes name the same."""
         return len(self._places[check] - {frozenset()}) == 1
 
-    def same(self, one: Finding, other: Finding) -> bool:
+    def share_device(self, one: Finding, other: Finding) -> bool:
         """Whether they name a device in common, or one of them names none of the kind that the other names."""
         if one.severity is Severity.INFO or other.severity is Severity.INFO:
             return False

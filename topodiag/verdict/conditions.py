@@ -63,7 +63,7 @@ def _refuses_cuda(cause: Finding, other: Finding, scene: Scene) -> bool:
 def _is_later_exception(cause: Finding, other: Finding) -> bool:
     """Whether a program ends with an exception below the line in which CUDA refuses to start: whatever it says, the
     program has no GPU."""
-    return "exception" in other.message and any(
+    return ("exception" in other.message or "fatal error" in other.message) and any(
         first.source == later.source and 0 < (first.line or 0) < (later.line or 0)
         for first in cause.evidence
         for later in other.evidence

@@ -43,12 +43,12 @@ def identify(case: Case) -> Identity:
 class _Machines:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
-    def __init__(self, said: Sequence[NamedHost]) -> None:
-        self.said = sorted(said, key=lambda voice: (_TRUST.index(voice.source) if voice.source in _TRUST else 9,
+    def __init__(self, named: Sequence[NamedHost]) -> None:
+        self.voices = sorted(named, key=lambda voice: (_TRUST.index(voice.source) if voice.source in _TRUST else 9,
                                                    voice.name, voice.group))  # fmt: skip
-        self.of = list(range(len(self.said)))
+        self.of = list(range(len(self.voices)))
         self.members: dict[int, list[int]] = {at: [at] for at in self.of}
-        self.ties: list[dict[str, str]] = [{} for _ in self.said]
+        self.ties: list[dict[str, str]] = [{} for _ in self.voices]
         self.conflicts: list[Conflict] = []
         self.shared: set[str] = set()
         """Addresses that several machines have: they name none of them."""
@@ -58,7 +58,7 @@ class _Machines:
     def by_words(self) -> None:
         """Equal names, and names that differ in their domain alone, as long as no source has both of them."""
         by_name: dict[str, list[int]] = defaultdict(list)
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             if voice.name.lower() not in NOBODY:
                 by_name[voice.name.lower()].append(at)
         for name, several in by_name.items():
@@ -105,7 +105,7 @@ class _Machines:
         """An address that one source gives to one machine alone, and that stands in a name, in a capture or in a list:
         containers of different machines often have one address, and a job says of each what its container has."""
         known: set[str] = set()
-        for voice in self.said:
+        for voice in self.voices:
             known |= voice.addresses if voice.node >= 0 else in_name(voice.name)
         known |= {address for ties in self.ties for name in ties if (address := address_of(name))}
         for address, groups in sorted(self._holders().items()):
@@ -120,7 +120,7 @@ class _Machines:
     def _holders(self) -> dict[str, dict[str, set[int]]]:
         """By address and source the voices that have it."""
         holders: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             for address in voice.addresses:
                 holders[address][voice.group].add(at)
         for at, ties in enumerate(self.ties):
@@ -135,20 +135,20 @@ class _Machines:
         if any(len({self._root(at) for at in several}) > 1 for several in groups.values()):
             return True
         captured = {self._root(at) for several in groups.values() for at in several
-                    if self.said[at].node >= 0 and address not in in_name(self.said[at].name)}  # fmt: skip
+                    if self.voices[at].node >= 0 and address not in in_name(self.voices[at].name)}  # fmt: skip
         own = [names for root in roots if (names := self._own_names(root))]
         return len(captured) > 1 or (len(own) > 1 and not set.intersection(*own))
 
     def _own_names(self, root: int) -> set[str]:
-        return {short_name(voice.name) for voice in map(self.said.__getitem__, self.members[root])
+        return {short_name(voice.name) for voice in map(self.voices.__getitem__, self.members[root])
                 if voice.own and not address_of(voice.name)}  # fmt: skip
 
     def _nobodys(self, address: str, groups: Mapping[str, Set[int]]) -> None:
         """Said of an address by which a source calls a machine: that several bridges have one is how bridges are."""
-        voices_ = [self.said[at] for several in groups.values() for at in sorted(several)]
+        voices_ = [self.voices[at] for several in groups.values() for at in sorted(several)]
         called = [voice for voice in voices_ if address_of(voice.name) == address]
-        others = sorted({self.said[self._root(at)].name for several in groups.values() for at in several
-                         if address_of(self.said[at].name) != address})  # fmt: skip
+        others = sorted({self.voices[self._root(at)].name for several in groups.values() for at in several
+                         if address_of(self.voices[at].name) != address})  # fmt: skip
         if called and len(others) > 1:
             text = f"{address} may be {few(others)}: each of them has that address"
             self.conflicts.append(Conflict(address, text, tuple(filter(None, [called[0].origin]))))
@@ -165,7 +165,7 @@ class _Machines:
         self, ids: Callable[[NamedHost], Set[str]], how: Callable[[str], str], *, sure: bool = False
     ) -> None:
         holders: dict[str, set[int]] = defaultdict(set)
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             for identity in ids(voice):
                 holders[identity].add(self._root(at))
         for identity, several in sorted(holders.items()):
@@ -176,25 +176,25 @@ class _Machines:
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
         its own, and only where one machine of the jobs has no capture yet, and fits."""
-        unnamed = [at for at, voice in enumerate(self.said)
+        unnamed = [at for at, voice in enumerate(self.voices)
                    if voice.node >= 0 and not voice.real and voice.buses and self._is_single(at)]  # fmt: skip
         machines = self._without_capture()
         for at in unnamed:
-            fits = [root for root, several in machines.items() if all(_fits(self.said[at], voice) for voice in several)]
+            fits = [root for root, hosts in machines.items() if all(_fits(self.voices[at], host) for host in hosts)]
             near = [voice for root in fits for voice in machines[root]]
-            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], voice) for voice in near)]
-            name = self.said[at].name
+            rivals = [b for b in unnamed if b != at and any(_fits(self.voices[b], voice) for voice in near)]
+            name = self.voices[at].name
             if len(fits) == 1 and not rivals:
                 self._join(fits[0], at, "the only machine without a capture whose GPUs sit on the same bus ids")
             elif fits:
-                hosts = few(sorted(self.said[root].name for root in fits))
+                hosts = few(sorted(self.voices[root].name for root in fits))
                 text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
-                self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.said[at].origin]))))
+                self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.voices[at].origin]))))
 
     def _without_capture(self) -> dict[int, list[NamedHost]]:
         """What speaks of the GPUs of each machine that has no capture."""
         machines: dict[int, list[NamedHost]] = defaultdict(list)
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             if voice.buses and voice.node < 0 and not self._captures(at):
                 machines[self._root(at)].append(voice)
         return machines
@@ -203,10 +203,10 @@ class _Machines:
 
     def _same_name(self, name: str, several: Sequence[int]) -> None:
         """Captures that bear one name and share no serial, although both show some, are of two machines."""
-        captures = [at for at in several if self.said[at].serials and self.said[at].node >= 0]
-        numbers = [at for at in captures[1:] if self.said[at].serials.isdisjoint(self.said[captures[0]].serials)]
+        captures = [at for at in several if self.voices[at].serials and self.voices[at].node >= 0]
+        numbers = [at for at in captures[1:] if self.voices[at].serials.isdisjoint(self.voices[captures[0]].serials)]
         if numbers:
-            both = [self.said[at].origin for at in (captures[0], numbers[0])]
+            both = [self.voices[at].origin for at in (captures[0], numbers[0])]
             text = f"two machines call themselves {name}: no GPU and no adapter of one capture is in the other"
             self.conflicts.append(Conflict(name, text, tuple(filter(None, both))))
         first = next(at for at in several if at not in numbers)
@@ -218,7 +218,7 @@ class _Machines:
         groups: dict[str, set[str]] = defaultdict(set)
         for name in names:
             for at in by_name[name]:
-                groups[self.said[at].group].add(name)
+                groups[self.voices[at].group].add(name)
         rival = next((sorted(both) for _, both in sorted(groups.items()) if len(both) > 1), None)
         if rival is not None:
             if short in names:
@@ -236,15 +236,15 @@ class _Machines:
         a, b = sorted((a, b))  # the more trusted voice stands first
         for at in self.members[b]:
             self.of[at] = a
-            if self.said[at].name != self.said[a].name:
-                self.ties[a].setdefault(self.said[at].name, how)
+            if self.voices[at].name != self.voices[a].name:
+                self.ties[a].setdefault(self.voices[at].name, how)
         self.ties[a] |= {name: why for name, why in self.ties[b].items() if name not in self.ties[a]}
         self.members[a] += self.members.pop(b)
 
     def _may_join(self, a: int, b: int) -> bool:
         """Not where a source tells them apart: it names both, and they use the same GPUs or say nothing of them; or
         both are captures of machines that name themselves differently."""
-        mine, theirs = [[self.said[at] for at in self.members[root]] for root in (a, b)]
+        mine, theirs = [[self.voices[at] for at in self.members[root]] for root in (a, b)]
         own = [self._own_names(root) for root in (a, b)]
         if own[0] and own[1] and own[0].isdisjoint(own[1]):
             return False
@@ -258,7 +258,7 @@ class _Machines:
         self.conflicts.append(Conflict(subject, text, (tie.origin,) if tie.origin else ()))
 
     def _add(self, voice: NamedHost) -> int:
-        self.said.append(voice)
+        self.voices.append(voice)
         at = len(self.of)
         self.of.append(at)
         self.members[at] = [at]
@@ -272,27 +272,27 @@ class _Machines:
         return len(self.members[self._root(at)]) == 1
 
     def _captures(self, at: int) -> bool:
-        return any(self.said[other].node >= 0 for other in self.members[self._root(at)])
+        return any(self.voices[other].node >= 0 for other in self.members[self._root(at)])
 
     def _by_name(self) -> dict[str, list[int]]:
         numbers: dict[str, list[int]] = defaultdict(list)
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             for name in {voice.name.lower(), short_name(voice.name)}:
                 numbers[name].append(at)
         # A short name that several machines have leads to none of them.
         return {name: several for name, several in numbers.items()
-                if name in {self.said[at].name.lower() for at in several}
+                if name in {self.voices[at].name.lower() for at in several}
                 or len({self._root(at) for at in several}) == 1}  # fmt: skip
 
     # --- the answer ---
 
     def hosts(self) -> tuple[Host, ...]:
         taken: dict[str, set[int]] = defaultdict(set)
-        for at, voice in enumerate(self.said):
+        for at, voice in enumerate(self.voices):
             taken[short_name(voice.name)].add(self._root(at))
         joined = []
         for root, members in self.members.items():
-            several = [self.said[at] for at in sorted(members)]
+            several = [self.voices[at] for at in sorted(members)]
             name = _name_of(several)
             others = dict(self.ties[root])
             for voice in several:

@@ -61,8 +61,8 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     jobs = _jobs(causes, beside, result, scene)
     past = states.worst([State.HEALTHY, *(job.state for job in jobs if job.name in scene.earlier)])
     # What a log alone lacks, and how a job ended, is no risk of a machine.
-    found = (cause.finding for cause in causes)
-    machines = states.of_machines([f for f in found if f.id != "JOB001" and not states.ended_from_outside(f)], result)
+    causal = (cause.finding for cause in causes)
+    machines = states.of_machines([f for f in causal if f.id != "JOB001" and not states.ended_from_outside(f)], result)
     state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK

@@ -121,15 +121,16 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
-    used = (
-        went_on or len(job.connections.flows.via) or any(communicator.operations for communicator in job.communicators)
-    )
-    if job.communicators and not used and not job.machines:
+    called = went_on or any(communicator.operations for communicator in job.communicators)
+    if job.communicators and not called and not len(job.connections.flows.via) and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
-    went_on = went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
-    if len(job.ranks) < job.world_size and not went_on:
+    if went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
+        return ""
+    if len(job.ranks) < job.world_size:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
-    if job.communicators and not job.size_told and not went_on:
+    if job.world is not None and job.world.destroyed and not called:
+        return "not judged: the ranks took their communicators down, and no step or progress was seen"
+    if job.communicators and not job.size_told:
         return "not judged: the evidence does not say how many ranks the job has"
     return ""
 
@@ -151,7 +152,7 @@ def _ends_it(event: Event) -> bool:
 def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
     """The state of a measured run; of `findings`, those of its own output may say that its program ended with an
     error."""
-    if run.run.errors or run.run.wrong_values or (run.found and run.verdict not in {"low", "impossible"}):
+    if run.run.errors or run.run.wrong_values or (run.failures and run.verdict not in {"low", "impossible"}):
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW

@@ -98,7 +98,7 @@ def _zones(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float
     zones: dict[tuple[str, str], tuple[float, str]] = {}
     for key, several in _differences(moments).items():
         zone = median(sorted(zone for zone, _ in several))
-        if all(each == zone for each, _ in several):
+        if all(other == zone for other, _ in several):
             first = several[0][1]
             zones[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
     # The processes of one job share the zone of their image: what one host shows holds for the hosts that show none.

@@ -44,7 +44,7 @@ def test_what_nccl_warned_of_comes_before_the_word_of_nccl_tests() -> None:
 def test_a_finding_on_the_log_comes_before_any_line() -> None:
     report = Finding("NET008", Severity.ERROR, "retries exceeded on mlx5_0", "", "", ("look at its cable",))
     echo = Finding("JOB005", Severity.ERROR, "first error: n0", "", "", ())
-    made = benchmark(failed(NCCL), "unknown", found=(echo, report))
+    made = benchmark(failed(NCCL), "unknown", failures=(echo, report))
     (finding,) = judge("BEN006", made).findings
     assert "retries exceeded on mlx5_0 (NET008)" in finding.message
     assert finding.fix == ("look at its cable",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.nccl.bare_files import is_bare
+from tests.nccl.corpus import is_bare
 from tests.scanned import node_at
 from topodiag.app.topo import check_topology
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile

@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fuzz.backtracking import can_take_for_ever
 from tests.shown import ROOT
 from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.entry import Signature, catalogue, compiled, families, family
+from topodiag.evidence.signatures.entry import Family, Signature, catalogue, compiled, families, family
 from topodiag.evidence.signatures.fields import FIELDS
 
 MOST_ENTRIES = 500
@@ -65,6 +66,14 @@ def test_no_pattern_of_an_entry_can_take_for_ever(entry: Signature) -> None:
     more = [near.match for near in [entry.near] if near] + [over.match for over in [entry.over] if over]
     patterns = [compiled(pattern) for pattern in (entry.match, entry.unless, *more) if pattern]
     assert not [pattern.pattern for pattern in patterns if can_take_for_ever(pattern)]
+
+
+def test_a_pattern_that_entries_share_is_spelt_out_in_each() -> None:
+    entry = next(entry for entry in ENTRIES if entry.id == "launcher.accounted_preempted")
+    family = Family((replace(entry, match="(?&front)x", unless="(?&front)y"),), {"front": "a|b"})
+    spelt = family.spelt_out(family.signature[0])
+    assert (spelt.match, spelt.unless) == ("(?:a|b)x", "(?:a|b)y")
+    assert [entry.id for entry in ENTRIES if "(?&" in entry.match + entry.unless] == []
 
 
 def test_families_that_only_readers_of_lines_ask_say_nothing_of_a_node() -> None:

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.signatures.wrappers import members, shared_label, unwrap, without_label
+from topodiag.evidence.signatures.wrappers import (
+    is_label,
+    members,
+    parted_at_end,
+    parted_at_place,
+    rank_of_torch,
+    shared_label,
+    unwrap,
+    without_label,
+    without_launcher,
+)
 
 S = "Bootstrap : no socket interface found"
 
@@ -71,3 +81,29 @@ def test_what_not_all_lines_share_is_no_label(lines: list[str]) -> None:
 def test_a_label_of_another_container_stays() -> None:
     bare = without_label("compose")
     assert [bare(line) for line in ("trainer-1 | a", "web-1 | b", "c", "trainer-1 | d")] == ["a", "web-1 | b", "c", "d"]
+
+
+@examples("line", "bare")
+def test_labels_of_launchers_go_and_clocks_and_hosts_stay(line: str, bare: str) -> None:
+    assert without_launcher(line) == bare
+
+
+@examples("text", "label")
+def test_what_belongs_to_the_next_line_is_parted_from_one_whose_break_was_lost(text: str, label: str) -> None:
+    assert parted_at_end(text) == (text.removesuffix(label), label)
+
+
+@examples("before", "is_one")
+def test_nothing_but_labels_stands_before_a_sentence(before: str, is_one: bool) -> None:
+    assert is_label(before) is is_one
+
+
+def test_torchs_head_has_the_place_in_the_source_and_the_rank_of_the_job() -> None:
+    head = "[rank3]:[E302 11:02:04.1 ProcessGroupNCCL.cpp:1784] "
+    assert parted_at_place(f"{head}[PG ID 0 Rank 5] {S}") == (
+        "[rank3]:",
+        "ProcessGroupNCCL.cpp:1784",
+        f"[PG ID 0 Rank 5] {S}",
+    )
+    assert parted_at_place(S) == ("", "", S)
+    assert (rank_of_torch("[PG ID 0 Rank 05] x"), rank_of_torch("[PG ID 7 Rank 5] x")) == ("5", "")

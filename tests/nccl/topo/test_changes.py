@@ -6,44 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import ChangeError, apply, nets_of
 
 
-def gpu(dev: int, *links: tuple[str, int]) -> Element:
-    nvlinks = tuple(Element("nvlink", (("target", target), ("count", str(count)))) for target, count in links)
-    return Element("gpu", (("dev", str(dev)), ("sm", "90")), nvlinks)
-
-
-def pci(bus: str, *children: Element) -> Element:
-    return Element("pci", (("busid", bus), ("link_speed", "32.0 GT/s PCIe"), ("link_width", "16")), children)
-
-
-def nic(name: str) -> Element:
-    return Element("nic", (), (Element("net", (("name", name), ("speed", "400000"))),))
-
-
 def machine() -> Element:
     """Two switched GPUs (links to two targets), two more joined directly, two NICs, one of them below a switch."""
-    return Element(
-        "system",
-        (("version", "1"),),
-        (
-            Element(
-                "cpu",
-                (("numaid", "0"),),
-                (
-                    pci("0000:10:00.0", gpu(0, ("sw:1", 9), ("sw:2", 9))),
-                    pci("0000:11:00.0", gpu(1, ("sw:1", 9), ("sw:2", 9))),
-                    pci("0000:12:00.0", gpu(2, ("0000:13:00.0", 4))),
-                    pci("0000:13:00.0", gpu(3, ("0000:12:00.0", 4))),
-                    pci("0000:20:00.0", pci("0000:21:00.0", nic("mlx5_0"))),
-                    pci("0000:22:00.0", nic("mlx5_1")),
-                ),
-            ),
-        ),
-    )
+    switches = nvlink("sw:1", 9), nvlink("sw:2", 9)
+    gpus = [gpu(f"1{dev}", *switches, dev=dev, speed=GEN5) for dev in range(2)]
+    pair = gpu("12", to_gpu("13", 4), dev=2, speed=GEN5), gpu("13", to_gpu("12", 4), dev=3, speed=GEN5)
+    nics = [nic(f"2{at + 1}", 400000, speed=GEN5, name=f"mlx5_{at}") for at in range(2)]
+    return host(cpu(0, *gpus, *pair, pci("20", nics[0]), nics[1]))
 
 
 def links(tree: Element, dev: int) -> list[tuple[str | None, str | None]]:

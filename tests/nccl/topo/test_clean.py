@@ -6,37 +6,25 @@ from dataclasses import replace
 
 import pytest
 
+from tests.nccl.small_trees import element, pci
+from tests.nccl.small_trees import host as system
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.clean import UnfitError, clean, hosts_of
 
 
 def gpu(dev: int, rank: int, links: int = 1) -> Element:
-    nvlinks = tuple(
-        Element("nvlink", (("target", f"0000:0{n % 8}:00.0"), ("count", "2"), ("tclass", "0x068000")))
-        for n in range(links)
-    )
-    attributes = (("dev", str(dev)), ("sm", "90"), ("rank", str(rank)), ("gdr", "1"), ("keep", "1"), ("mlopart", "-1"))
-    return Element("gpu", attributes, nvlinks)
-
-
-def pci(bus: str, *children: Element) -> Element:
-    return Element("pci", (("busid", bus), ("class", "0x060400"), ("link_speed", ""), ("link_width", "16")), children)
+    nvlinks = (element("nvlink", target=f"0000:0{n % 8}:00.0", count=2, tclass="0x068000") for n in range(links))
+    return element("gpu", *nvlinks, dev=dev, sm=90, rank=rank, gdr=1, keep=1, mlopart=-1)
 
 
 def net(name: str, dev: int) -> Element:
-    attributes = (("name", name), ("dev", str(dev)), ("speed", "400000"), ("keep", "1"), ("gin", "1"), ("rma", "1"))
-    return Element("nic", (), (Element("net", attributes),))
+    return element("nic", element("net", name=name, dev=dev, speed=400000, keep=1, gin=1, rma=1))
 
 
 def host(hash_: str, first: int, links: int = 1, gpus: int = 2) -> Element:
-    branches = [pci(f"0000:{first + n:02x}:00.0", gpu(n, first + n, links)) for n in range(gpus)]
-    branches.append(pci("0000:f0:00.0", net("mlx5_0", first * 4 + 1)))
-    branches.append(pci("0000:f1:00.0", pci("0000:f2:00.0")))
-    return Element("cpu", (("numaid", "0"), ("host_hash", hash_), ("arch", "x86_64")), tuple(branches))
-
-
-def system(*cpus: Element) -> Element:
-    return Element("system", (("version", "1"),), cpus)
+    branches = [pci(f"{first + n:02x}", gpu(n, first + n, links), speed="") for n in range(gpus)]
+    branches += pci("f0", net("mlx5_0", first * 4 + 1), speed=""), pci("f1", pci("f2", speed=""), speed="")
+    return element("cpu", *branches, numaid=0, host_hash=hash_, arch="x86_64")
 
 
 def names(tree: Element) -> set[str]:
@@ -65,9 +53,9 @@ def test_attributes_that_no_nccl_reads_go_before_they_are_too_long_for_its_parse
     ("child", "class_"), [(gpu(0, 0), "0x030200"), (net("mlx5_0", 0), "0x020000"), (pci("b", gpu(0, 0)), "0x060400")]
 )
 def test_a_class_that_is_not_said_is_that_of_what_is_on_the_function(child: Element, class_: str) -> None:
-    bare = Element("pci", (("busid", "0000:09:00.0"),), (child,))
-    element = clean(system(Element("cpu", (("numaid", "0"),), (bare, pci("0000:0a:00.0", gpu(1, 1))))), 28).tree
-    assert element.children[0].children[0].get("class") == class_
+    function = element("pci", child, busid="0000:09:00.0")
+    cleaned = clean(system(element("cpu", function, pci("0a", gpu(1, 1)), numaid=0)), 28).tree
+    assert cleaned.children[0].children[0].get("class") == class_
 
 
 def test_one_node_is_cut_out_of_a_dump_of_several_hosts() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nccl.small_trees import GEN5, element, host
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import apply
@@ -15,20 +16,19 @@ from topodiag.nccl.topo.compare import Difference, compare
 
 
 def machine(domain: str = "0000", hash_: str = "0x1", first: int = 1) -> Element:
+    """Two switches, each with a GPU of 18 NVLinks and a NIC; what runs and machines number anew is by the arguments."""
+
     def pci(bus: int, *children: Element) -> Element:
-        attributes = (("busid", f"{domain}:{bus:02x}:00.0"), ("link_speed", "32.0 GT/s PCIe"), ("link_width", "16"))
-        return Element("pci", attributes, children)
+        link = {"link_speed": GEN5, "link_width": 16}
+        return element("pci", *children, busid=f"{domain}:{bus:02x}:00.0", **link)
 
-    def branch(number: int) -> Element:
-        links = (Element("nvlink", (("target", f"{domain}:07:00.0"), ("count", "18"))),)
-        gpu = Element("gpu", (("dev", str(number)), ("sm", "90"), ("rank", str(number * first))), links)
-        net = Element(
-            "net", (("name", f"mlx5_{number}"), ("speed", "400000"), ("guid", f"0x{first}{number}"), ("gdr", "1"))
-        )
-        return pci(0x10 + number, pci(0x20 + number, gpu), pci(0x30 + number, Element("nic", (), (net,))))
+    def branch(at: int) -> Element:
+        links = element("nvlink", target=f"{domain}:07:00.0", count=18)
+        net = element("net", name=f"mlx5_{at}", speed=400000, guid=f"0x{first}{at}", gdr=1)
+        gpu = element("gpu", links, dev=at, sm=90, rank=at * first)
+        return pci(0x10 + at, pci(0x20 + at, gpu), pci(0x30 + at, element("nic", net)))
 
-    cpu = (("numaid", "0"), ("host_hash", hash_), ("arch", "x86_64"))
-    return Element("system", (("version", "1"),), (Element("cpu", cpu, (branch(0), branch(1))),))
+    return host(element("cpu", branch(0), branch(1), numaid=0, host_hash=hash_, arch="x86_64"))
 
 
 def test_what_differs_by_nature_is_no_difference() -> None:
@@ -119,10 +119,8 @@ def test_cpus_that_differ_are_told_as_a_list_and_what_is_no_mask_as_it_is() -> N
 
 def test_c2c_counts_by_what_its_links_carry_together() -> None:
     def tray(bw: str, count: str) -> Element:
-        c2c = Element("c2c", (("bw", bw), ("count", count)))
-        gpu = Element("gpu", (("dev", "0"),), (c2c,))
-        pci = Element("pci", (("busid", "0000:10:00.0"),), (gpu,))
-        return Element("system", (), (Element("cpu", (("numaid", "0"),), (pci,)),))
+        gpu = element("gpu", element("c2c", bw=bw, count=count), dev=0)
+        return host(element("cpu", element("pci", gpu, busid="0000:10:00.0"), numaid=0))
 
     assert compare(tray("44712", "10"), tray("447120", "1")) == ()
     assert compare(tray("44712", "5"), tray("44712", "10")) == (

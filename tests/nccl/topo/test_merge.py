@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+from tests.nccl.small_trees import cpu, gpu, host, nic, nvlink, pci
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import apply
 from topodiag.nccl.topo.merge import loaded
 
 
-def pci(bus: str, *children: Element) -> Element:
-    return Element("pci", (("busid", bus), ("link_width", "16")), children)
+def board(bus: str, dev: int, name: str) -> Element:
+    """A switch with a GPU of 18 NVLinks and a NIC."""
+    return pci(f"{bus}0", gpu(f"{bus}1", nvlink("s", 18), dev=dev, sm=90), nic(f"{bus}2", 400000, name=name))
 
 
-def gpu(dev: int, links: int = 18) -> Element:
-    nvlink = Element("nvlink", (("target", "s"), ("count", str(links))))
-    return Element("gpu", (("dev", str(dev)), ("sm", "90")), (nvlink,))
-
-
-def nic(name: str) -> Element:
-    return Element("nic", (), (Element("net", (("name", name), ("dev", name[-1]), ("speed", "400000"))),))
-
-
-def cpu(numa: int, *children: Element) -> Element:
-    return Element("cpu", (("numaid", str(numa)), ("arch", "x86_64")), children)
-
-
-def system(*cpus: Element) -> Element:
-    return Element("system", (("version", "1"),), cpus)
-
-
-MACHINE = system(
-    cpu(0, pci("0000:10:00.0", pci("0000:11:00.0", gpu(0)), pci("0000:12:00.0", nic("mlx5_0")))),
-    cpu(1, pci("0000:20:00.0", pci("0000:21:00.0", gpu(1)), pci("0000:22:00.0", nic("mlx5_1")))),
-)
+MACHINE = host(cpu(0, board("1", 0, "mlx5_0")), cpu(1, board("2", 1, "mlx5_1")))
 
 
 def buses(tree: Element) -> set[str | None]:
@@ -44,7 +26,7 @@ def test_a_dump_of_the_machine_changes_nothing() -> None:
 
 
 def test_an_empty_file_leaves_detection_as_it_is() -> None:
-    assert loaded(system(), MACHINE) == MACHINE
+    assert loaded(host(), MACHINE) == MACHINE
 
 
 def test_what_the_file_leaves_out_is_added_where_the_machine_has_it() -> None:
@@ -55,14 +37,14 @@ def test_what_the_file_leaves_out_is_added_where_the_machine_has_it() -> None:
 
 
 def test_a_nic_that_the_file_names_stays_where_the_file_puts_it() -> None:
-    moved = system(cpu(0, pci("0000:10:00.0", pci("0000:11:00.0", gpu(0)), pci("0000:99:00.0", nic("mlx5_1")))))
+    moved = host(cpu(0, pci("10", gpu("11", nvlink("s", 18), dev=0, sm=90), nic("99", 400000, name="mlx5_1"))))
     element = loaded(moved, MACHINE)
     assert changes.nets_of(element).count("mlx5_1") == 1
     assert "0000:22:00.0" not in buses(element)
 
 
 def test_devices_of_another_machine_are_trimmed() -> None:
-    other = system(cpu(0, pci("0000:aa:00.0", pci("0000:ab:00.0", gpu(0)), pci("0000:ac:00.0", nic("mlx5_9")))))
+    other = host(cpu(0, board("a", 0, "mlx5_9")))
     assert loaded(other, MACHINE) == MACHINE
 
 
@@ -75,7 +57,7 @@ def test_attributes_of_the_file_win_except_numbers_of_the_run() -> None:
 
 
 def test_a_gpu_without_links_in_the_file_is_asked_for_them_anew() -> None:
-    bare = system(cpu(0, pci("0000:11:00.0", Element("gpu", (("dev", "0"),)))))
+    bare = host(cpu(0, gpu("11", dev=0)))
     element = loaded(bare, MACHINE)
     links = changes.gpus_of(element)[0].having("gpu")[0].having("nvlink")
     assert [link.get("count") for link in links] == ["18"]

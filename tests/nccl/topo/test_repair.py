@@ -5,54 +5,31 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import apply
 from topodiag.nccl.topo.repair import repair
 
 
-def pci(bus: str, *children: Element, width: str = "16", device: str = "0x1") -> Element:
-    speed = "32.0 GT/s PCIe"
-    attributes = (("busid", bus), ("device", device), ("link_speed", speed), ("link_width", width))
-    return Element("pci", attributes, children)
-
-
-def gpu(dev: int, *links: tuple[str, int, str]) -> Element:
-    nvlinks = tuple(Element("nvlink", (("target", t), ("count", str(n)), ("tclass", c))) for t, n, c in links)
-    return Element("gpu", (("dev", str(dev)), ("sm", "90")), nvlinks)
-
-
-def nic(dev: int) -> Element:
-    net = Element("net", (("name", f"mlx5_{dev}"), ("dev", str(dev)), ("speed", "400000")))
-    return pci(f"0000:{dev + 0x40:02x}:00.0", Element("nic", (), (net,)), device="0x1021")
+def adapter(dev: int) -> Element:
+    return nic(f"{dev + 0x40:02x}", 400000, speed=GEN5, name=f"mlx5_{dev}", dev=dev)
 
 
 def branch(dev: int) -> Element:
     """A switch with a NIC, and below a second switch a GPU with 18 links to NVSwitches: a DGX H100's."""
-    one = gpu(dev, ("fffffff:ffff:ff", 18, "0x068000"))
-    inner = pci(
-        f"0000:{dev + 0x20:02x}:00.0", pci(f"0000:{dev + 0x30:02x}:00.0", one, device="0x2330"), device="0xc030"
-    )
-    return pci(f"0000:{dev + 0x10:02x}:00.0", nic(dev), inner, device="0xc030")
+    one = gpu(f"{dev + 0x30:02x}", nvlink("fffffff:ffff:ff", 18), dev=dev, sm=90, speed=GEN5)
+    return pci(f"{dev + 0x10:02x}", adapter(dev), pci(f"{dev + 0x20:02x}", one, speed=GEN5), speed=GEN5)
 
 
 def machine(gpus: int = 8) -> Element:
-    half = gpus // 2
-    cpus = (
-        Element("cpu", (("numaid", "0"),), tuple(branch(dev) for dev in range(half))),
-        Element("cpu", (("numaid", "1"),), tuple(branch(dev) for dev in range(half, gpus))),
-    )
-    return Element("system", (("version", "1"),), cpus)
+    return host(*(cpu(at, *map(branch, range(at * gpus // 2, (at + 1) * gpus // 2))) for at in range(2)))
 
 
 def mesh(counts: dict[tuple[int, int], int]) -> Element:
     """Four GPUs with direct links as counted from either end."""
-    buses = [f"0000:{dev + 0x30:02x}:00.0" for dev in range(4)]
-    gpus = [
-        pci(buses[dev], gpu(dev, *((buses[b], n, "0x030200") for (a, b), n in counts.items() if a == dev)))
-        for dev in range(4)
-    ]
-    return Element("system", (("version", "1"),), (Element("cpu", (("numaid", "0"),), tuple(gpus)),))
+    ends = [[to_gpu(f"3{b}", count) for (a, b), count in counts.items() if a == dev] for dev in range(4)]
+    return host(cpu(0, *(gpu(f"3{dev}", *links, dev=dev, speed=GEN5) for dev, links in enumerate(ends))))
 
 
 def links(tree: Element, dev: int) -> list[str | None]:
@@ -102,7 +79,7 @@ def test_a_slow_nic_slot_is_told_from_a_slow_nic() -> None:
 def test_a_nic_under_the_processor_goes_back_to_the_switch_that_lacks_one() -> None:
     tree = broken(changes.remove("mlx5_6"))
     cpu0, cpu1 = tree.children
-    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, nic(6)))
+    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, adapter(6)))
     repaired = repair(Element(tree.tag, tree.attributes, (cpu0, stray)))
     assert [one.words for one in repaired.repairs] == ["mlx5_6: put beside GPU6, where the other GPUs have theirs"]
     again = changes.gpus_of(repaired.tree)
@@ -116,7 +93,7 @@ def test_a_nic_under_the_processor_goes_back_to_the_switch_that_lacks_one() -> N
 def test_two_strays_for_two_places_are_left_alone() -> None:
     tree = broken(changes.remove("mlx5_6"), changes.remove("mlx5_5"))
     cpu0, cpu1 = tree.children
-    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, nic(6), nic(5)))
+    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, adapter(6), adapter(5)))
     assert repair(Element(tree.tag, tree.attributes, (cpu0, stray))).repairs == ()
 
 

@@ -19,7 +19,6 @@ FABRIC = SWEEP.plans[-1].fabric
 
 def test_the_pairs_are_drawn_in_place_of_a_picture_file() -> None:
     (drawn,) = sweep_extras(SWEEP.judgement, FABRIC).drawings
-    assert drawn.inline
     assert drawn.svg.startswith("<svg")
     assert "prefers-color-scheme" not in drawn.svg
 
@@ -29,14 +28,14 @@ def test_a_node_alone_has_no_pairs() -> None:
 
 
 def test_the_slow_rail_of_the_node_at_fault_is_marked() -> None:
-    rails = sweep_extras(SWEEP.judgement, FABRIC).grids["nodes"][0]
+    rails = sweep_extras(SWEEP.judgement, FABRIC).grids[0]
     row = next(row for row in rails.rows if isinstance(row[0], Cell) and row[0].text == "node003")
     marked = {head for head, cell in zip(rails.heads, row, strict=True) if isinstance(cell, Cell) and cell.mark}
     assert marked == {"2"}
 
 
 def test_runs_that_are_slow_are_listed_the_worst_first_and_others_are_not() -> None:
-    runs = sweep_extras(SWEEP.judgement, FABRIC).grids["nodes"][1]
+    runs = sweep_extras(SWEEP.judgement, FABRIC).grids[1]
     shares = [cell.value for row in runs.rows if isinstance(cell := row[5], Cell) and cell.value is not None]
     assert shares == sorted(shares)
     assert 0 < len(runs.rows) < len(SWEEP.judgement.runs)

@@ -177,7 +177,7 @@ def test_a_node_is_the_redder_the_more_of_it_is_split(share: float, shade: int) 
 
 
 def test_groups_that_may_span_nodes_are_not_called_whole() -> None:
-    assert view([0, 4], [0, 0], together=False).said == "its groups may span nodes"
+    assert view([0, 4], [0, 0], together=False).summary == "its groups may span nodes"
 
 
 def test_an_unknown_dimension_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
-from topodiag.model.cluster_facts import ClusterFacts, Partition, joined, partition_of, some_of
+from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
@@ -108,7 +108,7 @@ def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNod
     if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
         facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
     rails = facts.rails or rails_of(options.system or facts.system or DEFAULT_SYSTEM, options.nics)
-    cluster = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, said=texts)
+    cluster = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, preface=texts)
     return replace(cluster, usable=_free(cluster, options))
 
 
@@ -129,7 +129,7 @@ def _described(options: ClusterOptions) -> ClusterFacts:
         assert machines is not None  # noqa: S101 - one of them is given
         return machines
     network = read_cluster(open_blob(resolve(options.topology), stdin_of(options.topology)))
-    return network if machines is None else joined(network, machines)
+    return network if machines is None else merged(network, machines)
 
 
 def _nodes_for(options: ClusterOptions) -> int:

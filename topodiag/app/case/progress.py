@@ -59,8 +59,8 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[P
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
     """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
-    process ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds
-    plain files (spool); standard input was read, and is left out."""
+    process or a communicator ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it.
+    `intake` holds plain files (spool); standard input was read, and is left out."""
     asked = {file for job in jobs if _is_asked(job) for file in job.files}
     read = {
         piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
@@ -111,7 +111,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
-_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
+_OF_LAUNCH = frozenset({"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN = "progress.began"
@@ -150,12 +150,14 @@ def _past_ends(job: Job) -> list[int]:
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
+    summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     return [
         line
         for line, event in ends.items()
         if line + _TEARDOWN_LINES < alive
         or numbers.get(line, last_number) != last_number
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
+        or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
 
 
@@ -170,7 +172,7 @@ def _file(event: Event) -> str:
 def _is_asked(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
-    return ended or in_part or any(communicator.unfinished for communicator in job.communicators)
+    return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
 
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:

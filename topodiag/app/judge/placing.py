@@ -252,7 +252,7 @@ def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
     cluster, given = ready.opened.cluster, ready.opened.assignment
     declared = _declared(ready.opened.read, cluster, talk)
     if declared is not None and declared.differs:
-        note = f"the layout given is where ranks ran: {declared.said} (topodiag place audit names them)"
+        note = f"the layout given is where ranks ran: {declared.difference} (topodiag place audit names them)"
         cluster = replace(cluster, notes=(*cluster.notes, note))
     return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
 

@@ -118,7 +118,7 @@ def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
 
 def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
     """The run with what would explain its verdict."""
-    run, modelled, verdict = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
+    run, modelled, verdict = fitted.judged.run, fitted.judged.modelled, fitted.judged.verdict
     fit, known = fitted.fit, fitted.known
     explained = explain(run, modelled, verdict, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
@@ -132,7 +132,7 @@ def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
         action=modelled.action if modelled.expectation is None and not why else "",
         hypotheses=explained.causes,
         severe=is_severe(verdict, shown=bool(explained.causes) and explained.causes[0].shown),
-        found=known.findings if run.errors else (),
+        failures=known.findings if run.errors else (),
         ruled_out=explained.ruled_out,
         settings=setting_prices(run, modelled, explained.causes) if verdict.word == LOW else (),
     )

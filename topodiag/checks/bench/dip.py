@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
@@ -39,7 +38,7 @@ class Dip:
     after: int | None
 
 
-class SweepDips(BenchCheck[Never]):
+class SweepDips(BenchCheck):
     """BEN003: bandwidth falls with the size inside a sweep
 
     What it finds

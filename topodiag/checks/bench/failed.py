@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
@@ -23,7 +22,7 @@ _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
 
 
-class RunFailed(BenchCheck[Never]):
+class RunFailed(BenchCheck):
     """BEN006: the benchmark ended with an error
 
     What it finds
@@ -83,7 +82,7 @@ def _cause(judged: Benchmark) -> tuple[str, tuple[Origin, ...], tuple[str, ...]]
     run = judged.run
     lines = _fault_lines(run)
     finding = min(
-        judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
+        judged.failures, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
     )
     if finding is not None:
         return f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2])

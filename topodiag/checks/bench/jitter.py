@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
@@ -19,7 +18,7 @@ ENOUGH_ITERATIONS = 100
 """Fewer, and the 99th percentile is the one slowest iteration: then most of the sizes must show it."""
 
 
-class IterationsJitter(BenchCheck[Never]):
+class IterationsJitter(BenchCheck):
     """BEN007: single iterations take several times as long as the others
 
     What it finds

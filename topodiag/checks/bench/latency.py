@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
@@ -22,7 +21,7 @@ LEAST_US = 50.0
 """Above NCCL's figure by less is no matter whatever the ratio."""
 
 
-class LatencyFloorHigh(BenchCheck[Never]):
+class LatencyFloorHigh(BenchCheck):
     """BEN002: small operations take many times what the links need
 
     What it finds

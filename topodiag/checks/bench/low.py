@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, BenchCheck
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
@@ -18,7 +17,7 @@ LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
 
 
-class BandwidthLow(BenchCheck[Never]):
+class BandwidthLow(BenchCheck):
     """BEN001: measured bus bandwidth is below what the machine should reach
 
     What it finds

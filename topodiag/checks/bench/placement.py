@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
@@ -19,7 +18,7 @@ LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
 
 
-class PlacementsApart(BenchCheck[Never]):
+class PlacementsApart(BenchCheck):
     """BEN005: one placement is more than 30 % slower than another
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import regex
@@ -20,7 +19,7 @@ _PLACE = regex(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
 """Where a device is, in the names that udev gives to RDMA devices (`rocep1s0f0`) and interfaces (`enp1s0f0np0`)."""
 
 
-class RdmaTestLow(NodeCheck[Never]):
+class RdmaTestLow(NodeCheck):
     """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
 
     id = "BEN001"

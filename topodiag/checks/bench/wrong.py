@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
-from topodiag.lazy import dataclass
-from topodiag.model.bench import Benchmark, BenchRow
+from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class WrongValues:
-    """Rows with wrong values, of how many that were checked, and the values in all."""
-
-    rows: tuple[BenchRow, ...]
-    checked: int
-    total: float
-
-
-class WrongResults(BenchCheck[WrongValues]):
+class WrongResults(BenchCheck):
     """BEN004: a collective returned wrong results
 
     What it finds
@@ -55,28 +45,27 @@ class WrongResults(BenchCheck[WrongValues]):
 
     id = "BEN004"
 
-    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> WrongValues | Outcome:
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         run = judged.run
         if not run.rows:
             return self.unknown(judged, "no row was completed")
-        wrong = tuple(row for row in run.rows if row.wrong_values > 0)
         checked = sum(any(timing.wrong is not None for timing in (row.out_of_place, row.in_place)) for row in run.rows)
         if run.wrong_values:
-            return WrongValues(wrong, checked, run.wrong_values)
+            return self.with_findings(judged, [self._wrong(judged, run.wrong_values, checked)])
         if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):
             return self.not_applicable(judged, "validation was off (-c 0)")
         return self.clean(judged, f"{checked} sizes checked" if checked else "no value out of bounds")
 
-    def findings(self, judged: Benchmark, observed: WrongValues) -> Iterator[Finding]:
-        run, wrong = judged.run, observed.rows
+    def _wrong(self, judged: Benchmark, total: float, checked: int) -> Finding:
+        run = judged.run
+        wrong = [row for row in run.rows if row.wrong_values > 0]
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
-        yield self.finding(
+        return self.finding(
             self.where(judged.run.hosts),
             "wrong",
-            f"{title(run)} returned {observed.total:.0f} wrong values{where}",
-            observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
-            f"({place(judged)})",
+            f"{title(run)} returned {total:.0f} wrong values{where}",
+            observed=f"{len(wrong)} of {checked} rows wrong, {run.out_of_bounds or 0} out of bounds ({place(judged)})",
             cost=Cost(text="no result of these ranks can be trusted"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
         )

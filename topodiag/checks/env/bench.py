@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
@@ -11,36 +11,35 @@ from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.words.units import in_gbs
 
 
-class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
+class CostlySettingOfRun(BenchCheck):
     """ENV001 by the command that started a measured run: `mpirun -x`, `srun --export`, `export`, `docker run -e`."""
 
     id = "ENV001"
 
-    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> tuple[SettingPrice, ...] | Outcome:
-        given = tuple(setting for setting in judged.settings if setting.origin is not None)
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
+        given = [self._slows(judged, setting) for setting in judged.settings if setting.origin is not None]
         if given:
-            return given
+            return self.with_findings(judged, given)
         if not judged.run.env:
             return self.not_applicable(judged, "no command and no log of this run shows its settings")
         return self.clean(judged, "no setting of its command explains a loss")
 
-    def findings(self, judged: Benchmark, observed: tuple[SettingPrice, ...]) -> Iterable[Finding]:
-        for price in observed:
-            reach = (
-                f"{in_gbs(price.with_gbs)} with it alone, {in_gbs(price.without_gbs)} without"
-                if price.with_gbs is not None
-                else f"{in_gbs(price.without_gbs)} without it"
-            )
-            lost = price.without_gbs - (price.with_gbs if price.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
-            yield self.finding(
-                self.where(judged.run.hosts),
-                "setting of a run",
-                f"{price.name}={price.value[:60]} slows {title(judged.run)}: the model gives {reach}",
-                severity=Severity.ERROR if judged.severe else Severity.WARNING,
-                observed=f"{price.name}={price.value[:80]} in the command ({place(judged)})",
-                expected=f"{price.name} not set",
-                fix=(f"unset {price.name} and run again",),
-                cost=Cost(lost, lost / price.without_gbs, "bus bandwidth, by the model with and without the setting"),
-                evidence=(price.origin, judged.run.origin),
-                settings=((price.name, None),),
-            )
+    def _slows(self, judged: Benchmark, price: SettingPrice) -> Finding:
+        reach = (
+            f"{in_gbs(price.with_gbs)} with it alone, {in_gbs(price.without_gbs)} without"
+            if price.with_gbs is not None
+            else f"{in_gbs(price.without_gbs)} without it"
+        )
+        lost = price.without_gbs - (price.with_gbs if price.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
+        return self.finding(
+            self.where(judged.run.hosts),
+            "setting of a run",
+            f"{price.name}={price.value[:60]} slows {title(judged.run)}: the model gives {reach}",
+            severity=Severity.ERROR if judged.severe else Severity.WARNING,
+            observed=f"{price.name}={price.value[:80]} in the command ({place(judged)})",
+            expected=f"{price.name} not set",
+            fix=(f"unset {price.name} and run again",),
+            cost=Cost(lost, lost / price.without_gbs, "bus bandwidth, by the model with and without the setting"),
+            evidence=(price.origin, judged.run.origin),
+            settings=((price.name, None),),
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import regex
@@ -26,7 +25,7 @@ _PATH_NAMES = frozenset(
 )
 
 
-class ConfLineNotRead(NodeCheck[Never]):
+class ConfLineNotRead(NodeCheck):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds

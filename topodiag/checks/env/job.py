@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Never
 
 from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import NOT_JUDGED
@@ -51,7 +50,7 @@ def in_force(job: Job, *how: str) -> list[SettingInForce]:
     ]
 
 
-class SettingsInLog(JobCheck[Never]):
+class SettingsInLog(JobCheck):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
     def report(self, job: Job, force: SettingInForce, severity: Severity, words: tuple[str, str, str, str],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Never
 
 from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
 from topodiag.checks.env.rules import Rule, broken, undecided
@@ -78,7 +77,7 @@ def settings_seen(node: Node) -> bool:
     return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
-class CostlySetting(NodeCheck[Never]):
+class CostlySetting(NodeCheck):
     """ENV001: a setting that costs bandwidth or disables a feature
 
     What it finds
@@ -188,7 +187,7 @@ def _nics_left(node: Node, setting: NodeSetting) -> tuple[str, ...] | None:
     return left if len(left) < len(nics) else None
 
 
-class UnknownSetting(NodeCheck[Never]):
+class UnknownSetting(NodeCheck):
     """ENV003: an unknown, deprecated or misspelt NCCL variable
 
     What it finds

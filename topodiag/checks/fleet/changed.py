@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.fleet.flapping import TRAINING_S
@@ -209,7 +209,7 @@ class CaptureChange:
     found: Changes
 
 
-class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
+class ChangedSinceGood(Check[NodeHistory]):
     """FLT003: changed since the last good capture of this node
 
     What it finds
@@ -243,7 +243,7 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
 
     id = "FLT003"
 
-    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> CaptureChange | Outcome:
+    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Outcome:
         if judged.now is None:
             return self.unknown(judged, "no capture of the node")
         if judged.before is None:
@@ -256,9 +256,10 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
             later = "; states of links were left out, the node had just booted" if changes.training else ""
             why = f"{compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
             return self.clean(judged, why)
-        return CaptureChange(judged.before, judged.now, judged.basis, changes)
+        change = CaptureChange(judged.before, judged.now, judged.basis, changes)
+        return self.with_findings(judged, self._told(judged, change))
 
-    def findings(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
+    def _told(self, judged: NodeHistory, observed: CaptureChange) -> Iterator[Finding]:
         changes = observed.found
         if changes.another:
             words = "this is another machine under the same name"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import Advice, FleetCheck
@@ -20,11 +20,7 @@ SURE = 10
 _SHOWN = 4
 
 
-OutliersByNodes = tuple[tuple[tuple[str, ...], tuple[Outlier, ...]], ...]
-"""By set of nodes, what differs there, the weightiest first."""
-
-
-class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
+class DiffersFromSiblings(FleetCheck):
     """FLT001: a node differs from its peers in a fact that can cost bandwidth or stability
 
     What it finds
@@ -65,33 +61,34 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
 
     id = "FLT001"
 
-    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OutliersByNodes | Outcome:
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Outcome:
         if len(judged.nodes) < FEWEST:
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         groups = grouped((outlier.nodes, outlier) for outlier in judged.outliers if not outlier.explained_by)
         if not groups:
             return self.clean(judged, f"{plural(judged.compared, 'fact')} compared on {len(judged.nodes)} nodes")
-        ordered = {nodes: tuple(sorted(own, key=_order)) for nodes, own in groups.items()}
-        return tuple(sorted(ordered.items(), key=lambda item: (_order(item[1][0]), item[0])))
+        ordered = [(nodes, sorted(own, key=_order)) for nodes, own in groups.items()]
+        ordered.sort(key=lambda item: (_order(item[1][0]), item[0]))
+        return self.with_findings(judged, [self._differs(nodes, outliers) for nodes, outliers in ordered])
 
-    def findings(self, judged: Cohort, observed: OutliersByNodes) -> Iterable[Finding]:
-        for nodes, outliers in observed:
-            weight = weigh(outliers[0])
-            rest = len(outliers) - 1
-            words = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
-            more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
-            yield self.finding(
-                self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
-                Advice(),
-                fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
-                severity=_severity(outliers[0], weight),
-                observed=words + more,
-                expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
-                cost=_cost(outliers, weight),
-                fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
-                evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
-                confidence=_confidence(outliers[0]),
-            )
+    def _differs(self, nodes: Sequence[str], outliers: Sequence[Outlier]) -> Finding:
+        """What differs on these nodes, the weightiest first."""
+        weight = weigh(outliers[0])
+        rest = len(outliers) - 1
+        words = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
+        more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
+        return self.finding(
+            self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
+            Advice(),
+            fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
+            severity=_severity(outliers[0], weight),
+            observed=words + more,
+            expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
+            cost=_cost(outliers, weight),
+            fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
+            evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
+            confidence=_confidence(outliers[0]),
+        )
 
 
 _FIRST = ("nvlink", "pci", "nic", "gpu", "pairing", "acs", "mtu", "driver", "firmware")

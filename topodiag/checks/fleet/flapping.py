@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
-from typing import Never
 
 from topodiag.checks.fleet.places import label_of, labels
 from topodiag.checks.interface import Check
@@ -165,7 +164,7 @@ MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
 
 
-class ComesAndGoes(Check[NodeHistory, Never]):
+class ComesAndGoes(Check[NodeHistory]):
     """FLT004: a link, port or GPU keeps coming and going
 
     What it finds

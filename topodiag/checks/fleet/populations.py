@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.fleet.weights import weight_of
 from topodiag.checks.interface import FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
-from topodiag.model.fleet_words import named
+from topodiag.model.fleet_words import fact_name
 from topodiag.words.fold import few, plural
 from topodiag.words.units import percent
 
@@ -18,7 +18,7 @@ _HARMLESS = frozenset({"os", "firmware", "driver", "kernel modules", "services",
 """Families in which two versions side by side cost no bandwidth: for the time of a roll-out that is as it should be."""
 
 
-class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
+class TwoPopulations(FleetCheck):
     """FLT002: nodes of one kind fall into two populations
 
     What it finds
@@ -49,29 +49,29 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
 
     id = "FLT002"
 
-    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> tuple[Populations, ...] | Outcome:
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Outcome:
         if len(judged.nodes) < FEWEST:
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         if not judged.populations:
             return self.clean(judged, "no fact divides the nodes into populations")
-        return tuple(sorted(judged.populations, key=lambda populations: (-_severity(populations), populations.facts)))
+        ordered = sorted(judged.populations, key=lambda populations: (-_severity(populations), populations.facts))
+        return self.with_findings(judged, map(self._split, ordered))
 
-    def findings(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
-        for split in observed:
-            names = [named(family, key) for family, key, _ in split.facts]
-            sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
-            with_ = _with(split)
-            yield self.finding(
-                self.where([host for group in split.groups[1:] for host in group.nodes]),
-                "two populations",
-                f"{few(names, 2)}: populations of {sizes} nodes{with_}",
-                severity=_severity(split),
-                observed="; ".join(
-                    f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
-                ),
-                cost=Cost(text=weight_of(*split.facts[0][:2]).why),
-                confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
-            )
+    def _split(self, split: Populations) -> Finding:
+        names = [fact_name(family, key) for family, key, _ in split.facts]
+        sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
+        with_ = _with(split)
+        return self.finding(
+            self.where([host for group in split.groups[1:] for host in group.nodes]),
+            "two populations",
+            f"{few(names, 2)}: populations of {sizes} nodes{with_}",
+            severity=_severity(split),
+            observed="; ".join(
+                f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
+            ),
+            cost=Cost(text=weight_of(*split.facts[0][:2]).why),
+            confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
+        )
 
 
 def _with(split: Populations) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
@@ -73,7 +72,7 @@ class MissingGpus:
     evidence: tuple[Origin, ...] = ()
 
 
-class GpuLost(NodeCheck[Never]):
+class GpuLost(NodeCheck):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.gpu.lost import LOST_WORDS, losses
 from topodiag.checks.interface import NodeCheck
@@ -45,7 +44,7 @@ class Request:
     origin: Origin | None
 
 
-class GpuRecovery(NodeCheck[Never]):
+class GpuRecovery(NodeCheck):
     """GPU005: a GPU asks for a reset or a reboot
 
     What it finds

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import far
+from topodiag.checks.shared.comparisons import far, grouped
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
@@ -47,7 +47,7 @@ class ShortGpu:
     evidence: tuple[Fact[float] | Fact[tuple[str, ...]], ...]
 
 
-class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
+class SlowGpuInTest(NodeCheck):
     """GPU006: a test on the node finds a GPU far below its peers
 
     What it finds
@@ -81,10 +81,11 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
 
     id = "GPU006"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         short_gpus = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
         if short_gpus:
-            return tuple(short_gpus)
+            alike = grouped((short_gpu.words, short_gpu) for short_gpu in short_gpus)
+            return self.with_findings(judged, [self._short(judged, words, group) for words, group in alike.items()])
         paces = [fact.get(0.0) for fact in judged.copies.values()]
         hosts = [gpu for gpu in judged.gpus if gpu.host_copy_gbs.known]
         if not paces and not hosts:
@@ -102,24 +103,22 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
         return self.unknown(judged, why, measured)
 
-    def findings(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
-        for words in dict.fromkeys(short_gpu.words for short_gpu in observed):
-            alike = [short_gpu for short_gpu in observed if short_gpu.words == words]
-            labels = [short_gpu.gpu.label for short_gpu in alike]
-            share = alike[0].share
-            yield self.finding(
-                self.where(judged, gpus=labels),
-                "slow in test",
-                f"{fold_runs(labels)}: {words}",
-                severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
-                observed=words,
-                expected="the pace of its peers" if share is not None else "the test passes",
-                cost=Cost(
-                    share=None if share is None else 1 - share,
-                    text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
-                ),
-                evidence=[fact for short_gpu in alike for fact in short_gpu.evidence],
-            )
+    def _short(self, judged: Node, words: str, alike: Sequence[ShortGpu]) -> Finding:
+        labels = [short_gpu.gpu.label for short_gpu in alike]
+        share = alike[0].share
+        return self.finding(
+            self.where(judged, gpus=labels),
+            "slow in test",
+            f"{fold_runs(labels)}: {words}",
+            severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
+            observed=words,
+            expected="the pace of its peers" if share is not None else "the test passes",
+            cost=Cost(
+                share=None if share is None else 1 - share,
+                text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
+            ),
+            evidence=[fact for short_gpu in alike for fact in short_gpu.evidence],
+        )
 
 
 def _failed(node: Node) -> Iterator[ShortGpu]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
@@ -78,7 +77,7 @@ def _senders(job: Job) -> set[str]:
     return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
-class GdrOffInLog(JobCheck[Never]):
+class GdrOffInLog(JobCheck):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     id = "GDR001"

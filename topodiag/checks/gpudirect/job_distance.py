@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, without_gdr
 from topodiag.checks.interface import JobCheck
@@ -29,7 +28,7 @@ OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|H
 """NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
 
-class GdrTooFarInLog(JobCheck[Never]):
+class GdrTooFarInLog(JobCheck):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -36,7 +35,7 @@ OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
 
 
-class GdrModuleMissing(NodeCheck[Never]):
+class GdrModuleMissing(NodeCheck):
     """GDR001: GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF
 
     What it finds
@@ -129,7 +128,7 @@ class Nearest:
     said: Fact[str] = Fact()
 
 
-class GdrTooFar(NodeCheck[Never]):
+class GdrTooFar(NodeCheck):
     """GDR002: GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch
 
     What it finds

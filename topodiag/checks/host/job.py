@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -20,7 +19,7 @@ from topodiag.checks.shared.job.evidence import (
     said_by,
     world_ranks,
 )
-from topodiag.checks.shared.job.faults import FaultInLog, FaultLines
+from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, failed
@@ -43,14 +42,9 @@ class LimitInLog(FaultInLog):
 
     id = "HST001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
-        if isinstance(observed, FaultLines):
-            return observed
-        for fault, events in ((BUS_IN_NCCL, in_nccl(judged)), (BUS_NO_PAGE, of_no_page(judged))):
-            if events:
-                return FaultLines(fault, events)
-        return observed
+    def named(self, job: Job) -> tuple[str, Sequence[Event]]:
+        shown = (super().named(job), (BUS_IN_NCCL, in_nccl(job)), (BUS_NO_PAGE, of_no_page(job)))
+        return next((each for each in shown if each[1]), shown[0])
 
 
 class DevicesUnseenInLog(FaultInLog):
@@ -59,11 +53,11 @@ class DevicesUnseenInLog(FaultInLog):
 
     id = "HST002"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
-        machines = judged.machines.values()
-        unseen = isinstance(observed, FaultLines) and observed.fault == "no rdma"
-        return self.clean(judged) if unseen and machines and all(map(has_no_adapter, machines)) else observed
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        machines, (fault, _) = judged.machines.values(), self.named(judged)
+        if fault == "no rdma" and machines and all(map(has_no_adapter, machines)):
+            return self.clean(judged)
+        return super().observe(judged, peers)
 
 
 class DriverMismatchInLog(FaultInLog):
@@ -78,12 +72,11 @@ class StorageInLog(FaultInLog):
 
     id = "HST006"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         shared = any(event.details.get("fault") == "shm" for event in judged.events)
-        if shared and isinstance(observed, FaultLines) and observed.fault == "disk full":
+        if shared and self.named(judged)[0] == "disk full":
             return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
-        return observed
+        return super().observe(judged, peers)
 
 
 # Bus errors of a job's processes that are those of shared memory without room.
@@ -131,7 +124,7 @@ BALANCED = regex(r"NUMA auto balancing enabled")
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 
-class HostSettingWarned(JobCheck[Never]):
+class HostSettingWarned(JobCheck):
     """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
     under a job that fails of it."""
 
@@ -175,7 +168,7 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(JobCheck[Never]):
+class NicOnOtherSocket(JobCheck):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
@@ -219,7 +212,7 @@ class NicOnOtherSocket(JobCheck[Never]):
         )
 
 
-class AwayFromGpuInLog(JobCheck[Never]):
+class AwayFromGpuInLog(JobCheck):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, word
@@ -21,7 +20,7 @@ UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
 
 
-class GpuNicOnDifferentSockets(NodeCheck[Never]):
+class GpuNicOnDifferentSockets(NodeCheck):
     """NUM001: a GPU and its NIC are on different sockets, or their NUMA node is unknown
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.host.numa import UNBOUNDED_GBS, sockets_of
 from topodiag.checks.interface import NodeCheck
@@ -39,7 +38,7 @@ class BoundProcess:
         return len(self.allowed & self.local) / len(self.allowed)
 
 
-class ProcessAwayFromGpu(NodeCheck[Never]):
+class ProcessAwayFromGpu(NodeCheck):
     """NUM002: a process is bound to cores away from its GPU
 
     What it finds

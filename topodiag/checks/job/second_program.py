@@ -3,12 +3,11 @@ memory and no process is shown that has it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import majority
-from topodiag.lazy import dataclass, regex
+from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
@@ -32,45 +31,28 @@ ALIKE = 0.1
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "RAY_JOB_ID")
 
 
-@dataclass(frozen=True, slots=True)
-class SecondProgramSeen:
-    """By GPU index the processes that are not of the program on all GPUs, and that program's name."""
-
-    others: Mapping[int, tuple[Process, ...]]
-    usual: str
-    coverage: Coverage
-
-
-@dataclass(frozen=True, slots=True)
-class HeldByNobody:
-    """GPUs that hold memory while they do nothing, without a process that is shown to have it: a server that waits for
-    requests does so, and so do a program that was left behind and one of somebody else."""
-
-    gpus: tuple[Gpu, ...]
-    coverage: Coverage
-
-
-class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
+class SecondProgram(NodeCheck):
     """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or,
     as information, memory that is held on
     idle GPUs by no process that is shown."""
 
     id = "JOB004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         seen = self._second(judged)
-        if isinstance(seen, Outcome) and (held := _held_by_nobody(judged)):
+        if not seen.findings and (held := _held_by_nobody(judged)):
             coverage = Coverage(len(judged.gpus) - len(held), len(judged.gpus), "GPUs whose memory is accounted for")
-            return HeldByNobody(held, coverage)
+            return self.any_of(judged, [self._of_nobody(judged, held)], coverage)
         return seen
 
-    def _second(self, judged: Node) -> SecondProgramSeen | Outcome:
+    def _second(self, judged: Node) -> Outcome:
         if Topic.PROCESSES not in judged.told:
             return self.unknown(judged, "the processes on the GPUs were not seen")
-        held: dict[int, list[Process]] = defaultdict(list)
-        for process in judged.processes:
-            if len(process.gpus) == 1 and process.name.known and not HELPERS.search(process.name.value or ""):
-                held[process.gpus[0]].append(process)
+        held = grouped(
+            (process.gpus[0], process)
+            for process in judged.processes
+            if len(process.gpus) == 1 and process.name.known and not HELPERS.search(process.name.value or "")
+        )
         usual = _usual(held.values())
         with_usual = [index for index, group in held.items() if any(process.name.value == usual for process in group)]
         if len(with_usual) < LEAST:
@@ -82,27 +64,27 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
         coverage = Coverage(len(held), max(len(judged.gpus), len(held)), "GPUs with processes")
         if not others or len(others) > len(with_usual) // 2:  # what runs on most GPUs belongs to the job
             return self.clean(judged, coverage=coverage)
-        return SecondProgramSeen(others, usual, coverage)
+        findings = (self._beside(judged, index, group, usual) for index, group in sorted(others.items()))
+        return self.any_of(judged, findings, coverage)
 
-    def findings(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
-        if isinstance(observed, HeldByNobody):
-            yield self._of_nobody(judged, observed)
-            return
-        for index, group in sorted(observed.others.items()):
-            gpu = judged.gpu(index)
-            label = gpu.label if gpu is not None else f"GPU{index}"
-            names = ", ".join(f"{process.name.value} (pid {process.pid})" for process in group[:3])
-            yield self.finding(
-                self.where(judged, gpus=[label]),
-                self.advice("second program", pid=group[0].pid),
-                f"{label} runs a second program: {names}, next to {observed.usual}",
-                observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                evidence=[process.name.origin for process in group],
-            )
+    def _beside(self, judged: Node, index: int, group: Sequence[Process], usual: str) -> Finding:
+        """The processes of one GPU that are not of the program on all GPUs."""
+        gpu = judged.gpu(index)
+        label = gpu.label if gpu is not None else f"GPU{index}"
+        names = ", ".join(f"{process.name.value} (pid {process.pid})" for process in group[:3])
+        return self.finding(
+            self.where(judged, gpus=[label]),
+            self.advice("second program", pid=group[0].pid),
+            f"{label} runs a second program: {names}, next to {usual}",
+            observed=f"{names} on {label}; {usual} alone on its peers",
+            evidence=[process.name.origin for process in group],
+        )
 
-    def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
-        labels = [gpu.label for gpu in observed.gpus]
-        shares = sorted(gpu.memory_used_share.get(0.0) for gpu in observed.gpus)
+    def _of_nobody(self, judged: Node, gpus: Sequence[Gpu]) -> Finding:
+        """A server that waits for requests holds memory so, and so do a program that was left behind and one of
+        somebody else."""
+        labels = [gpu.label for gpu in gpus]
+        shares = sorted(gpu.memory_used_share.get(0.0) for gpu in gpus)
         most, which = percent(shares[-1]), fold_labels(labels)
         hold = "holds" if len(labels) == 1 else "hold"
         return self.finding(
@@ -111,7 +93,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
+            evidence=[gpu.memory_used_share.origin for gpu in gpus],
         )
 
 

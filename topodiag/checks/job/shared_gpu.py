@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import fsum
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
+from topodiag.model.node import Node
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
 
@@ -45,16 +46,6 @@ MOST_TAKEN = 0.5
 """Share of the GPUs above which those with memory in use are no exception: it is the job's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class OccupiedGpus:
-    """GPUs of a machine that hold memory beside empty ones, and the error of a program that found none."""
-
-    host: str
-    gpus: tuple[Gpu, ...]
-    total: int
-    error: Event
-
-
 def taken_before(text: str) -> float:
     """GiB of a GPU that an engine finds taken at its own start; 0 where that is little or the line is none of these."""
     free = _FREE.search(text)
@@ -67,40 +58,38 @@ def taken_before(text: str) -> float:
     return taken if taken >= max(LEAST_GIB, LEAST_SHARE * capacity) else 0.0
 
 
-def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_taken(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on one GPU, or a few, that are taken while the others of the machine are empty."""
-    taken = _taken(job)
-    if taken is None:
-        return
-    labels = [gpu.label for gpu in taken.gpus]
-    others = plural(taken.total - len(labels), "empty GPU")
-    mib = sum(gpu.memory_used_mib.get(0) for gpu in taken.gpus)
-    size = spell_bytes(mib << 20)
-    yield check.finding(
-        check.where([taken.host] if taken.host else [], gpus=labels),
+    errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
+    for error, (host, node) in product(errors, job.machines.items()):
+        if taken := _taken(node, error):
+            yield _beside_empty(check, host, node, taken, error)
+            return
+
+
+def _beside_empty(check: JobCheck, host: str, node: Node, taken: Sequence[Gpu], error: Event) -> Finding:
+    labels = [gpu.label for gpu in taken]
+    others = plural(sum(gpu.memory_used_mib.known for gpu in node.gpus) - len(taken), "empty GPU")
+    size = spell_bytes(sum(gpu.memory_used_mib.get(0) for gpu in taken) << 20)
+    return check.finding(
+        check.where([host] if host else [], gpus=labels),
         "gpu taken before",
-        f"{', '.join(labels[:4])} of {hosts_word([taken.host]) if taken.host else 'the node'}"
+        f"{', '.join(labels[:4])} of {hosts_word([host]) if host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
-        observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(taken.error.text)}",
-        evidence=[*(gpu.memory_used_mib.origin for gpu in taken.gpus), taken.error.origin],
+        observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(error.text)}",
+        evidence=[*(gpu.memory_used_mib.origin for gpu in taken), error.origin],
     )
 
 
-def _taken(job: Job) -> OccupiedGpus | None:
-    errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
-    for error in errors:
-        for host, node in job.machines.items():
-            gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
-            most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
-            taken = tuple(gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most)
-            if most < TAKEN_MIB or not 0 < len(taken) <= MOST_TAKEN * len(gpus):
-                continue
-            named = _WHERE.search(error.text)
-            if named is not None and int(named[1]) not in {gpu.index for gpu in taken}:
-                continue
-            if not _has_it_itself(error.text, most):
-                return OccupiedGpus(host, taken, len(gpus), error)
-    return None
+def _taken(node: Node, error: Event) -> list[Gpu]:
+    """The few GPUs of a machine that hold memory beside empty ones, where a program that found none may stand there."""
+    gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
+    most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
+    taken = [gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most]
+    odd = most >= TAKEN_MIB and len(taken) <= MOST_TAKEN * len(gpus)
+    named = _WHERE.search(error.text)
+    there = named is None or int(named[1]) in {gpu.index for gpu in taken}
+    return taken if odd and there and not _has_it_itself(error.text, most) else []
 
 
 def _has_it_itself(text: str, most_mib: int) -> bool:
@@ -110,20 +99,6 @@ def _has_it_itself(text: str, most_mib: int) -> bool:
         return False
     gib = own[1] or own[2]
     return gib is None or float(gib) * 1024 > most_mib / 2
-
-
-@dataclass(frozen=True, slots=True)
-class GpuUse:
-    """Which ranks share GPUs, by host and bus id; NCCL's own warnings of it; nodes with fewer ranks than usual."""
-
-    warnings: tuple[Event, ...]
-    shared: tuple[tuple[tuple[str, str], tuple[int, ...]], ...]
-    came_up: bool
-    short: Mapping[str, int]
-    usual: int
-    busy: tuple[Event, ...] = ()
-    full: tuple[Event, ...] = ()
-    """Of errors of a GPU without room, those that name other processes with a large part of its memory."""
 
 
 BUSY = "busy"
@@ -152,7 +127,11 @@ LARGE = 0.1
 """Share of a GPU's memory above which other processes are no mere CUDA contexts of a node's other ranks."""
 
 
-class SharedGpu(JobCheck[GpuUse]):
+SameGpu = Sequence[tuple[tuple[str, str], Sequence[int]]]
+"""Host and bus id of GPUs that several ranks have, with these ranks."""
+
+
+class SharedGpu(JobCheck):
     """JOB004: two ranks on one GPU; a GPU nobody used
 
     What it finds
@@ -195,18 +174,24 @@ class SharedGpu(JobCheck[GpuUse]):
 
     id = "JOB004"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> GpuUse | Outcome:
-        warnings = tuple(event for event in judged.events if event.kind == "duplicate gpu")
-        shared = _same_gpu(judged)
-        short, usual = ({}, 0) if warnings or shared else _short_nodes(judged)
-        busy = tuple(event for event in judged.events if event.details.get("fault") == BUSY)
-        full = tuple(event for event in judged.events if event.details.get("fault") == HELD and others_hold(event.text))
-        if warnings or shared or busy or full or short:
-            world = judged.world
-            allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
-            came_up = allowed or world is None or bool(world.completed.any())
-            return GpuUse(warnings, shared, came_up, short, usual, busy, full)
-        return self._without(judged)
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        finding = self._worst(judged)
+        return self.any_of(judged, [finding]) if finding is not None else self._without(judged)
+
+    def _worst(self, job: Job) -> Finding | None:
+        """What shows that ranks share GPUs, or have none for themselves, the most telling alone."""
+        shared = _same_gpu(job)
+        if warnings := [event for event in job.events if event.kind == "duplicate gpu"]:
+            return self._refused(warnings, shared)
+        if shared:
+            return self._shared(job, shared)
+        if busy := [event for event in job.events if event.details.get("fault") == BUSY]:
+            return self._exclusive_mode(job, busy)
+        held = [event for event in job.events if event.details.get("fault") == HELD]
+        if full := [event for event in held if others_hold(event.text)]:
+            return self._full(job, full)
+        short, usual = _short_nodes(job)
+        return self._idle(job, short, usual) if short else None
 
     def _without(self, judged: Job) -> Outcome:
         """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
@@ -218,21 +203,8 @@ class SharedGpu(JobCheck[GpuUse]):
             return self.unknown(judged, f"no bus id: {ask_for(judged)}")
         return self.clean(judged, coverage=coverage)
 
-    def findings(self, judged: Job, observed: GpuUse) -> Iterator[Finding]:
-        if observed.warnings:
-            yield self._refused(observed)
-        elif observed.shared:
-            yield self._shared(judged, observed)
-        elif observed.busy:
-            yield self._exclusive_mode(judged, observed.busy)
-        elif observed.full:
-            yield self._full(judged, observed.full)
-        else:
-            yield self._idle(judged, observed.short, observed.usual)
-
-    def _refused(self, observed: GpuUse) -> Finding:
+    def _refused(self, events: Sequence[Event], shared: SameGpu) -> Finding:
         """By NCCL's own warning."""
-        events, shared = observed.warnings, observed.shared
         ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
         bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
         if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
@@ -241,17 +213,18 @@ class SharedGpu(JobCheck[GpuUse]):
         hosts = hosts_in(events)
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
         words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
-        return self.finding(
-            self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
+        return self.of_events(
+            events,
             "gpu refused",
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
+            self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
             observed=quoted(events[0].text) or "NCCL says so",
-            evidence=[event.origin for event in events],
         )
 
-    def _shared(self, job: Job, observed: GpuUse) -> Finding:
+    def _shared(self, job: Job, shared: SameGpu) -> Finding:
         """By the init lines: equal hosts and bus ids."""
-        shared, came_up = observed.shared, observed.came_up
+        allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in job.nccl_versions)
+        came_up = allowed or job.world is None or bool(job.world.completed.any())
         ranks = sorted({rank for _, group in shared for rank in group})
         return self.finding(
             self.where(
@@ -269,13 +242,11 @@ class SharedGpu(JobCheck[GpuUse]):
         """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
         nobody, as it waits for a reset."""
         ranks = ranks_in(events)
-        hosts = hosts_with(job, ranks)
-        return self.finding(
-            self.where(hosts, ranks=ranks),
+        return self.of_events(
+            events,
             "gpu held by another",
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
-            observed=quoted(events[0].text),
-            evidence=[event.origin for event in events],
+            self.where(hosts_with(job, ranks), ranks=ranks),
         )
 
     def _full(self, job: Job, events: Sequence[Event]) -> Finding:
@@ -287,20 +258,14 @@ class SharedGpu(JobCheck[GpuUse]):
         who = who if named else "something else than this process"
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
-        return self.finding(
-            self.where(hosts_with(job, ranks), ranks=ranks),
+        pids = ",".join(str(pid) for pid, _ in held[:8])
+        return self.of_events(
+            events,
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
+            self.where(hosts_with(job, ranks), ranks=ranks),
             observed=quoted(events[0].text, 400),
-            fix=(
-                f"`ps -o pid,user,lstart,args -p {','.join(str(pid) for pid, _ in held[:8])}` on the node: end what a"
-                " run before left behind"
-                if named
-                else "`nvidia-smi` on the node while the job does not run: whose processes have that memory? End what a"
-                " run before left behind",
-                "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
-            ),
-            evidence=[event.origin for event in events],
+            fix=self.steps("end those processes" if named else "whose memory", "a worker of this job", pids=pids),
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
@@ -350,16 +315,13 @@ def _who(ranks: Sequence[int]) -> str:
     return rank_word(ranks) if ranks else "a rank"
 
 
-def _same_gpu(job: Job) -> tuple[tuple[tuple[str, str], tuple[int, ...]], ...]:
+def _same_gpu(job: Job) -> SameGpu:
     """Ranks with the same host and bus id; none where several machines or containers have one name."""
     world = job.world
     if world is not None and world.nodes > len(world.hosts):
         return ()
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for rank in job.ranks:
-        if rank.host and rank.bus_id:
-            groups[rank.host, rank.bus_id].append(rank.rank)
-    return tuple((key, tuple(ranks)) for key, ranks in groups.items() if len(ranks) > 1)
+    groups = grouped(((rank.host, rank.bus_id), rank.rank) for rank in job.ranks if rank.host and rank.bus_id)
+    return [(place, ranks) for place, ranks in groups.items() if len(ranks) > 1]
 
 
 def _short_nodes(job: Job) -> tuple[dict[str, int], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import quoted, rank_word
@@ -24,7 +23,7 @@ _MOST_NAMED = 4
 """Ranks of which none is known to have come that are still worth a name."""
 
 
-def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
     """A number that two processes have, and one that no rank of the world can have."""
     for event, rank, world in _numbers(job, TWICE, _TWICE):
         yield check.finding(
@@ -48,7 +47,7 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
 
 
-def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def unlike_sizes(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Ranks of one meeting that count worlds of different sizes."""
     for event, own, other in _numbers(job, WORLDS, _WORLDS):
         at = f" ({event.host})" if event.host else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
@@ -55,7 +54,7 @@ class Search:
     across: bool
 
 
-class SearchCollapsed(JobCheck[Never]):
+class SearchCollapsed(JobCheck):
     """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
@@ -276,7 +275,7 @@ def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     return None
 
 
-def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
+def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
     """The finding on one node of a job over several, if there is one."""
     narrow = narrow_file(job, system)
     if narrow is None:

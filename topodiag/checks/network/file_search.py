@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Never
-
 from topodiag.checks.interface import Advice
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.checks.shared.topo_file import FileCheck
@@ -23,7 +21,7 @@ MEANWHILE = "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path 
 EXPECTED = f"as many tree channels as rings: NCCL {_BEFORE} and {_AFTER} find them on such nodes"
 
 
-class TreesLostInFile(FileCheck[Never]):
+class TreesLostInFile(FileCheck):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
 
     id = "NET006"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Never, TypeVar
+from typing import Any, TypeVar
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped, majority
@@ -30,7 +30,7 @@ ONE_NODE = "one node: nothing to compare with"
 V = TypeVar("V")
 
 
-class NodesDiffer(JobCheck[Never]):
+class NodesDiffer(JobCheck):
     """NET007: nodes of one job bring different networks, NICs or channel counts
 
     What it finds

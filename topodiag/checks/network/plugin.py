@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of
@@ -55,7 +55,7 @@ class PluginFailure:
     """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
 
-class PluginNotLoaded(JobCheck[PluginFailure]):
+class PluginNotLoaded(JobCheck):
     """NET005: the network plugin did not load, and NCCL went on without it
 
     What it finds
@@ -88,7 +88,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     id = "NET005"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(judged) and not piece(judged):
             return self.not_applicable(judged, "no traffic between nodes")
         missing = list(said_by(judged, "net plugin missing"))
@@ -100,18 +100,17 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
         failure = _failure(judged, missing) or _on_slingshot(judged) or sharp
         if failure is not None:
-            return failure
+            return self.with_findings(judged, [self._told(judged, failure)])
         if not named:
             return self.unknown(judged, f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}")
         return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
 
-    def findings(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
-        if observed.sharp:
-            yield self._sharp(judged, observed)
-        elif observed.ended:
-            yield self._ended(observed)
-        else:
-            yield self._report(judged, observed.what, observed.lines, observed.without)
+    def _told(self, job: Job, failure: PluginFailure) -> Finding:
+        if failure.sharp:
+            return self._sharp(job, failure)
+        if failure.ended:
+            return self._ended(failure)
+        return self._report(job, failure.what, failure.lines, failure.without)
 
     def _ended(self, observed: PluginFailure) -> Finding:
         return self.finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ class _Far:
     ports: tuple[str, ...]
 
 
-class FarNic(JobCheck[Never]):
+class FarNic(JobCheck):
     """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
 
     What it finds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -48,7 +47,7 @@ FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
 
-class RdmaErrors(JobCheck[Never]):
+class RdmaErrors(JobCheck):
     """NET008: RDMA devices report errors
 
     What it finds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Never
+from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics
@@ -34,7 +34,7 @@ SETTINGS = frozenset({("NCCL_NET", "socket"), ("NCCL_IB_DISABLE", "1")})
 _INSIDE = regex(r"lo$|veth|docker|br-|cni|flannel|cali|virbr|lxc")
 
 
-class RdmaUnused(NodeCheck[Never]):
+class RdmaUnused(NodeCheck):
     """NET010: RDMA is configured and its counters do not move
 
     What it finds

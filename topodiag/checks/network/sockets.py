@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import fsum
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.devices import has_no_adapter
@@ -66,7 +65,7 @@ class SocketCause:
     confidence: Confidence = Confidence.HIGH
 
 
-class SocketsInsteadOfRdma(JobCheck[Never]):
+class SocketsInsteadOfRdma(JobCheck):
     """NET001: NCCL uses sockets between nodes
 
     What it finds

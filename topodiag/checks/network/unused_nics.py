@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 import numpy as np
 
@@ -43,7 +42,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-class FewerNicsUsed(JobCheck[Never]):
+class FewerNicsUsed(JobCheck):
     """NET003: NCCL uses fewer NICs than the node has
 
     What it finds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.state import is_near, lists_no_nics, ports_of, product
@@ -52,7 +51,7 @@ class Gap:
     virtual: bool = False
 
 
-class MissingComputeNic(NodeCheck[Never]):
+class MissingComputeNic(NodeCheck):
     """NIC005: a node has fewer compute NICs than its peers, or a rail is missing
 
     What it finds

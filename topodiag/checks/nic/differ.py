@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Never
+from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, Port, is_near, netdev_of, ports_of, product
@@ -43,7 +43,7 @@ TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
 
 
-class NicsDiffer(NodeCheck[Never]):
+class NicsDiffer(NodeCheck):
     """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
 
     What it finds

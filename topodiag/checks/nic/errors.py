@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import of_log, troubles
@@ -55,7 +54,7 @@ ONE_SAMPLE = "one sample: totals since boot only, --sample shows growth"
 NO_RDMA_PORTS = "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
 
 
-class NicPortErrors(NodeCheck[Never]):
+class NicPortErrors(NodeCheck):
     """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
 
     What it finds

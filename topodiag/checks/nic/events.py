@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -67,7 +66,7 @@ class Event:
     confidence: Confidence = Confidence.HIGH
 
 
-def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+def of_bus(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
     for name, words, origin in lost_nics(node):
         yield check.finding(
@@ -79,7 +78,7 @@ def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         )
 
 
-def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that its driver could not start, where nothing shows it at work after that."""
     failed: dict[str, list[KernelEvent]] = defaultdict(list)
     for event in node.events:
@@ -101,7 +100,7 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         )
 
 
-def of_log(check: NodeCheck[Any], node: Node, events: Iterable[Event]) -> Iterator[Finding]:
+def of_log(check: NodeCheck, node: Node, events: Iterable[Event]) -> Iterator[Finding]:
     """A finding for each trouble of an adapter by the kernel log."""
     for event in events:
         yield check.finding(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -36,7 +35,7 @@ from topodiag.words.units import in_gbps, in_gbs, percent
 _SPEED = regex(r"NET/IB ?: ([\w.\-]{1,40}):(\d{1,3}) speed change detected: (\d{1,9}) -> (\d{1,9}) Mbps")
 
 
-class PortFellInLog(JobCheck[Never]):
+class PortFellInLog(JobCheck):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
 
     id = "NIC002"
@@ -77,7 +76,7 @@ ANOTHER = "another node"
 """What a node is called whose name was taken off the log, beside one that has its name."""
 
 
-class FewerNicsThanSiblings(JobCheck[Never]):
+class FewerNicsThanSiblings(JobCheck):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"

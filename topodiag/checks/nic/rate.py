@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
@@ -24,7 +23,7 @@ FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
 
 
-class NicPortSlow(NodeCheck[Never]):
+class NicPortSlow(NodeCheck):
     """NIC002: a port rate below its capability or its peer ports
 
     What it finds
@@ -187,7 +186,7 @@ _LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, 
 """Gb/s of a lane (InfiniBand Trade Association)."""
 
 
-def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
+def slow_links(check: NodeCheck, node: Node, links: Sequence[FabricPort]) -> list[Finding]:
     """One finding for links that run alike below the same ability. The tool shows each from both of its ends."""
     once: dict[frozenset[str], FabricPort] = {}
     for port in links:
@@ -197,7 +196,7 @@ def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -
     return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
 
 
-def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> Iterator[Finding]:
+def odd_links(check: NodeCheck, node: Node, links: Sequence[FabricPort]) -> Iterator[Finding]:
     """Links to adapters of one name below one switch, of which a few run slower than all others."""
     alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
     for port in links:
@@ -222,7 +221,7 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
         )
 
 
-def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:
+def _finding(check: NodeCheck, node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:
     ends = [f"{port.label} to {port.peer.value}" for port in bad[:LINKS_NAMED]]
     more = f", and {len(bad) - LINKS_NAMED} more" if len(bad) > LINKS_NAMED else ""
     return check.finding(

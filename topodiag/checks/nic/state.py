@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Any, Never
+from typing import Any
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
@@ -180,7 +180,7 @@ CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
 
 
-class NicPortDown(NodeCheck[Never]):
+class NicPortDown(NodeCheck):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds

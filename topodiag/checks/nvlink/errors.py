@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import no_question
@@ -48,7 +47,7 @@ class Reading:
         return f"{self.gpu.label} link {self.link.index}"
 
 
-class NvlinkErrors(NodeCheck[Never]):
+class NvlinkErrors(NodeCheck):
     """NVL003: NVLink error counters grow, or are far above normal
 
     What it finds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import count_links
@@ -42,7 +41,7 @@ NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initiali
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
 
 
-class FabricNotReady(NodeCheck[Never]):
+class FabricNotReady(NodeCheck):
     """NVL005: the NVSwitch fabric is not ready
 
     What it finds

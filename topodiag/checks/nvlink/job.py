@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -21,7 +20,7 @@ from topodiag.words.fold import fold_runs, plural
 _LINK = regex(r"RemoteDeviceType for NVLink (\d{1,3})\b")
 
 
-class NvlinksLeftOutInLog(JobCheck[Never]):
+class NvlinksLeftOutInLog(JobCheck):
     """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
 
     id = "NVL004"
@@ -102,7 +101,7 @@ STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
 
 
-class FabricInLog(JobCheck[Never]):
+class FabricInLog(JobCheck):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
@@ -250,7 +249,7 @@ class Membership:
 _HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
-def judge_domains(check: JobCheck[Any], job: Job, memberships: Sequence[Membership]) -> Iterator[Finding]:
+def judge_domains(check: JobCheck, job: Job, memberships: Sequence[Membership]) -> Iterator[Finding]:
     """GPUs of one tray in different domains, and trays of one job in different ones."""
     by_host: dict[str, dict[Domain, Membership]] = defaultdict(dict)
     for membership in memberships:
@@ -281,7 +280,7 @@ def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]
 
 
 def _outside(
-    check: JobCheck[Any], job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Membership]]
+    check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Membership]]
 ) -> Finding:
     others = [host for host in by_host if host]
     return check.finding(
@@ -293,7 +292,7 @@ def _outside(
     )
 
 
-def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, Membership]]) -> Finding:
+def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Membership]]) -> Finding:
     hosts = list(torn)
     first = torn[hosts[0]]
     return check.finding(
@@ -308,7 +307,7 @@ def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, M
 
 
 def _between(
-    check: JobCheck[Any], job: Job, shared: Mapping[Domain, Sequence[str]], whole: Mapping[str, Membership]
+    check: JobCheck, job: Job, shared: Mapping[Domain, Sequence[str]], whole: Mapping[str, Membership]
 ) -> Finding:
     sizes = sorted({len(hosts) for hosts in shared.values()})
     lone = [hosts[0] for hosts in shared.values() if len(hosts) == 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
@@ -18,7 +17,7 @@ from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
 
 
-class FewerNvlinks(NodeCheck[Never]):
+class FewerNvlinks(NodeCheck):
     """NVL001: a GPU has fewer active NVLinks than its product or its peers
 
     What it finds

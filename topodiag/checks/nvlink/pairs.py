@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
@@ -49,7 +48,7 @@ class GpuPair:
         return "/".join(fact.value for fact in self.words if fact.value)
 
 
-class PairWithoutNvlink(NodeCheck[Never]):
+class PairWithoutNvlink(NodeCheck):
     """NVL004: two GPUs that NVLink should join talk over PCIe
 
     What it finds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
@@ -47,7 +46,7 @@ class RatedLink:
         return self.gbs.get(0.0)
 
 
-class SlowNvlinks(NodeCheck[Never]):
+class SlowNvlinks(NodeCheck):
     """NVL002: an NVLink runs below its product's rate or below its peers
 
     What it finds

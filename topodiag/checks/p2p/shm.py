@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Never, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -111,7 +111,7 @@ Refusals: TypeAlias = Mapping[tuple[str, frozenset[str]], Origin | None]
 """Pairs of GPUs, by host, that the driver refuses peer-to-peer, and the line that says so."""
 
 
-class ShmInsteadOfP2p(JobCheck[Never]):
+class ShmInsteadOfP2p(JobCheck):
     """P2P001: GPUs of one node talk through host memory where peer-to-peer is possible
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
@@ -28,7 +27,7 @@ from topodiag.words.fold import plural
 OFF_NVLINK = "between nvlink connected"
 
 
-class P2pSwitchedOff(JobCheck[Never]):
+class P2pSwitchedOff(JobCheck):
     """P2P002: peer-to-peer between GPUs is switched off
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import grouped
@@ -39,7 +38,7 @@ class Limited:
     event: KernelEvent
 
 
-def narrow_at_boot(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+def narrow_at_boot(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A warning for each device whose last word is a link with fewer lanes than it has. A lower speed alone is how a
     board is built; so are fewer lanes where all devices alike have them, unless one had more at an earlier boot."""
     lines = [line for event in node.events if (line := _limited(event)) is not None]
@@ -61,7 +60,7 @@ def _limited(event: KernelEvent) -> Limited | None:
     return Limited(match[2], match[1], int(match[4]), int(match[7]), float(match[3]), float(match[6]), match[5], event)
 
 
-def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Finding:
+def _finding(check: NodeCheck, node: Node, line: Limited, had: int) -> Finding:
     lost = had > line.lanes
     words = f", x{had} at an earlier boot" if lost else ""
     return check.finding(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
@@ -75,7 +74,7 @@ def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
     ]
 
 
-class PcieErrors(NodeCheck[Never]):
+class PcieErrors(NodeCheck):
     """PCI003: AER errors or replay counters
 
     What it finds

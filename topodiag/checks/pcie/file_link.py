@@ -4,7 +4,6 @@ than what stands below it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Never
 
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
@@ -35,7 +34,7 @@ class SlowBridge:
     below_gbs: float
 
 
-class NarrowLinkInFile(FileCheck[Never]):
+class NarrowLinkInFile(FileCheck):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
 
     id = "PCI001"

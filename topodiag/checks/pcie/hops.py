@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import fsum
-from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, gpu_spec
@@ -155,7 +154,7 @@ def trained(node: Node) -> dict[str, dict[str, str]]:
     return by_bus
 
 
-def nothing_to_judge(check: NodeCheck[Any], node: Node) -> Outcome:
+def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:
     """The answer when no link is known: unknown where there are devices, else no question."""
     devices: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
     if any(node.pci_of(device) is not None for device in devices):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, prints, said_by, settings_of
@@ -29,7 +28,7 @@ ELSEWHERE = (
 )
 
 
-class NarrowLinkInLog(JobCheck[Never]):
+class NarrowLinkInLog(JobCheck):
     """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
 
     id = "PCI001"
@@ -100,7 +99,7 @@ BLOCKED = regex(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
 """NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
 
 
-class AcsHinted(JobCheck[Never]):
+class AcsHinted(JobCheck):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
     id = "PCI004"

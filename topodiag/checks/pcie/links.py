@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.boot import narrow_at_boot
@@ -26,7 +25,7 @@ RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
 
 
-class NarrowPcieLink(NodeCheck[Never]):
+class NarrowPcieLink(NodeCheck):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
 
     What it finds
@@ -160,7 +159,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
     return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
-def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
+def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
     single = _is_alone(hop, links) or not hop.labels
     gen = hop.able_gen
@@ -198,7 +197,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
-class SlowPcieLink(NodeCheck[Never]):
+class SlowPcieLink(NodeCheck):
     """PCI002: PCIe speed below capability while the device is busy
 
     What it finds

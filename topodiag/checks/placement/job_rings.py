@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
@@ -14,7 +13,7 @@ from topodiag.model.job import Communicator, Job
 from topodiag.words.fold import few, plural
 
 
-class RingReturns(JobCheck[Never]):
+class RingReturns(JobCheck):
     """PLC007: a communicator's ring enters and leaves a node more often than once
 
     What it finds

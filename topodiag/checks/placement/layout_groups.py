@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
-from typing import Never
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def used(audit: Audit) -> Ints:
     return np.bincount(nodes, minlength=audit.cluster.nodes).astype(np.int64)
 
 
-class SplitGroups(PlacementCheck[Never]):
+class SplitGroups(PlacementCheck):
     """What PLC001 and PLC002 share on a layout."""
 
     worst = Severity.ERROR
@@ -206,7 +205,7 @@ class ExpertGroupSplit(SplitGroups):
     large_findings = False
 
 
-class Fragmented(PlacementCheck[Never]):
+class Fragmented(PlacementCheck):
     """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
 
     What it finds

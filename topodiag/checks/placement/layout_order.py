@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
-from typing import Never
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from topodiag.words.fold import plural
 from topodiag.words.units import in_ms
 
 
-class StagesApart(PlacementCheck[Never]):
+class StagesApart(PlacementCheck):
     """PLC003: pipeline neighbours are further apart than they need to be (spine instead of leaf)
 
     What it finds
@@ -114,7 +113,7 @@ def _outermost_difference(audit: Audit, dim: DimensionAudit) -> tuple[int, int, 
     return None
 
 
-class PeersOnOtherRails(PlacementCheck[Never]):
+class PeersOnOtherRails(PlacementCheck):
     """PLC004: data-parallel peers sit on different rails
 
     What it finds
@@ -214,7 +213,7 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
-class LayoutRings(PlacementCheck[Never]):
+class LayoutRings(PlacementCheck):
     """PLC007 on a layout: see job_rings.RingReturns. NCCL's own rings enter each node once whatever the rank order;
     rings of send and receive (ring attention) go by rank."""
 

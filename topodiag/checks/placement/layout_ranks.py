@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
 
 import numpy as np
 
@@ -102,7 +101,7 @@ def _dearer(audit: Audit) -> bool:
     return best_us > audit.waited_us + NOTHING * audit.step_us
 
 
-class RankOrder(PlacementCheck[Never]):
+class RankOrder(PlacementCheck):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -237,7 +236,7 @@ class RankOrder(PlacementCheck[Never]):
                 ranks=[rank.rank for rank in declared.elsewhere],
             ),
             self.advice("elsewhere", named=declared.name),
-            declared.said,
+            declared.difference,
             severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             observed=told or f"{declared.undeclared} ranks more than declared",
             cost=cost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.finding import Outcome, Status
@@ -36,13 +36,10 @@ def without_file(node: Node) -> tuple[Status, str]:
     return Status.NOT_APPLICABLE, "no topology file in the evidence"
 
 
-O = TypeVar("O")  # noqa: E741 - the observation
-
-
-class FileCheck(NodeCheck[O]):
+class FileCheck(NodeCheck):
     """A check of the topology file of a node. A node without one is unknown, or not applicable."""
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> O | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         file = judged.nccl_file
         if file is None:
             status, why = without_file(judged)
@@ -50,5 +47,5 @@ class FileCheck(NodeCheck[O]):
         return self.observe_file(judged, file)
 
     @abstractmethod
-    def observe_file(self, node: Node, file: NcclFile) -> O | Outcome:
-        """What is so with a file, or the outcome without findings."""
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
+        """What is so with a file: findings, or why there are none."""

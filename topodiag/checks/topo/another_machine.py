@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
@@ -16,14 +15,12 @@ from topodiag.checks.shared.topo_evidence import (
     unset_file,
 )
 from topodiag.checks.shared.topo_file import FileCheck
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.words.fold import few, plural
@@ -36,27 +33,7 @@ SHOWN = 6
 """Differences that are told one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """How a file's devices differ from a machine's, in words. `strange` where none of its GPUs is on the machine."""
-
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...]
-    strange: bool
-    machine_gpus: tuple[Gpu, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Slowdown:
-    """NCCL's rings on a machine with a file and without it, over `nodes` nodes, by NCCL 2.`minor`."""
-
-    with_file: PredictedGraph | None
-    without: PredictedGraph | None
-    minor: int
-    nodes: int
-
-
-class FileOfAnotherMachine(FileCheck[Never]):
+class FileOfAnotherMachine(FileCheck):
     """TOP002: the topology file is not of this machine, or makes it slower than no file would
 
     What it finds
@@ -97,58 +74,60 @@ class FileOfAnotherMachine(FileCheck[Never]):
             return self.not_applicable(node, "nothing to compare the file with: --against a bundle, a log or a file")
         if not other.gpus and not other.nics:
             return self.unknown(node, f"{other.host} names neither GPU nor NIC")
-        differences, slowdown = _differences(file, other), _slowdown(file, other)
-        findings = [
-            self._devices(node, file, other, differences) if differences is not None else None,
-            self._slower(node, file, other, slowdown) if slowdown is not None else None,
-        ]
+        findings = [self._devices(node, file, other), self._slower(node, file, other)]
         return self.any_of(node, findings, clean=f"its devices are those of {other.host}")
 
-    def _devices(self, node: Node, file: NcclFile, other: Node, differences: Differences) -> Finding:
-        words = [*differences.gpus, *differences.nics]
-        headline = f"none of its GPUs is on {other.host}" if differences.strange else words[0]
-        more = (
-            f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not differences.strange else ""
-        )
+    def _devices(self, node: Node, file: NcclFile, other: Node) -> Finding | None:
+        """How the devices of a file differ from those of a machine."""
+        mine = devices_of(file.tree)
+        theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
+        comparable = bool(mine.gpus and theirs)
+        gpus = list(_gpu_differences(mine.gpus, theirs, other.host)) if comparable else []
+        words = [*gpus, *_nic_differences(mine.nics, other)]
+        if not words:
+            return None
+        if comparable and theirs.keys().isdisjoint(mine.gpus):
+            headline = f"none of its GPUs is on {other.host}"
+        else:
+            headline = words[0] + (f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 else "")
         return self.finding(
             self.where(node),
             "devices of another machine",
-            f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
-            severity=Severity.ERROR if differences.gpus else Severity.WARNING,
+            f"{base_name(file.name)} is not of {other.host}: {headline}",
+            severity=Severity.ERROR if gpus else Severity.WARNING,
             observed=few(words, SHOWN, "; "),
             expected=f"the GPUs and NICs of {other.host}, by bus id and name",
-            evidence=[Origin(file.name), *(gpu.sm.origin for gpu in differences.machine_gpus)][:4],
+            evidence=[Origin(file.name), *(gpu.sm.origin for gpu in theirs.values())][:4],
         )
 
-    def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
-        with_file, without = ring_gbs(rings.with_file, across=True), ring_gbs(rings.without, across=True)
+    def _slower(self, node: Node, file: NcclFile, other: Node) -> Finding | None:
+        """NCCL's rings on a machine with a file, where they are slower than without it."""
+        try:
+            tree = tree_of(other).tree
+        except LackingError:
+            return None
+        minor = file.asked[0] if file.asked else ASKED
+        nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
+        ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
+        if ours is None or plain is None or not (ours.accepted and plain.accepted) or ours.ranks != plain.ranks:
+            return None
+        with_file, without = ring_gbs(ours.graph(0), across=True), ring_gbs(plain.graph(0), across=True)
+        if with_file >= without * (1 - SLOWER):
+            return None
+        lost = without - with_file
         return self.finding(
             self.where(node),
             "slower than the machine",
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",
-            observed=spell_ring(rings.with_file, across=True),
-            expected=f"{spell_ring(rings.without, across=True)}, which NCCL {spell_version(rings.minor)} finds on"
+            observed=spell_ring(ours.graph(0), across=True),
+            expected=f"{spell_ring(plain.graph(0), across=True)}, which NCCL {spell_version(minor)} finds on"
             f" {other.host} by itself",
-            cost=Cost(
-                without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"
-            ),
+            cost=Cost(lost, 1 - with_file / without, f"by NCCL's own search over {plural(nodes, 'node')}"),
             evidence=[Origin(file.name)],
             confidence=Confidence.HIGH if other.nccl_file is not None else Confidence.MEDIUM,
             settings=unset_file(node),
         )
-
-
-def _differences(file: NcclFile, other: Node) -> Differences | None:
-    mine = devices_of(file.tree)
-    theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
-    comparable = bool(mine.gpus and theirs)
-    gpus = tuple(_gpu_differences(mine.gpus, theirs, other.host)) if comparable else ()
-    nics = tuple(_nic_differences(mine.nics, other))
-    if not gpus and not nics:
-        return None
-    strange = comparable and not (set(mine.gpus) & set(theirs))
-    return Differences(gpus, nics, strange, tuple(theirs.values()))
 
 
 def _gpu_differences(mine: Mapping[str, str], theirs: Mapping[str, Gpu], host: str) -> Iterator[str]:
@@ -169,22 +148,6 @@ def _nic_differences(mine: Sequence[str], other: Node) -> Iterator[str]:
         yield from (f"NIC {name} of {other.host} is not in the file" for name in missing)
 
 
-def _slowdown(file: NcclFile, other: Node) -> Slowdown | None:
-    try:
-        tree = tree_of(other).tree
-    except LackingError:
-        return None
-    minor = _reference(file)
-    nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
-    ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
-    if ours is None or plain is None or not (ours.accepted and plain.accepted):
-        return None
-    graph, bare = ours.graph(0), plain.graph(0)
-    if ring_gbs(graph, across=True) >= ring_gbs(bare, across=True) * (1 - SLOWER) or ours.ranks != plain.ranks:
-        return None
-    return Slowdown(graph, bare, minor, nodes)
-
-
 def _in_use(node: Node) -> set[str]:
     """The NICs that NCCL would take there."""
     try:
@@ -197,7 +160,3 @@ def _in_use(node: Node) -> set[str]:
 def _left_out_nics(node: Node) -> set[str]:
     """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
     return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
-
-
-def _reference(file: NcclFile) -> int:
-    return file.asked[0] if file.asked else ASKED

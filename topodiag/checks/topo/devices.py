@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.checks.shared.topo_file import FileCheck
@@ -22,7 +21,7 @@ COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
 
 
-class GpuShortInFile(FileCheck[Never]):
+class GpuShortInFile(FileCheck):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
@@ -81,7 +80,7 @@ def _ring(prediction: Prediction) -> str:
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
 
-class DeviceTwiceInFile(FileCheck[Never]):
+class DeviceTwiceInFile(FileCheck):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
 
     id = "TOP005"

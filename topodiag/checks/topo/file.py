@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Never
 
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.topo_evidence import (
@@ -42,7 +41,7 @@ OLD_SEARCH = Feature.NO_HOPS_FOLLOWED.since - 1
 """Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
 
 
-class FileRefused(FileCheck[Never]):
+class FileRefused(FileCheck):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -170,7 +169,7 @@ def _short(words: str) -> str:
     return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 30]} … {words[-24:]}"
 
 
-class FileOfARack(FileCheck[Never]):
+class FileOfARack(FileCheck):
     """TOP006: a dump of several nodes is used as a topology file
 
     What it finds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
@@ -16,7 +15,7 @@ REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", 
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
 
 
-class TopologyFileRefused(JobCheck[Never]):
+class TopologyFileRefused(JobCheck):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
@@ -30,7 +29,7 @@ SHORT_OF = 0.97
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
 
-class GuessedTopology(JobCheck[Never]):
+class GuessedTopology(JobCheck):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
@@ -116,7 +115,7 @@ def _ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> t
     return [world for world in worlds.values() if world >= 0], labels
 
 
-class GpuShortOfNvlinks(JobCheck[Never]):
+class GpuShortOfNvlinks(JobCheck):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
@@ -232,7 +231,7 @@ class GpuShortOfNvlinks(JobCheck[Never]):
         )
 
 
-class DeviceTwice(JobCheck[Never]):
+class DeviceTwice(JobCheck):
     """TOP005: the same device is in NCCL's topology twice
 
     What it finds

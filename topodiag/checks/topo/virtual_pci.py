@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, pcie_gbs
@@ -53,7 +52,7 @@ ASSUMED = (3, 16)
 """Generation and lanes that NCCL takes for a link whose speed it cannot read (src/graph/xml.cc, topo.cc v2.30)."""
 
 
-class VirtualPciTree(NodeCheck[Never]):
+class VirtualPciTree(NodeCheck):
     """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
 
     What it finds

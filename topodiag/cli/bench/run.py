@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from topodiag.model.sweep import SweepPlan, SweepResult
     from topodiag.sweep.run import Summary
 
-DEFAULT_PARALLEL = 64
-
 
 @click.command(cls=Command)
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)

@@ -15,7 +15,6 @@ from topodiag.cli.options import Printing, format_option, options, page_options
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
 
-VIA = ("auto", "ssh", "srun", "kubectl", "share")
 WHOLE_S = 300.0
 
 

@@ -7,13 +7,8 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import Printing, options, plot_options
-from topodiag.cli.params import Pair
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
-ALGORITHMS = (
-    "auto", "ring", "tree", "nvls", "nvls_tree", "direct", "two_level", "halving_doubling", "unchunked_ring",
-)  # fmt: skip
-_PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 
 @click.command(cls=Command)

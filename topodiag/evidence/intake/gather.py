@@ -140,7 +140,7 @@ def _walk(top: str, root: str, met: _Met) -> None:
         met.folders.add((status.st_dev, status.st_ino))
         manifest = _manifest(here, names)
         if manifest is not None and (here == top or is_bundle(manifest)):
-            met.take(_bundle(here, root, manifest, named=here == top))
+            met.take(_as_bundle(Piece(here, (), named=here == top, root=root), manifest))
             folders.clear()
             continue
         if is_copy(here, folders):
@@ -203,27 +203,22 @@ def _manifest(folder: str, names: Sequence[str]) -> bytes | None:
         return None
 
 
-def _bundle(
-    path: str,
-    root: str,
-    manifest: bytes,
-    *,
-    named: bool,
-    member: str = "",
-    size: int = -1,
-    coding: tuple[str, ...] = (),
-) -> Piece:
+def _as_bundle(piece: Piece, manifest: bytes) -> Piece:
+    """The piece as a bundle, by the first bytes of its manifest."""
     match = _HOST.search(manifest)
     host = match[1].decode("utf-8", "replace") if match else ""
     digest = hashlib.sha256(manifest[:_DIGESTED]).hexdigest() if match else ""
-    return Piece(path, (Kind.BUNDLE,), size, coding, host=host, named=named, member=member, root=root, digest=digest)
+    return replace(piece, kinds=(Kind.BUNDLE,), host=host, digest=digest)
 
 
 def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     watch().found()
     status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        _leave_irregular(path, status.st_mode, met, named=named)
+    mode = status.st_mode
+    if not stat.S_ISREG(mode):
+        what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        hint = "a pipe goes in as standard input: - < PIPE" if stat.S_ISFIFO(mode) else ""
+        met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
         return
     if status.st_size == 0:  # as the kernel's files say: in a folder it is empty, or nothing that was meant
         why = why_endless(path) if named else "it is empty"
@@ -284,12 +279,6 @@ def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met:
     return True
 
 
-def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:
-    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-    hint = "a pipe goes in as standard input: - < PIPE" if stat.S_ISFIFO(mode) else ""
-    met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
-
-
 def _ends(path: str, size: int) -> tuple[bytes, bytes]:
     """The first and the last bytes; a short file is its first bytes alone."""
     with open(path, "rb") as stream:
@@ -311,8 +300,7 @@ def _with_identity(piece: Piece, head: bytes) -> Piece:
 def _take_archive(piece: Piece, seen: FileKind, met: _Met) -> None:
     """A bundle that begins with its manifest, as the collector writes it, or what a look through the archive finds."""
     if seen.first == MANIFEST:
-        manifest = seen.head[512 : 512 + _tar_size(seen.head)]
-        met.take(_bundle(piece.path, piece.root, manifest, named=piece.named, size=piece.size, coding=piece.coding))
+        met.take(_as_bundle(piece, seen.head[512 : 512 + _tar_size(seen.head)]))
         return
     from topodiag.evidence.intake.archives import members  # noqa: PLC0415 - where there is one
 
@@ -328,18 +316,9 @@ def _take_archive(piece: Piece, seen: FileKind, met: _Met) -> None:
         for one in packed
         if one.name.rpartition("/")[2] == MANIFEST and is_bundle(one.head)
     }
+    coding = piece.coding if seen.packed == "tar" else ("zip",)
     for folder, listed in bundles.items():
-        met.take(
-            _bundle(
-                piece.path,
-                piece.root,
-                listed.head,
-                named=piece.named,
-                member=folder,
-                size=piece.size,
-                coding=piece.coding if seen.packed == "tar" else ("zip",),
-            )
-        )
+        met.take(_as_bundle(replace(piece, member=folder, coding=coding), listed.head))
     taken = len(bundles)
     for member in packed:
         if not any(member.name.startswith(f"{folder}/" if folder else "") for folder in bundles):

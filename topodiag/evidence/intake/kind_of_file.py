@@ -133,7 +133,8 @@ def text_kinds(
     diagnosed = _diagnosed(head, tail)
     if logged:
         head = between_records(head)
-    kinds = _begins_as(head, tail) + diagnosed
+    # By its first lines; by its last ones where rotation left NULs or half a record before them.
+    kinds = [shown.kind for shown in HEADS.values() if shown.shows_in(head)] + list(line_kinds(tail)) + diagnosed
     blob = Blob(name, head)
     text = blob.text
     sources = _readers(blob)
@@ -168,11 +169,6 @@ def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
 def between_records(head: bytes) -> bytes:
     """What stands between the records of NCCL: in most logs nothing, and no other reader need look at them."""
     return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
-
-
-def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
-    """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
-    return [shown.kind for shown in HEADS.values() if shown.shows_in(head)] + list(line_kinds(tail))
 
 
 def _readers(blob: Blob) -> tuple[str, ...]:

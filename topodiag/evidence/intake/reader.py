@@ -98,11 +98,13 @@ def read_node(evidence: Evidence) -> ReadNode:
     for blob in evidence.blobs if evidence.is_bundle else as_samples(evidence.blobs):
         inputs.extend(_read(blob, draft, unread))
     if not evidence.is_bundle and not draft.read:
-        _refuse(evidence)
+        what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "unknown file type"
+        raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     draft.told |= _told_by_absence(evidence)
     host = evidence.host or _host_of(draft)
-    node = assemble(draft, host or _file_name(evidence.path), evidence.time)
+    # Pasted texts name no host: several of them are told apart by their files.
+    node = assemble(draft, host or Path(evidence.path).name.split(".")[0] or "node", evidence.time)
     return ReadNode(replace(node, boot=boot_of(evidence), nameless=not host), inputs, unread)
 
 
@@ -128,16 +130,6 @@ def boot_of(evidence: Evidence) -> Fact[str]:
 def _host_of(draft: NodeDraft) -> str | None:
     offers = draft.single("scheduler").offers.get("SLURMD_NODENAME") or []
     return next((str(offer.value) for offer in offers if offer.value), None)
-
-
-def _file_name(path: str) -> str:
-    """Pasted texts name no host: several of them are told apart by their files."""
-    return Path(path).name.split(".")[0] or "node"
-
-
-def _refuse(evidence: Evidence) -> None:
-    what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "unknown file type"
-    raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
 
 
 def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import count
 
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.kinds import Kind
@@ -30,19 +31,22 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
         yield intake
         return
     with ExitStack() as stack:
+        from topodiag.evidence.intake.archives import copy_members, disk_full  # noqa: PLC0415 - where there is one
+
         try:
             folder = stack.enter_context(scratch_folder())
         except OSError as error:
-            from topodiag.evidence.intake.archives import disk_full  # noqa: PLC0415 - where there is an archive
-
             raise disk_full(next(iter(archives)), error) from None
         held = {(piece.path, piece.member): piece.held for piece in intake.pieces if piece.held is not None}
+        numbers = count()
         for path, places in archives.items():
-            texts = {member: held[path, member] for member in places if (path, member) in held}
-            if texts:  # a text is no archive: all its members are held
-                _write(places, texts, folder)
-            else:
-                _unpack(path, places, folder)
+            places |= {member: os.path.join(folder, str(next(numbers))) for member in places}
+            texts = [(place, held[path, member]) for member, place in places.items() if (path, member) in held]
+            for place, text in texts:  # a text is no archive: all its members are held
+                with open(place, "wb") as stream:
+                    stream.write(text)
+            if not texts:
+                copy_members(path, places)
         yield replace(intake, pieces=tuple(_placed(piece, archives.get(piece.path, {})) for piece in intake.pieces))
 
 
@@ -52,22 +56,3 @@ def _is_packed(piece: Piece) -> bool:
 
 def _placed(piece: Piece, places: dict[str, str]) -> Piece:
     return replace(piece, spooled=places[piece.member]) if _is_packed(piece) and piece.member in places else piece
-
-
-def _write(places: dict[str, str], texts: Mapping[str, bytes], folder: str) -> None:
-    """Write the texts to files, whose paths become the values of `places`."""
-    first = len(os.listdir(folder))
-    for number, (member, text) in enumerate(texts.items(), first):
-        places[member] = os.path.join(folder, str(number))
-        with open(places[member], "wb") as stream:
-            stream.write(text)
-
-
-def _unpack(path: str, places: dict[str, str], folder: str) -> None:
-    """Copy the members to files, whose paths become the values of `places`."""
-    from topodiag.evidence.intake.archives import copy_members  # noqa: PLC0415 - where there is an archive
-
-    first = len(os.listdir(folder))
-    for number, member in enumerate(places, first):
-        places[member] = os.path.join(folder, str(number))
-    copy_members(path, places)

@@ -32,7 +32,6 @@ MAX_SHAPES = 200
 MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
-
 _WORDS = regex(rf"(?:{words.TYPE}|{words.OP})(?=[A-Za-z0-9])")
 _DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
@@ -152,7 +151,7 @@ class TextReader:
                 return
         if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or words.KNOWN.search(text) or self._outside_line(line, text)):
+        if not (_FENCE.fullmatch(text) or words.sentence(text)[0] == "known" or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
@@ -306,31 +305,27 @@ class TextReader:
         return self._versions(line, text, stream, newest)
 
     def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        match = words.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
-        if match is not None:
+        kind, fields = words.sentence(text)
+        if kind == "version":
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = match[2], words.library_of(match[3]) or run.nccl
-            run.maker = {"rccl": Maker.AMD}.get(match[1], run.maker)
-            return True
-        concluded = words.behind(text, "Collective test concluded")
-        if program := concluded or words.behind(text, "Collective test starting"):
-            named = words.collective_of_binary(program) or words.collective_of_binary(program + "_perf")
-            if concluded:
-                if newest is not None:
-                    newest.collective = newest.collective or named
-                return True
-            again = newest is not None and (newest.has_parameters or newest.why_collective == "its header")
-            run = self._next(stream, line, filled=again)
-            run.collective, run.why_collective = named or run.collective, "its header"
-            return True
-        version = words.behind(text, "ccl-tests: Version")
-        if version and newest is not None:
-            newest.version, newest.maker = version, Maker.AMD
-            return True
-        compiled = words.behind(text, "NCCL Tests compiled with NCCL")
-        if compiled[:1].isdecimal():
-            self._nccl = compiled
-        return compiled[:1].isdecimal()
+            run.version, run.nccl = str(fields["version"]), words.library_of(int(fields.get("code", 0))) or run.nccl
+            run.maker = {"rccl": Maker.AMD}.get(str(fields["name"]), run.maker)
+        elif kind in ("starting", "concluded"):
+            name = str(fields["name"])
+            named = words.collective_of_binary(name) or words.collective_of_binary(name + "_perf")
+            if kind == "starting":
+                again = newest is not None and (newest.has_parameters or newest.why_collective == "its header")
+                run = self._next(stream, line, filled=again)
+                run.collective, run.why_collective = named or run.collective, "its header"
+            elif newest is not None:
+                newest.collective = newest.collective or named
+        elif kind == "rccl version" and newest is not None:
+            newest.version, newest.maker = str(fields["version"]), Maker.AMD
+        elif kind == "compiled":
+            self._nccl = str(fields["version"])
+        else:
+            return False
+        return True
 
     def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [
@@ -349,19 +344,17 @@ class TextReader:
     # -- what stands below a table, and failures --
 
     def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        if (bounds := words.behind(text, "Out of bounds values")).isdecimal():
-            self._ending(stream, line, unbounded=True).bounds = int(bounds[:18])
-            return True
-        if average := words.behind(text, "Avg bus bandwidth"):
+        kind, fields = words.sentence(text)
+        if kind == "bounds":
+            self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
+        elif kind == "average":
             run = self._ending(stream, line)
-            value = average.replace("nan", "").lstrip("-")
+            value = str(fields["value"]).replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
-            return True
-        failed = words.FAILURE.search(text) is not None
-        if failed:
+        elif kind == "failed":
             self._failure(line)
-        return failed
+        return kind in ("bounds", "average", "failed")
 
     def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
         """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""

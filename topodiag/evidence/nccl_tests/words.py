@@ -12,12 +12,14 @@ A launcher's label is kept as the key of a stream: each process of a job writes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
+from topodiag.evidence.signatures.lines import first_in
 from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
+from topodiag.model.events import NO_FIELDS, Value
 from topodiag.words.colours import without_colours
 
 TYPE_BYTES = {
@@ -87,25 +89,9 @@ def version_of_code(code: int) -> str:
 
 PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
 _PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
-TESTS_VERSION = regex(r"(nccl|rccl)-tests version (\d[\w.:+-]{0,60})(?:.*?\1-library=(\d{1,8}))?")
 NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
 ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
-FAILURE = regex(
-    r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Incompatible NCCL versions|Test timeout \(|Invalid number of GPUs:"
-    r"|invalid size specified for"
-    r"|^\s*# error: \S|invalid option '|: error while loading shared libraries|returned non-zero exit code"
-    r"|^srun: error: |Primary job +terminated|exited on signal \d|command not found$"
-    r"|^(?!(?:cat|ls|e?grep|head|tail|stat|cp|mv|rm|find|readlink): ).{0,400}No such file or directory$"
-)
-"""What ends a run. A tool that looked for a file beside it ended nothing."""
-KNOWN = regex(
-    r"Using devices|out-of-place|in-place|\(elements\)|Blocking Enabled|Parallel Init Enabled|Reducing maxBytes"
-    r"|Per-Iteration Report|GPU memory usage|Writing JSON output|skipping json output|# +rank=\d+ send_bytes="
-    r"|Please check the number of processes and GPUs|asterisks indicate errors"
-    r"|^(?:HIP version|ROCm version|Hostname|Librccl path) {1,4}: \S"
-)
-"""Lines of nccl-tests, and of RCCL's own version, that say nothing which is kept."""
 
 
 def parameters_of(text: str) -> dict[str, str] | None:
@@ -119,14 +105,14 @@ def parameters_of(text: str) -> dict[str, str] | None:
     return parameters
 
 
-def behind(text: str, words: str) -> str:
-    """The word behind these words, with or without a colon between; "" where none follows."""
-    following = text.partition(words)[2].lstrip(" :").split(maxsplit=1) if words in text else ()
-    return following[0][:100] if following else ""
+def sentence(text: str) -> tuple[str, Mapping[str, Value]]:
+    """What a line around the table says, as the catalogue names it, and its fields; "" for all other lines."""
+    taken = first_in("benchmark", text)
+    return ("", NO_FIELDS) if taken is None else (taken.entry.says.removeprefix("benchmark."), taken.fields)
 
 
-def library_of(code: str | None) -> str:
-    return version_of_code(int(code)) if code else ""
+def library_of(code: int) -> str:
+    return version_of_code(code) if code else ""
 
 
 MAX_LINE = 1 << 16

@@ -31,7 +31,7 @@ MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
 """Number and text of a line."""
-OF_LINES = ("collective", "harmless", "job", "launcher", "process")
+OF_LINES = ("benchmark", "collective", "harmless", "job", "launcher", "process")
 """Families all of whose entries are about ranks and jobs: readers of lines ask for them, and no text of a node."""
 _OF_JOBS = ("collective", "framework", "job", "launcher", "process")
 """Families that a line of a job's output is asked for."""

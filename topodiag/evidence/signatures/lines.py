@@ -26,6 +26,12 @@ def first_of(entries: tuple[Signature, ...], sentence: str) -> LineMatch | None:
     return next((answer for answer in answers if isinstance(answer, LineMatch)), None)
 
 
+def first_in(name: str, sentence: str) -> LineMatch | None:
+    """The first entry of a family that takes a sentence as it stands."""
+    numbers = frozenset(number for _, number in _finder(name).hits(sentence.encode("utf-8", "replace")))
+    return first_of(_in_order(numbers, name), sentence) if numbers else None
+
+
 def of_line(line: str) -> Iterator[LineMatch]:
     """The entries that take this one line, as `read` would choose them."""
     taken = False

@@ -61,7 +61,7 @@ class Folder:
     def close(self) -> None:
         self._sums.close()
 
-    def good(self, nodes: Sequence[str]) -> dict[str, NodeAnswer]:
+    def valid_answers(self, nodes: Sequence[str]) -> dict[str, NodeAnswer]:
         """By node the latest answer that is still good: its file is there, and has the sum that it came with."""
         sums = sums_of(str(self.path))
         wanted = set(nodes)

@@ -202,7 +202,7 @@ def collect(
     InputError for what this host cannot do."""
     transport.check(nodes)
     folder = Folder(to, shared=transport.shares_folder)
-    before = folder.good(nodes) if resume else {}
+    before = folder.valid_answers(nodes) if resume else {}
     todo = [node for node in nodes if node not in before]
     request = replace(request, mark=secrets.token_hex(8), folder=to)
     room = _Room(folder, request, todo, tell)

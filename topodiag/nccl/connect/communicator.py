@@ -169,11 +169,11 @@ def _cliques(
     hosts: int, members: Sequence[Member], cliques: Sequence[int] | None, minor: int, settings: Settings
 ) -> Sequence[int]:
     """By host, the hosts that form one topology: those of one clique, if the version has MNNVL and it is not off."""
-    alone = range(hosts)
+    single_hosts = range(hosts)
     spans = len({member.host for member in members}) > 1 or settings.mnnvl_enable == 1
     off = not has(minor, Feature.MNNVL) or settings.mnnvl_enable == 0 or settings.p2p_level == 0
     if cliques is None or not spans or off:
-        return alone
+        return single_hosts
     return cliques
 
 
@@ -337,7 +337,7 @@ class _Setup:
         # Without CollNet in the line it is 0; later versions repeat the first number.
         always = has(self.minor, Feature.COLLNET_CHANNELS_ALWAYS)
         counted = channels if always or (collnet and has(self.minor, Feature.COLLNET_CHANNELS_COUNTED)) else 0
-        total, each = p2p_channels(
+        total, peer_channels = p2p_channels(
             self.nodes[0].domain.system,
             self.settings,
             nranks=self.nranks,
@@ -345,7 +345,7 @@ class _Setup:
             nodes=len(self.nodes),
             per_peer=per_peer,
         )
-        return Channels(channels, counted, nvls, total, each)
+        return Channels(channels, counted, nvls, total, peer_channels)
 
     def _shape(self, fused: Mapping[int, Fused], line: Channels, collnet: bool, heads: int) -> CommShape:
         own = self.nodes[0].domain.system.cpus[0]

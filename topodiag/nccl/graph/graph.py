@@ -186,7 +186,7 @@ class SearchGraph:
         return SearchGraph(*_values(self))
 
 
-_values = attrgetter(*(each.name for each in fields(SearchGraph)))
+_values = attrgetter(*(column.name for column in fields(SearchGraph)))
 
 
 @dataclass(frozen=True, slots=True)

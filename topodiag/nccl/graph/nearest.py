@@ -114,15 +114,15 @@ def local_cpu(system: System, gpu: int) -> int:
         if not candidates:
             raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")
         return min(candidates, key=lambda index: paths[index].count)
-    found, fewest = -1, 0
+    cpu, fewest = -1, 0
     reached_only = system.has(Feature.UNREACHED_PASSED_OVER)
     for index, path in enumerate(paths):
         # a CPU out of reach, 0 hops away, could be taken
         if (path.count > 0 or not reached_only) and (fewest == 0 or path.count < fewest):
-            found, fewest = index, path.count
-    if found == -1:
+            cpu, fewest = index, path.count
+    if cpu == -1:
         raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")
-    return found
+    return cpu
 
 
 def _per_gpu(policy: str, nets: int, auto: int) -> int:

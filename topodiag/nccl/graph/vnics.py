@@ -48,7 +48,7 @@ def merge_ports(root: Branch, minor: int, env: Mapping[str, str]) -> None:
     if not has(minor, Feature.VIRTUAL_NICS):
         return
     ports = _ports(root)
-    groups = _Groups(ports, minor, env).found()
+    groups = _Groups(ports, minor, env).groups()
     if has(minor, Feature.SINGLE_VIRTUAL_NICS):
         _number_all(groups, len(ports))
     else:
@@ -95,7 +95,7 @@ class _Groups:
         self.able = c_long(env.get("NCCL_IB_MERGE_NICS") or "1") != 0
         self.placed: set[int] = set()
 
-    def found(self) -> list[list[_Port]]:
+    def groups(self) -> list[list[_Port]]:
         groups = [[self.ports[at] for at in group] for group in self.forced()]
         return groups + [[self.ports[at] for at in group] for group in self.near()]
 

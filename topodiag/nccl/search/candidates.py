@@ -133,7 +133,7 @@ class Guide:
             numbers.sort(key=lambda gpu: self.roads.free_pci(state, gpu) <= 0)
         return numbers
 
-    def beside(self, gpu: int, pattern: int) -> list[int] | None:
+    def nvswitch_first(self, gpu: int, pattern: int) -> list[int] | None:
         """With an NVSwitch, the GPUs next to this one that NCCL talks to first; None without. Last choice first."""
         if not self.neighbours:
             return None
@@ -154,11 +154,11 @@ class Guide:
         return known
 
     def _fixed_order(self, gpu: int, pattern: int) -> list[int] | None:
-        beside = self.beside(gpu, pattern)
-        if beside is None:
+        first = self.nvswitch_first(gpu, pattern)
+        if first is None:
             return self._plain[gpu]
         reached = set(self._plain[gpu])
-        return [other for other in beside if other in reached] if self.has(Feature.NEIGHBOURS_ONLY) else None
+        return [other for other in first if other in reached] if self.has(Feature.NEIGHBOURS_ONLY) else None
 
     def next_gpus(self, gpu: int, used: int, mode: int, net: int, state: int) -> list[int]:
         """The GPUs to go to next. Modes: 0 by the path from here; 1 by that from the NET too; -1 the same, but in
@@ -196,8 +196,8 @@ class Guide:
 
     def with_neighbours(self, order: list[int], gpu: int, pattern: int) -> list[int]:
         """Before NEIGHBOURS_ONLY: neighbours over an NVSwitch first, the others after."""
-        beside = self.beside(gpu, pattern) or []
-        first = [other for other in beside if other in order]
+        first = self.nvswitch_first(gpu, pattern) or []
+        first = [other for other in first if other in order]
         return first + [other for other in order if other not in first]
 
     def exits(self, trial: SearchGraph) -> Exits:

@@ -16,7 +16,7 @@ from operator import or_
 from topodiag.lazy import dataclass
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, Link, SearchGraph
 from topodiag.nccl.numbers import single
-from topodiag.nccl.search.follow import Roads, Way, amounts
+from topodiag.nccl.search.follow import Roads, Route, amounts
 from topodiag.nccl.search.trial import Rules, bar, leaving_speed
 
 _BETWEEN, _IN, _OUT = range(3)
@@ -33,7 +33,7 @@ _Link = tuple[int, tuple[tuple[int, int], ...]]
 class _Sort:
     """Ways that are alike here: one of them, and by set of links how many of its links they use, by kind of use."""
 
-    way: Way
+    way: Route
     used: tuple[tuple[int, ...], ...]
 
 
@@ -154,7 +154,7 @@ def _room(link: _Link, takes: Sequence[Sequence[int]]) -> int:
     return free // part * part if part else free
 
 
-def _links(roads: Roads, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Link, int, _Link]]:
+def _links(roads: Roads, ways: Sequence[Sequence[Route]]) -> Iterator[tuple[Link, int, _Link]]:
     """Every link that a way uses: the bits of its field, and what it is here."""
     used = {
         (purpose, kind): reduce(or_, (way.uses[kind] for way in one), 0)
@@ -167,7 +167,7 @@ def _links(roads: Roads, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Link, 
             yield link, bits, ((roads.start & bits) // (bits & -bits), uses)
 
 
-def _sorts(ways: Sequence[Way], masks: Sequence[int]) -> list[_Sort]:
+def _sorts(ways: Sequence[Route], masks: Sequence[int]) -> list[_Sort]:
     """One way of each sort. A link that a way uses twice counts once or more often."""
     sorts: dict[tuple[object, ...], _Sort] = {}
     for way in ways:

@@ -37,7 +37,7 @@ Steps = list[list[Step | None]]
 
 
 @dataclass(slots=True)
-class Way:
+class Route:
     """A compiled path: types there and back, hops, and where its amounts go. `uses` are the four kinds' fields."""
 
     type: int
@@ -86,7 +86,7 @@ def _reverse(system: System, start: Vertex, link: Link) -> Link:
     raise RejectedError(f"Could not find rev link for {start.label} -> {link.remote.label}")
 
 
-def _kinds(rows: Sequence[Sequence[Way | None]]) -> list[int]:
+def _kinds(rows: Sequence[Sequence[Route | None]]) -> list[int]:
     """All types of the ways, there and back."""
     return sorted({kind for row in rows for way in row if way for kind in (way.type, way.back)})
 
@@ -216,11 +216,11 @@ class Roads:
             here = remote
         return path, back[start.index].type if back else types.dis, uses
 
-    def _compiled(self, plan: tuple[Path, int, list[tuple[int, int]]] | None) -> Way | None:
+    def _compiled(self, plan: tuple[Path, int, list[tuple[int, int]]] | None) -> Route | None:
         if plan is None:
             return None
         path, back, uses = plan
         fields = [0, 0, 0, 0]
         for index, kind in uses:
             fields[kind] += 1 << self._shift(index)
-        return Way(path.type, back, path.count, (fields[0], fields[1], fields[2], fields[3]))
+        return Route(path.type, back, path.count, (fields[0], fields[1], fields[2], fields[3]))

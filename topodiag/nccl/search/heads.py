@@ -10,7 +10,7 @@ from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import COLLNET_DIRECT, NVLS, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
-from topodiag.nccl.search.follow import Roads, Way
+from topodiag.nccl.search.follow import Roads, Route
 from topodiag.nccl.search.trial import PERFECT, Tables, TrialResult, keep
 
 
@@ -70,7 +70,7 @@ class _Heads:
                 raise
 
     def from_nets_once(self, state: int) -> None:
-        situation = state, tuple(self.roads.room), tuple(sorted(self.heads)), self.odd()
+        situation = state, tuple(self.roads.room), tuple(sorted(self.heads)), self.open_pair()
         steps = self.noted.get(situation)
         if steps is not None:
             self.time = max(0, self.time - steps)
@@ -139,7 +139,7 @@ class _Heads:
         guide, trial = self.guide, self.trial
         for other in guide.nets(trial.type_inter, gpu):
             follow = self.tables.gpu_net[gpu][other]
-            if follow is None or not guide.may_return(trial, net, other, self.odd(), ANY):
+            if follow is None or not guide.may_return(trial, net, other, self.open_pair(), ANY):
                 continue
             after = state - follow[0]
             if after & self.roads.guard == self.roads.guard:
@@ -149,7 +149,7 @@ class _Heads:
                     self.spread(after, gpu, net, guide.same_id[other])
                 self.hops -= follow[1]
 
-    def odd(self) -> int:
+    def open_pair(self) -> int:
         paired = self.guide.paired(self.trial) and len(self.heads) & 1
         return self.entered[-1] if paired else ANY
 
@@ -218,7 +218,7 @@ class _Heads:
         for way in reversed(self.spokes(gpu)):
             self.hops = int(self.hops - single(share * way.hops))
 
-    def spokes(self, gpu: int) -> list[Way]:
+    def spokes(self, gpu: int) -> list[Route]:
         table = self.roads.gpu_gpu
         ways = [*table[gpu], *(row[gpu] for row in table)]
         return [way for way in ways if way is not None]

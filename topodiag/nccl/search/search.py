@@ -233,16 +233,16 @@ class Search:
         budget = Budget(TOTAL_BUDGET[self.minor])
         known: dict[object, int] = {}
 
-        def made(trial: SearchGraph, best: SearchGraph, time: int) -> int:
+        def searched(trial: SearchGraph, best: SearchGraph, time: int) -> int:
             return self._attempt(trial, best, time, known)
 
         while True:
             vain = self._is_vain(trial, graph)
-            if not vain and budget.was_spent(made):
+            if not vain and budget.was_spent(searched):
                 break
             most = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
             budget.steps -= most
-            time = 0 if vain else made(trial, graph, most)
+            time = 0 if vain else searched(trial, graph, most)
             if time == PERFECT or single(graph.channels * graph.bw_inter) >= system.total_bw:
                 break
             if trial.same_channels and not (amd and trial.type_intra == self.types.sys):

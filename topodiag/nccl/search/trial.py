@@ -13,7 +13,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
-from topodiag.nccl.search.follow import Roads, Step, Steps, Way
+from topodiag.nccl.search.follow import Roads, Route, Step, Steps
 
 PERFECT = -1
 """Time left of an attempt that filled all channels it was asked for: nothing better is possible."""
@@ -59,7 +59,7 @@ class Rules:
         self.follows_apart = not system.has(Feature.APART_NOT_FOLLOWED)
         self.tree = trial.pattern in (BALANCED_TREE, TREE, SPLIT_TREE)
 
-    def allow(self, way: Way, limit: int) -> bool:
+    def allow(self, way: Route, limit: int) -> bool:
         """Whether a path is of no further type than the limit."""
         if way.hops == 0 and not self.checks_no_hops:
             return True
@@ -85,14 +85,14 @@ class Tables:
         self.net_gpu = self._steps(roads, roads.net_gpu, trial.bw_inter, inter)
         self.gpu_net = self._steps(roads, roads.gpu_net, leaving, inter)
 
-    def _steps(self, roads: Roads, ways: Sequence[Sequence[Way | None]], bandwidth: float, limit: int) -> Steps:
+    def _steps(self, roads: Roads, ways: Sequence[Sequence[Route | None]], bandwidth: float, limit: int) -> Steps:
         key = id(ways), bandwidth, roads.kind_within(limit), self.rules.tree
         known = roads.tables.get(key)
         if known is None:
             known = roads.tables[key] = [[self.step(way, bandwidth, limit) for way in row] for row in ways]
         return known
 
-    def step(self, way: Way | None, bandwidth: float, limit: int) -> Step | None:
+    def step(self, way: Route | None, bandwidth: float, limit: int) -> Step | None:
         """What following a path takes, None where types forbid it."""
         if way is None or not self.rules.allow(way, limit):
             return None

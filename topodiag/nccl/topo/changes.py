@@ -160,7 +160,7 @@ def edited(tree: Element, edit: Callable[[Element], Element | None]) -> Element:
 
 def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
     """The same of any element; None drops it. NCCL's trees are shallow: the reader bounds their depth."""
-    kept = tuple(made for child in element.children if (made := _edited(child, edit)) is not None)
+    kept = tuple(edited for child in element.children if (edited := _edited(child, edit)) is not None)
     return edit(element if kept == element.children else replace(element, children=kept))
 
 

@@ -206,13 +206,13 @@ def _merged_switches(tree: Element, done: list[str]) -> Element:
     """One <nvlink> per GPU to all NVSwitches: to NCCL they are one switch anyway."""
     done.append("joined each GPU's NVLinks to NVSwitches in one element, to stay within the limit of elements")
 
-    def joined(element: Element) -> Element:
-        children = tuple(joined(child) for child in element.children)
+    def merged(element: Element) -> Element:
+        children = tuple(merged(child) for child in element.children)
         if element.tag == "gpu":
             children = tuple(_joined_links(children))
         return replace(element, children=children)
 
-    return joined(tree)
+    return merged(tree)
 
 
 def _joined_links(children: Iterable[Element]) -> Iterable[Element]:

@@ -102,14 +102,14 @@ class _Maker:
         return Element("pci", attributes, tuple(below))
 
     def _gpu(self, gpu: SystemDevice, function: SystemDevice) -> Element:
-        each = nvlink_bandwidth(self._sm, self._minor)
+        link_gbs = nvlink_bandwidth(self._sm, self._minor)
         below = []
         mine = {**self._links.get(gpu.name, {}), **self._links.get(function.name, {})}
         for other, gbs in mine.get("NVL", {}).items():
             switch = other.startswith("NVS")
             target = HIDDEN_SWITCH if switch else bus_of(other.partition("/")[2])
             tclass = SWITCH_CLASS if switch else GPU_CLASS
-            count = str(max(round(gbs / each), 1))
+            count = str(max(round(gbs / link_gbs), 1))
             below.append(Element("nvlink", (("target", target), ("count", count), ("tclass", tclass))))
         c2c = next(iter(mine.get("C2C", {}).values()), None)
         if c2c is not None:

@@ -202,9 +202,9 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
         lanes = [pci.number("link_width") for pci in kind]
         seen += sum(width > 0 for width in lanes)
         usual = _clear_majority(lanes)
-        for pci, each in zip(kind, lanes, strict=True):
-            if usual and 0 < each < usual:
-                narrow.append(NarrowFunction(pci, _label(pci), each, usual, len(kind) - 1))
+        for pci, count in zip(kind, lanes, strict=True):
+            if usual and 0 < count < usual:
+                narrow.append(NarrowFunction(pci, _label(pci), count, usual, len(kind) - 1))
     return tuple(narrow), seen
 
 

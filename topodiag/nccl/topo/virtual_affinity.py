@@ -123,11 +123,11 @@ def _sockets(groups: Sequence[Group], gpus: Sequence[str], nics: Sequence[str], 
 
 def _numbers(groups: Sequence[Group], sockets: Sequence[int], known: Mapping[str, int]) -> list[int]:
     """NUMA nodes of the groups: the guest's own where it knows them and they fit the sockets, else 0, 1, ..."""
-    said = [next((known[gpu] for gpu in group.gpus if known.get(gpu, -1) >= 0), None) for group in groups]
+    guest_numbers = [next((known[gpu] for gpu in group.gpus if known.get(gpu, -1) >= 0), None) for group in groups]
     if len(set(sockets)) == 1:
-        return [numa if numa is not None else 0 for numa in said]
+        return [numa if numa is not None else 0 for numa in guest_numbers]
     by_socket: dict[int, set[int | None]] = {}
-    for socket, numa in zip(sockets, said, strict=True):
+    for socket, numa in zip(sockets, guest_numbers, strict=True):
         by_socket.setdefault(socket, set()).add(numa)
     single = {socket: next(iter(numas)) for socket, numas in by_socket.items() if len(numas) == 1}
     numbers = [numa for numa in single.values() if numa is not None]

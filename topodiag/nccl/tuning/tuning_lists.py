@@ -39,14 +39,14 @@ def allowed(settings: Settings, minor: int) -> Allowed:
     algorithms: dict[tuple[str, str], bool] = {}
     protocols: dict[tuple[str, str], bool] = {}
     # In NCCL's order, which tells the complaint it makes where both are wrong.
-    for name, text, words, made in (
+    for name, text, words, table in (
         ("NCCL_PROTO", settings.proto, PROTOCOLS, protocols),
         ("NCCL_ALGO", settings.algo, known, algorithms),
     ):
         if text is None:
             continue
         try:
-            made.update(lists(text, words))
+            table.update(lists(text, words))
         except _RefusedError as refused:
             return Allowed(fault=str(refused), fault_in=name)
     return Allowed(algorithms, protocols)
@@ -61,7 +61,7 @@ def _list(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
 
 def _lists(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
     """`list;func:list;...`. Raises _RefusedError with NCCL's words."""
-    made: dict[tuple[str, str], bool] = {}
+    table: dict[tuple[str, str], bool] = {}
     # strtok passes over empty parts, and a string that begins with one has no first entry in NCCL's eyes.
     leading = text.startswith(";")
     for number, entry in enumerate(part for part in text.split(";") if part):
@@ -79,8 +79,8 @@ def _lists(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
         over = [_spelling(prefix, COLLECTIVES)] if prefix else list(COLLECTIVES)
         if over == [""]:
             raise _RefusedError(f'Unrecognized prefix token "{prefix[:_SHOWN]}" when parsing "{text[:_SHOWN]}"')
-        made.update({(collective, word): (word in named) != excluded for collective in over for word in words})
-    return made
+        table.update({(collective, word): (word in named) != excluded for collective in over for word in words})
+    return table
 
 
 def _spelling(word: str, words: tuple[str, ...]) -> str:

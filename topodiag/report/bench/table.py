@@ -98,7 +98,7 @@ class BenchTable(DrawnReport):
 
 def _action(result: Result, benchmark: Benchmark) -> str:
     """What to do first about a run; of several, by what was found on its own log and nodes."""
-    return action_of(benchmark, result.findings if len(result.benchmarks) == 1 else benchmark.found)
+    return action_of(benchmark, result.findings if len(result.benchmarks) == 1 else benchmark.failures)
 
 
 def low_of(result: Result, benchmark: Benchmark) -> Finding | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
-from topodiag.model.fleet_words import named, spelled
+from topodiag.model.fleet_words import fact_name, spelled
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part, more
@@ -209,7 +209,7 @@ def _same_words(fact: SharedFact) -> str:
     values = [spelled(value, fact.unit) for value in fact.values]
     words = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
     many = f" x{len(fact.parts)}" if len(fact.parts) > 1 else ""
-    return f"{named(fact.family, fact.key)} {words}{many}"
+    return f"{fact_name(fact.family, fact.key)} {words}{many}"
 
 
 def _draw_rest(page: Page, result: FleetResult) -> None:

@@ -74,7 +74,8 @@ class _Families(Collector):
             for host in finding.where.nodes or hosts:
                 counts[finding.id, finding.severity, host] += 1
         ids = dict.fromkeys((*registry.ids(), *(finding.id for finding in self._result.findings)))
-        labels = {host: _label(host) for host in (*hosts, *(host for _, _, host in counts))}
+        names = (*hosts, *(host for _, _, host in counts))
+        labels = {host: clean(host, ascii_only=True, limit=253) for host in names}
         for check in ids:
             for severity in sorted(Severity, reverse=True):
                 for host, label in labels.items():
@@ -90,7 +91,3 @@ class _Families(Collector):
             for status in Status:
                 family.add_metric([check, status.value], counts[check, status])
         return family
-
-
-def _label(host: str) -> str:
-    return clean(host, ascii_only=True, limit=253)

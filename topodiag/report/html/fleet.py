@@ -20,9 +20,9 @@ def fleet_extras(result: FleetResult) -> Extras:
         ("Nodes by parts", draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")),
         ("Odd numbers beside the usual ones", draw_strips(result, prefix="strips")),
     )
-    drawings = tuple(Drawing("nodes", title, svg, inline=True) for title, svg in pictures if svg)
+    drawings = tuple(Drawing(title, svg) for title, svg in pictures if svg)
     grids = (_exclusions(result), *(grid for n, cohort in enumerate(result.cohorts) for grid in _cohort(cohort, n)))
-    return Extras(drawings, {"nodes": tuple(grid for grid in grids if grid.rows)})
+    return Extras("nodes", drawings, grids)
 
 
 def _exclusions(result: FleetResult) -> Grid:

@@ -34,12 +34,11 @@ _COMMON: Columns[tuple[str, int, int]] = {
 def history_extras(answers: FleetHistory) -> Extras:
     """The picture and the tables of the section of nodes."""
     svg = draw_history(answers.tracks, prefix="history")
-    drawings = (Drawing("nodes", "Nodes over time", svg, inline=True),) if svg else ()
+    drawings = (Drawing("Nodes over time", svg),) if svg else ()
     common = "Counters that rise on many parts, and so are no part's fault"
     grids = (
         grid_of("failing", "Nodes that keep failing", _FAILING, answers.failing),
         grid_of("rising", "Counters that rise on few parts", _RISING, answers.rising),
         grid_of("common", common, _COMMON, answers.common),
     )
-    shown = tuple(grid for grid in grids if grid.rows)
-    return Extras(drawings, {"nodes": shown} if shown else {})
+    return Extras("nodes", drawings, grids)

@@ -6,8 +6,7 @@ tables alone need none), and a line in `registry.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from markupsafe import Markup
@@ -25,13 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that a command made: `svg` is a whole document, or an element that may stand in a page where `inline`.
-    `section` names the section that shows it."""
+    """A picture: `svg` is an element that may stand in a page."""
 
-    section: str
     title: str
     svg: str
-    inline: bool = False
     caption: str = ""
 
 
@@ -86,10 +82,11 @@ def figure(value: float | None, words: Callable[[float], str], unknown: str = ""
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What only a command can add to its page: pictures, and tables by their section."""
+    """What only a command can add to its page: pictures and tables of a section."""
 
+    section: str = ""
     drawings: tuple[Drawing, ...] = ()
-    grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +117,17 @@ class Sheet:
     leading: bool = False
     """Whether the terminal's text is the content of the page, as where a command answers with no findings."""
 
-    def of(self, section: str) -> tuple[Drawing, ...]:
-        """The drawings of a section."""
-        return tuple(drawing for drawing in self.extras.drawings if drawing.section == section)
+
+def figures(  # noqa: PLR0917 - what the section shows
+    sheet: Sheet, name: str, title: str, drawings: Iterable[Drawing] = (), grids: Iterable[Grid] = (), note: str = ""
+) -> Section | None:
+    """A section of pictures and tables, those of the command first; None without any. Tables without rows are left
+    out."""
+    own = sheet.extras if sheet.extras.section == name else Extras()
+    shown = [grid for grid in (*own.grids, *grids) if grid.rows]
+    drawn = (*own.drawings, *drawings)
+    values = {"drawings": drawn, "grids": shown}
+    return Section(name, title, values, note, template="figures") if drawn or shown else None
 
 
 def markup(text: str) -> Markup:

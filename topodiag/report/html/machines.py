@@ -12,11 +12,11 @@ from topodiag.report.node.header import machine_words
 def machines(*nodes: Node) -> Extras:
     """A picture of each that has a device to draw."""
     drawn = [node for node in nodes if node.gpus or node.nics]
-    return Extras(tuple(_drawing(node, number) for number, node in enumerate(drawn)))
+    return Extras("picture", tuple(_drawing(node, number) for number, node in enumerate(drawn)))
 
 
 def _drawing(node: Node, number: int) -> Drawing:
     name = node.host or "the machine"
     words = " · ".join([name, *machine_words(node)])
     svg = draw_node(picture_of(node, (), words, ""), prefix=f"machine{number}")
-    return Drawing("picture", f"Topology of {name}", svg, inline=True)
+    return Drawing(f"Topology of {name}", svg)

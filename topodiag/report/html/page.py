@@ -82,7 +82,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    built.filters.update(anchor=_anchor, names=_names, own=markup, base64=_base64, pieces=pieces, typed=_typed)
+    built.filters.update(anchor=_anchor, names=_names, own=markup, pieces=pieces, typed=_typed)
     built.filters.update(word=word_of, sign=SIGNS.get, cost=cost_words, quotes=quotes)
     built.tests.update(command=_is_command, name=_is_name)
     return built
@@ -128,7 +128,3 @@ def pieces(text: str) -> list[tuple[str, bool]]:
 def _is_name(text: str) -> bool:
     """Whether a text is one short name that a line should not break at its hyphen."""
     return "-" in text and len(text) <= NAME and not any(char in text for char in " ,[")
-
-
-def _base64(text: str) -> Markup:
-    return markup(b64encode(text.encode()).decode())

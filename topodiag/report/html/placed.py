@@ -55,9 +55,9 @@ def solve_extras(solved: Solved, document: Document) -> Extras:
 
 
 def _extras(look: Look | None, grid: Grid) -> Extras:
-    drawings = () if look is None else (Drawing("placement", _title(look), look_svg(look, prefix="look"), inline=True),)
-    return Extras(drawings, {"placement": (grid,)} if grid.rows else {})
+    drawings = () if look is None else (Drawing(_title(look), look_svg(look, prefix="look")),)
+    return Extras("placement", drawings, (grid,))
 
 
 def _title(look: Look) -> str:
-    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.said}" for v in look.views)
+    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.summary}" for v in look.views)

@@ -20,12 +20,11 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     drawings: tuple[Drawing, ...] = ()
     if len(fabric.nodes) > 1:
         title = "Pairs of nodes, by share of what is normal"
-        drawings = (Drawing("nodes", title, heat_svg(judged, fabric, title, prefix="pairs"), inline=True),)
+        drawings = (Drawing(title, heat_svg(judged, fabric, title, prefix="pairs")),)
     runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
     title = "Runs that are slower than those alike, or failed"
     slow = grid_of("odd-runs", title, _RUNS, runs, ROWS_SHOWN, "runs are in the JSON")
-    grids = tuple(grid for grid in (_rails(judged, fabric), slow) if grid.rows)
-    return Extras(drawings, {"nodes": grids} if grids else {})
+    return Extras("nodes", drawings, (_rails(judged, fabric), slow))
 
 
 def _rails(judged: SweepJudgement, fabric: Fabric) -> Grid:

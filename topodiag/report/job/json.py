@@ -58,5 +58,5 @@ def _pace(pace: Pace) -> Document:
         last=steps[-1].number,
         levels=[from_model("result.StepLevel", level, typical=value_of(level.cost, unit)) for level in pace.levels],
         slow=pace.slow[:MAX_EVENTS],
-        every=pace.every or None,
+        every=pace.period or None,
     )

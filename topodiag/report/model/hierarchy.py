@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
-from topodiag.cost.questions import Hierarchy, Way
+from topodiag.cost.questions import AllReduceMethod, Hierarchy
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
@@ -67,7 +67,7 @@ def draw_hierarchy(
 def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
     flat = hierarchy.ways[0].time_us(size)
     best = hierarchy.best(size)
-    columns: Columns[Way] = {
+    columns: Columns[AllReduceMethod] = {
         Field(f"at {spell_size(size)}"): lambda way: (
             way.name,
             "ok" if way is best and len(hierarchy.ways) > 1 else "name",
@@ -92,7 +92,7 @@ def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:
     draw_grid(page, (Field("bytes", right=True), *names, Field("gain", right=True), Field("by", drop=1)), rows)
 
 
-def _regimes(page: Page, way: Way, wide: int) -> None:
+def _regimes(page: Page, way: AllReduceMethod, wide: int) -> None:
     page.add(page.text("  ", (way.name.ljust(wide), "name"), "  "), EXPLAINED[way.name])
     regimes = way.regimes
     if regimes is None:
@@ -122,7 +122,7 @@ def hierarchy_marks(hierarchy: Hierarchy) -> list[Mark]:
     ]
 
 
-def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
+def way_terms(ways: Sequence[AllReduceMethod], size: float) -> list[Term]:
     """The phases of each way and their sum."""
     terms: list[Term] = []
     for way in ways:

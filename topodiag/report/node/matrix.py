@@ -10,7 +10,7 @@ from rich.text import Text
 
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, Nic, NicRole
+from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.nccl_enums import PathType
@@ -112,7 +112,7 @@ def _peer_access(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]
 
 def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     """GPUs by GPUs and, where they fit, NICs beside; else the NICs in blocks of their own below."""
-    gpus = _columns_of_gpus(node.gpus)
+    gpus = [_Column((gpu.label,), str(gpu.index), gpu.label) for gpu in node.gpus]
     nics = _columns_of_nics(node)
     if not gpus:
         return
@@ -134,10 +134,6 @@ def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     if between_gpus and nvlink_unseen(node):
         remark = "GPU to GPU is the distance over PCIe alone: these GPUs are built with NVLink, and it was not observed"
         page.add("", (remark, "doubtful"))
-
-
-def _columns_of_gpus(gpus: Sequence[Gpu]) -> list[_Column]:
-    return [_Column((gpu.label,), str(gpu.index), gpu.label) for gpu in gpus]
 
 
 def _columns_of_nics(node: Node) -> list[_Column]:
@@ -237,15 +233,12 @@ def _blamed(row: _Column, column: _Column, word: str, most: int, findings: Seque
             return True
         if finding.id == "NVL004" and not word.startswith("NV"):
             blamed = set(where.gpus)
-            if (a & blamed and b & blamed) or (len(blamed) == 1 and (a | b) & blamed and _is_gpu(row, column)):
+            of_gpus = row.name.startswith("GPU") and column.name.startswith("GPU")
+            if (a & blamed and b & blamed) or (len(blamed) == 1 and (a | b) & blamed and of_gpus):
                 return True
         elif finding.id in {"NUM001", "GDR002"} and a & set(where.gpus) and b & set(where.nics):
             return True
     return False
-
-
-def _is_gpu(*columns: _Column) -> bool:
-    return all(column.name.startswith("GPU") for column in columns)
 
 
 def _bonded(word: str) -> int | None:

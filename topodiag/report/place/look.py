@@ -22,7 +22,7 @@ def draw_look(page: Page, look: Look) -> None:
     what = f"{look.dimension}: {plural(look.views[0].groups, 'group')} of {plural(look.size, 'rank')}"
     page.add("", (what, "strong"), f"  {look.cluster.system}, {plural(look.shown.size, 'node')}")
     for view in look.views:
-        page.add(f"{view.title}  ", (view.said, "error" if view.split_groups else "ok"))
+        page.add(f"{view.title}  ", (view.summary, "error" if view.split_groups else "ok"))
     if page.style.quiet:
         return
     nodes = look.shown

@@ -40,7 +40,7 @@ NARROWEST = 420
 
 def look_svg(look: Look, *, prefix: str = "") -> str:
     """The picture: a document, or with a `prefix` an element for a page."""
-    texts = [f"{view.title}, {look.dimension}: {view.said}" for view in look.views]
+    texts = [f"{view.title}, {look.dimension}: {view.summary}" for view in look.views]
     canvas = Canvas(f"Layout of {look.dimension} groups", "; ".join(texts), prefix)
     nodes = look.shown.tolist()
     if len(nodes) > MOST_NODES:
@@ -80,7 +80,7 @@ def _overview(canvas: Canvas, look: Look) -> str:
           for (x, y, across), (_, column) in zip(places, columns, strict=True) for n in range(len(column))]  # fmt: skip
     for place, view in enumerate(look.views):
         left = MARGIN + place * (wide + MARGIN)
-        canvas.text(left, MARGIN + 14, f"{view.title}, {look.dimension}: {view.said}", "title", room=wide, size=16)
+        canvas.text(left, MARGIN + 14, f"{view.title}, {look.dimension}: {view.summary}", "title", room=wide, size=16)
         shade = shades(shares(look, view, np.arange(nodes.size)))
         for number, (kind, words) in enumerate(_SHADES):
             squares = "".join(f"M{at[n][0]} {at[n][1]}h{DOT}v{DOT}h-{DOT}z" for n in np.flatnonzero(shade == number))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from topodiag.model.finding import Cost, Finding, Severity
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
-from topodiag.report.findings import cost_words, step_words, where_words
+from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, Page
 from topodiag.words.fold import plural
@@ -49,12 +49,11 @@ def draw_cost(page: Page, cause: Cause) -> None:
     """What a cause costs, and how that compares with what was measured."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
-    whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
     label = "cost"
     if price.gbs_lost is not None and round(price.gbs_lost, 1) == 0:
         page.entry(label, "nothing, by what the links of this machine carry")
         label = ""
-    elif words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
+    elif words := price_words(price, text):
         page.entry(label, words, most=3)
         label = ""
     if step := step_words(price):

@@ -19,7 +19,7 @@ def canonical(tree: Element) -> Element:
     """The tree without what tells equal hosts apart: GUIDs are numbered as they come, lines and marks of a run go."""
     numbers: dict[str, str] = {}
 
-    def made(element: Element) -> Element:
+    def edited(element: Element) -> Element:
         pairs = []
         for name, value in element.attributes:
             if name in _RUN_ONLY:
@@ -27,10 +27,10 @@ def canonical(tree: Element) -> Element:
             if element.tag == "net" and name == "guid":
                 value = numbers.setdefault(value, hex(0x1000 + len(numbers)))
             pairs.append((name, value))
-        children = tuple(made(child) for child in element.children)
+        children = tuple(edited(child) for child in element.children)
         return Element(element.tag, tuple(pairs), children)
 
-    return made(tree)
+    return edited(tree)
 
 
 def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:

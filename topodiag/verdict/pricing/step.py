@@ -42,7 +42,7 @@ class StepPrice:
     share: float
     least: float
     most: float
-    said: str
+    basis: str
 
 
 def step_price(
@@ -57,7 +57,7 @@ def step_price(
     if seats is None:
         return None
     shares = step.lost(_Groups(ground, tuple(built), tuple(now), left, seats).left_of)
-    return StepPrice(shares[0], min(shares), max(shares), step.said) if shares else None
+    return StepPrice(shares[0], min(shares), max(shares), step.basis) if shares else None
 
 
 def _seats(ground: Ground, job: Job) -> Mapping[int, tuple[int, str]] | None:

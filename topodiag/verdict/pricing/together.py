@@ -70,8 +70,8 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
             prices[part.at] = without_mend(part.finding, why or next(iter(refused), ""))
         elif len(home.parts) < MOST_CAUSES:
             home.parts.append(part)
-    for each in on:
-        prices.update(_on_ground(each, case, _step_of(each.ground, steps)))
+    for causes in on:
+        prices.update(_on_ground(causes, case, _step_of(causes.ground, steps)))
     return prices
 
 
@@ -111,17 +111,17 @@ def _home(part: Part, on: Sequence[_GroundCauses], case: Case) -> tuple[_GroundC
     """The first ground on which the cause changes a machine; else the first one that it stands on, where it costs
     nothing. Why there is none."""
     standing, why = None, ""
-    for each in on:
-        if not _stands_on(part.finding, each.ground, case):
+    for causes in on:
+        if not _stands_on(part.finding, causes.ground, case):
             continue
         try:
-            machines = _machines(each.ground, [part], case)
+            machines = _machines(causes.ground, [part], case)
         except CannotError as error:
             why = why or str(error)
             continue
-        standing = standing or each
-        if machines != _machines(each.ground, [], case):
-            return each, ""
+        standing = standing or causes
+        if machines != _machines(causes.ground, [], case):
+            return causes, ""
     return standing, why
 
 
@@ -210,7 +210,7 @@ def _with_step(  # noqa: PLR0917 - one price
     if taken is None:
         return price
     spread = (taken.least, taken.most)
-    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.said)
+    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.basis)
 
 
 _OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
@@ -224,7 +224,7 @@ class _Reached:
 
     whole: float
     now: _Bandwidths
-    alone: _Bandwidths | None
+    single: _Bandwidths | None
     only: float
 
 
@@ -255,7 +255,7 @@ def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
         share=own.share if own.gbs_lost is not None else share,
         text="; ".join(text for text in (lost, own.text) if text),
         predicted=Quantity(ground.what, now.gbs, source=FORMULA),
-        alone=Quantity(ground.what, reach.alone.gbs, source=FORMULA) if reach.alone is not None else None,
+        alone=Quantity(ground.what, reach.single.gbs, source=FORMULA) if reach.single is not None else None,
         all_gone=Quantity(ground.what, whole, source=FORMULA),
         measured=quantity,
         agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,

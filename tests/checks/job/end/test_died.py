@@ -48,6 +48,14 @@ def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
     assert finding.where.ranks == (11,)
 
 
+@pytest.mark.parametrize(("line", "cause"), [(40, "was cancelled"), (400, "crashed"), (9, "crashed")])
+def test_a_crash_right_below_ctrl_c_is_its_end(line: int, cause: str) -> None:
+    [finding] = found(
+        replace(end(PLAIN, 10), details={"how": "cancelled"}), end("Segmentation fault (core dumped)", line)
+    )
+    assert cause in finding.message
+
+
 @pytest.mark.parametrize(
     ("texts", "who", "fix"),
     [

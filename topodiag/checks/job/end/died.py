@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.hang.lost_rank import LostRanks, gone, lost_rank_findings
+from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
@@ -85,7 +85,7 @@ class Died:
         return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
-class ProcessDied(JobCheck[Died | LostRanks]):
+class ProcessDied(JobCheck):
     """JOB009: a process died of its own before any communication error
 
     What it finds
@@ -108,7 +108,8 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
-        watchdogs send to those that are left. An exception that names another failure (NCCL, the store, a peer, a GPU's
+        watchdogs send to those that are left, or by a crash right below an exception or Ctrl-C: the interpreter takes
+        down what still runs. An exception that names another failure (NCCL, the store, a peer, a GPU's
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a child process, a test or an
         interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
@@ -131,13 +132,13 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     id = "JOB009"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | LostRanks | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = [event for event in judged.events if event.kind == ENDED]
         own = _by_themselves(judged, events)
         if not own:
             lost = gone(judged)
             if lost is not None and not lost.left:
-                return lost
+                return self.any_of(judged, [lost_rank_findings(self, judged, lost)], lost.coverage)
             if not events:
                 return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
             if not _is_explained(judged, events):
@@ -153,12 +154,10 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         alike = tuple(ranks_in(same)) if rank >= 0 else ()
         times = sum(event.count for event in same)
         host = host or launched_on(judged, rank)
-        return Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
+        died = Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
+        return self.with_findings(judged, [self._died(judged, died)])
 
-    def findings(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
-        if isinstance(observed, LostRanks):
-            yield lost_rank_findings(self, judged, observed)
-            return
+    def _died(self, judged: Job, observed: Died) -> Finding:
         ending, event = _endings()[observed.how], observed.event
         ranks = observed.alike or ((observed.rank,) if observed.rank >= 0 else ())
         who = rank_word(ranks) if ranks else "the job" if observed.stands_for_job else "a process"
@@ -170,7 +169,7 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         confidence = Confidence[ending.get("confidence", "high").upper()]
         if observed.how == "exception" and not event.details.get("uncaught"):
             confidence = Confidence.MEDIUM
-        yield self.finding(
+        return self.finding(
             self.where(hosts, ranks=ranks[:4096]),
             "died",
             f"{who}{where} {ending['says']}{named}",
@@ -237,7 +236,11 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = bool(others) or not self._hows <= {"exception", "cancelled", *NO_FAULT}
+        self._goes_wrong = any(event.kind != "note" for event in others) or not self._hows <= {
+            "exception",
+            "cancelled",
+            *NO_FAULT,
+        }
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others
@@ -246,9 +249,14 @@ class _EndContext:
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads: dict[str, list[int]] = {}
         """By file the lines of torch's launcher about the process that failed first, in their order."""
+        self._raised: dict[str, list[int]] = {}
+        """By file the lines of exceptions, Ctrl-C among them, in their order."""
         for event in events:
-            if event.details.get("root") and event.origin is not None and event.origin.line is not None:
-                insort(self._heads.setdefault(event.origin.source, []), event.origin.line)
+            source, line = _file_of(event)
+            if source is not None and event.details.get("how") in ("exception", "cancelled"):
+                insort(self._raised.setdefault(source, []), line)
+            if source is not None and event.details.get("root"):
+                insort(self._heads.setdefault(source, []), line)
 
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
@@ -257,21 +265,22 @@ class _EndContext:
             return True
         if how in COMES_FROM_OUTSIDE:
             return False
-        if how in OF_PROGRAM and self._is_root(event):
+        if how in OF_PROGRAM and _is_below_one(event, self._heads):
             return False
+        if how == "crash" and _is_below_one(event, self._raised):
+            return True  # the interpreter takes down what still runs
         if how == "limit" or how in OF_PROGRAM:
             return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
         return self._others_explain
 
-    def _is_root(self, event: Event) -> bool:
-        """Whether an end stands in what torch's launcher prints of the process that failed first."""
-        at = event.origin
-        if at is None or at.line is None:
-            return False
-        heads = self._heads.get(at.source, [])
-        above = bisect_left(heads, at.line)
-        return above > 0 and at.line - heads[above - 1] <= MOST_BELOW
+
+def _is_below_one(event: Event, lines: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a line stands right below one of these of its file, of which it is then a part or a consequence."""
+    source, line = _file_of(event)
+    of_file = lines.get(source or "", ())
+    above = bisect_left(of_file, line)
+    return above > 0 and line - of_file[above - 1] <= MOST_BELOW
 
 
 class _First:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.faults import named_faults
@@ -38,7 +37,7 @@ _STORAGE = "HST006"
 """What the storage refuses is the first error as well: that names the rank."""
 
 
-class FirstError(JobCheck[Never]):
+class FirstError(JobCheck):
     """JOB005: the first error in time and place, told apart from its cascade
 
     What it finds

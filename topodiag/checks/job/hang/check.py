@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Never
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.hang.dumps import (
@@ -20,6 +19,7 @@ from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -38,7 +38,7 @@ MAX_TAIL = 64
 """Calls looked back over at most."""
 
 
-class RankBehind(JobCheck[Never]):
+class RankBehind(JobCheck):
     """JOB006: a collective some ranks did not enter: who is behind
 
     What it finds
@@ -170,10 +170,7 @@ class RankBehind(JobCheck[Never]):
             calls = {tail: call for tail, call in calls.items() if call and not call.startswith(ROOTED)}
             if len(set(calls.values())) < 2:
                 continue
-            groups: dict[str, list[int]] = defaultdict(list)
-            for at, ops in same.items():
-                if id(ops.tail) in calls:
-                    groups[calls[id(ops.tail)]].append(at)
+            groups = grouped((calls[id(ops.tail)], at) for at, ops in same.items() if id(ops.tail) in calls)
             ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
             numbers = sorted(at for _, members in ordered[1:] for at in members)
             ranks = _world(communicator, numbers)

@@ -4,11 +4,11 @@ ranks that left no dump while all that dumped wait in one collective."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.text import group_words
 from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding
@@ -78,8 +78,7 @@ def fronts_of(job: Job) -> Iterator[Front]:
     """How far the ranks of each process group came."""
     records = {record.rank: record for record in job.flight}
     for (group, members), by_rank in entries_of_flight(job).items():
-        words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
-        front = _front(group, words, by_rank, members, records)
+        front = _front(group, group_words(job, group), by_rank, members, records)
         if front is not None:
             yield front
 
@@ -125,31 +124,17 @@ LastEntry = tuple[int, int, str, str]
 """Rank, sequence number, operation and state."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A process group all of whose ranks that dumped wait in one collective, and the ranks without a dump."""
-
-    group: str
-    size: int
-    missing: list[int]
-    last: Sequence[LastEntry]
-
-
 def by_missing_dumps(
-    check: JobCheck[Any], job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
+    check: JobCheck, job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
 ) -> Iterator[Finding]:
     """`waiting`: by process group, the last entry of each rank. Of several groups the largest is told."""
     records = {record.rank: record for record in job.flight}
-    found = [
-        waits
-        for group, last in waiting.items()
-        if (waits := _waiting(job, hung, group, last, records.keys())) is not None
-    ]
-    if not found:
+    missing_of = {group: sorted(set(_members(job, group)) - records.keys()) for group in waiting}
+    groups = [group for group, last in waiting.items() if _all_wait(job, hung, group, last, missing_of[group])]
+    if not groups:
         return
-    best = max(found, key=lambda waits: waits.size)
-    size, group, missing, last = best.size, best.group, best.missing, best.last
-    words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
+    group = max(groups, key=lambda name: len(_members(job, name)))
+    last, missing, words = waiting[group], missing_of[group], group_words(job, group)
     _, number, operation, state = last[0]
     ended = [event for event in job.events if event.rank in missing and event.kind == "ended"]
     yield check.finding(
@@ -160,18 +145,17 @@ def by_missing_dumps(
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),
         evidence=[*(event.origin for event in ended), *(records[rank].origin for rank, *_ in last[:2])],
-        coverage=Coverage(len(last), size, "flight recorder dumps"),
+        coverage=Coverage(len(last), len(_members(job, group)), "flight recorder dumps"),
     )
 
 
-def _waiting(job: Job, hung: bool, group: str, last: Sequence[LastEntry], dumped: Set[int]) -> _Waiting | None:
-    members = _members(job, group)
-    missing = sorted(set(members) - dumped)
+def _all_wait(job: Job, hung: bool, group: str, last: Sequence[LastEntry], missing: Sequence[int]) -> bool:
+    """Whether all ranks of a process group that dumped wait in one collective, and few left no dump."""
     alike = len({(number, operation) for _, number, operation, _ in last}) == 1
     all_wait = alike and all(state != "completed" for *_, state in last) and last[0][1] > 0
     certain = hung or any(state == TIMED_OUT for *_, state in last)
-    few = 0 < len(missing) <= max(1, MOST_SHARE * len(members)) and len(last) >= 2
-    return _Waiting(group, len(members), missing, last) if all_wait and certain and few else None
+    few = 0 < len(missing) <= max(1, MOST_SHARE * len(_members(job, group))) and len(last) >= 2
+    return all_wait and certain and few
 
 
 def _members(job: Job, group: str) -> tuple[int, ...]:

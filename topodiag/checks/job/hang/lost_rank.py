@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import Standing
@@ -132,7 +131,7 @@ def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
     return torn_down or not _ended_well(job).isdisjoint(silent)
 
 
-def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
+def lost_rank_findings(check: JobCheck, job: Job, lost: LostRanks) -> Finding:
     """JOB009: they died."""
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")
@@ -148,19 +147,14 @@ def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Findi
         "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{words}",
-        fix=(
-            "its launcher's output has its exit code: 137 or -9 is a kill, 139 or -11 a crash, 0 a program that came to"
-            " its end before the others",
-            f"on {hosts_word(hosts) or 'its node'}: `dmesg -T | grep -iE 'killed process|segfault|general protection'`,"
-            " `coredumpctl list`; its own log ends with what it did last",
-        ),
+        fix=check.steps("exit code", place=hosts_word(hosts) or "its node"),
         evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if certain else Confidence.LOW,
     )
 
 
-def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_leaving(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB006: ranks whose programs came to their end while the others went on."""
     lost = gone(job)
     if lost is None or not lost.left:

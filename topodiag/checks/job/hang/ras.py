@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
@@ -20,13 +19,9 @@ BLIND = (
     "RAS shows launches alone: a hang in which all ranks launched the same, sends and receives, ranks that wait in"
     " ncclCommSplit, and the first use of an algorithm do not show in it"
 )
-ASK_AGAIN = "ask RAS again after some seconds: counts that move are of a job that runs"
-
-WHO = "RAS lists less than half of the ranks: `ncclras -f json` names all of them (2.28.7 and later), or `topodiag ras`"
-ASK_THERE = "the node or the path to it: can it be reached, and what does RAS answer there?"
 
 
-def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_ras(check: JobCheck, job: Job) -> Iterator[Finding]:
     """What the answers of RAS say together."""
     if not job.ras:
         return
@@ -42,7 +37,7 @@ def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             yield _stragglers(check, late, standing)
 
 
-def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_ras_in_init(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB001 by answers that list no communicator: no init has ended. Who is missing stands in the logs alone."""
     standing = Standing(job)
     if not standing.no_communicator:
@@ -54,21 +49,18 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         f"RAS lists no communicator in {plural(count, 'answer')}: init waits for ranks that did not come",
         severity=Severity.ERROR if count > 1 else Severity.WARNING,
         observed="No communicator data collected!",
-        fix=(
-            *([] if count > 1 else [ASK_AGAIN]),
-            "compare the processes that run on each node with the ranks that were to start: RAS does not know those"
-            " that never came; the log names them (NCCL_DEBUG=INFO, then topodiag logs)",
-        ),
+        fix=check.steps("" if count > 1 else "ask again", "compare the processes"),
         evidence=[answer.origin for answer in standing.status[-2:]],
     )
 
 
-def _stragglers(check: JobCheck[Any], late: Stragglers, standing: Standing) -> Finding:
+def _stragglers(check: JobCheck, late: Stragglers, standing: Standing) -> Finding:
     stays = late.lasting is Lasting.STAYS
     operation = late.collective or "operation"
     who = _ranks(late.who, late.communicator) if late.who else plural(late.count, "rank")
     others = plural(late.others, "other rank")
     own, theirs = (late.front, late.at) if late.ahead else (late.at, late.front)
+    again = "" if stays else "ask again"
     if late.instead:
         message = f"{who} launched {late.instead} where {others} of {late.communicator} launched {operation}"
     elif late.ahead:
@@ -77,43 +69,40 @@ def _stragglers(check: JobCheck[Any], late: Stragglers, standing: Standing) -> F
         missed = late.at + 1
         message = f"{who} did not launch {operation} number {missed} of {late.communicator}, which {others} launched"
     return check.finding(
-        check.where(_hosts(late.who), ranks=_known(late.who)),
+        check.where(hosts_in(late.who), ranks=ranks_in(late.who)),
         "behind by ras",
         message + ("" if stays else ", in the one answer there is"),
         severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"{own} on {who}, {theirs} on {others}"
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
         + (f"; its peers are late in {plural(late.holds_up, 'other communicator')}" if late.holds_up else ""),
-        fix=(*([] if stays else [ASK_AGAIN]), *(_look(late.who) if late.who else [WHO])),
+        fix=(*check.steps(again), *(_look(check, late.who) if late.who else check.steps("list all ranks"))),
         cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),
-        evidence=_origins(late.origins),
+        evidence=late.origins,
         confidence=Confidence.HIGH if stays else Confidence.LOW,
     )
 
 
-def _left(check: JobCheck[Any], member: DepartedRanks) -> Finding:
+def _left(check: JobCheck, member: DepartedRanks) -> Finding:
     stays = member.lasting is Lasting.STAYS
     who = _ranks(member.who, member.communicator)
     return check.finding(
-        check.where(_hosts(member.who), ranks=_known(member.who)),
+        check.where(hosts_in(member.who), ranks=ranks_in(member.who)),
         "left by ras",
         f"{who} left {member.communicator} ({', then '.join(member.states)}), and {plural(member.others, 'other rank')}"
         f" {'goes' if member.others == 1 else 'go'} on with it",
         severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"state {', then '.join(member.states)}; RUNNING on {plural(member.others, 'rank')}",
-        fix=(
-            *([] if stays else [ASK_AGAIN]),
-            f"find out why {who} ended early: its exit code and its last lines; fewer batches than the others, or an"
-            " exception that was caught",
-        ),
-        evidence=_origins(member.origins),
+        fix=check.steps("" if stays else "ask again", "why early", who=who),
+        evidence=member.origins,
         confidence=Confidence.HIGH if stays else Confidence.MEDIUM,
     )
 
 
-def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
-    hosts = _hosts(silent.who)
+def _silent(check: JobCheck, silent: Silent) -> Finding:
+    hosts = hosts_in(silent.who)
     whole = silent.answering == 0
+    reach, stays = "can it be reached" if whole else "", silent.lasting is Lasting.STAYS
     places = "; ".join(who.place for who in silent.who[:8])
     who = _ranks(silent.who, "")
     if silent.both_ways:
@@ -126,38 +115,30 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
         f"; {plural(silent.answering, 'other process', 'other processes')} there answer" if silent.answering else ""
     )
     return check.finding(
-        check.where(hosts, ranks=_known(silent.who)),
+        check.where(hosts, ranks=ranks_in(silent.who)),
         "silent to ras",
         message,
-        severity=Severity.ERROR if silent.lasting is Lasting.STAYS else Severity.WARNING,
+        severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"{places}: {'given up by RAS after 60 s' if silent.dead else 'no data'}{others}",
-        fix=("the path between the two sides: ask RAS on a node of each side, then links, routes and firewall",)
+        fix=check.steps("path between the sides")
         if silent.both_ways
-        else (
-            *([] if silent.lasting is Lasting.STAYS else [ASK_AGAIN]),
-            *_look(silent.who),
-            *([ASK_THERE] if whole else []),
-        ),
-        evidence=_origins(silent.origins),
-        confidence=Confidence.HIGH if silent.dead or silent.lasting is Lasting.STAYS else Confidence.MEDIUM,
+        else (*check.steps("" if stays else "ask again"), *_look(check, silent.who), *check.steps(reach)),
+        evidence=silent.origins,
+        confidence=Confidence.HIGH if silent.dead or stays else Confidence.MEDIUM,
     )
 
 
-def _look(who: Sequence[Who]) -> list[str]:
+def _look(check: JobCheck, who: Sequence[Who]) -> tuple[str, ...]:
     """What to run now: it reads and changes nothing."""
     first = next((member for member in who if member.process is not None), None)
     if first is None or first.process is None:
-        return ["py-spy dump --pid PID of that rank, nvidia-smi, dmesg -T | tail on its node: what does it do instead?"]
-    pid = first.process.pid
-    return [
-        f"on {first.host}: `ps -o stat,etime,cmd -p {pid}`, `py-spy dump --pid {pid}`, `nvidia-smi`, `dmesg -T | tail`:"
-        " what does it do instead?"
-    ]
+        return check.steps("look at that rank")
+    return check.steps("look at the process", host=first.host, pid=first.process.pid)
 
 
 def _ranks(who: Sequence[Who], communicator: str) -> str:
     """Ranks of the world; else those of the communicator; else processes."""
-    known = _known(who)
+    known = ranks_in(who)
     if known and len(known) == len(who):
         return rank_word(known)
     local = sorted(member.local for member in who if member.local >= 0)
@@ -167,24 +148,12 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
 
 
-def _known(who: Sequence[Who]) -> list[int]:
-    return ranks_in(who)
-
-
-def _hosts(who: Sequence[Who]) -> list[str]:
-    return hosts_in(who)
-
-
-def _origins(origins: Sequence[Origin]) -> list[Origin | None]:
-    return [*origins[:16]]
-
-
 _OWN = regex(r"^RAS network listening socket at (\S{3,80}<\d{1,5}>)")
 _GIVEN_UP = regex(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
 """src/ras/ras.cc and src/ras/peers.cc, 2.24 and later: RAS gives a peer up that it did not reach for 60 s."""
 
 
-def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Processes that the others gave up while the job ran, by NCCL's own log (subsystem RAS). Not at the end of a job,
     where rank 0 saves a checkpoint and all others are gone: a communicator was torn down, or half of the processes and
     more are given up."""

@@ -5,12 +5,12 @@ Counts are launches: a healthy fast job shows a mismatch in one answer, so that 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
@@ -94,9 +94,7 @@ class Standing:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.status = tuple(answer for answer in job.ras if answer.form != MONITOR)
-        self._by_pid: dict[int, list[tuple[str, int]]] = defaultdict(list)
-        for rank in job.ranks:
-            self._by_pid[rank.pid].append((rank.host, rank.rank))
+        self._by_pid = grouped((rank.pid, (rank.host, rank.rank)) for rank in job.ranks)
         self._addresses = {
             (process.host, process.pid): frozenset((*process.addresses, process.host)) for process in job.processes
         }
@@ -105,8 +103,8 @@ class Standing:
     @property
     def no_communicator(self) -> bool:
         """Whether no answer lists a communicator: init has not ended anywhere. One that was cut lists nothing yet."""
-        listed = any(ras_answer.total or ras_answer.processes for ras_answer in self.status)
-        return not listed and any(ras_answer.whole for ras_answer in self.status)
+        listed = any(answer.total or answer.processes for answer in self.status)
+        return not listed and any(answer.whole for answer in self.status)
 
     def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
         """The world rank and host of a member, as far as something ties it."""
@@ -134,14 +132,8 @@ class Standing:
 
     def _logged(self, comm: RasCommunicator) -> Communicator | None:
         """The communicator as the job's log has it."""
-        return next(
-            (
-                communicator
-                for communicator in self.job.communicators
-                if communicator.comm_id and communicator.comm_id == comm.hash
-            ),
-            None,
-        )
+        logged = (known for known in self.job.communicators if known.comm_id and known.comm_id == comm.hash)
+        return next(logged, None)
 
     def _is_world(self, comm: RasCommunicator) -> bool:
         """Whether it is that of all ranks, as far as sizes tell."""
@@ -190,15 +182,15 @@ class Standing:
             running = sum(count for state, count in comm.states.items() if state not in GONE)
             if not members or not running or len(members) > running:
                 continue  # most have left: the communicator is being taken down
-            keys = {ras_member.rank for ras_member in members}
-            same = [old for old in before if {ras_member.rank for ras_member in _lost_members(old)} == keys]
+            ranks = {member.rank for member in members}
+            same = [old for old in before if {member.rank for member in _lost_members(old)} == ranks]
             yield DepartedRanks(
                 self.label(comm),
-                tuple(self.who(ras_member, comm) for ras_member in members),
-                tuple(dict.fromkeys(ras_member.state for old in (*same, comm) for ras_member in _lost_members(old))),
+                tuple(self.who(member, comm) for member in members),
+                tuple(dict.fromkeys(member.state for old in (*same, comm) for member in _lost_members(old))),
                 running,
                 Lasting.STAYS if same else Lasting.ONCE,
-                tuple(ras_member.origin for ras_member in members if ras_member.origin is not None),
+                tuple(member.origin for member in members if member.origin is not None),
             )
 
     def silent(self) -> Silent | None:
@@ -241,17 +233,13 @@ class Standing:
         for answer in reversed(self.status):
             for comm in answer.communicators:
                 missing = [member for member in comm.members if member.missing]
-                own = [
-                    ras_member
-                    for ras_member in missing
-                    if ras_member.process is not None and ras_member.process.key == who.process.key
-                ]
-                unnamed = [ras_member for ras_member in missing if ras_member.process is None]
+                own = [member for member in missing if member.process and member.process.key == who.process.key]
+                unnamed = [member for member in missing if member.process is None]
                 single = unnamed if len({*answer.silent, *answer.dead}) == len(missing) == 1 else []
-                for ras_member in (*own, *single):
-                    known = self.who(ras_member, comm)
+                for member in (*own, *single):
+                    known = self.who(member, comm)
                     if known.rank >= 0:
-                        return Who(known.rank, known.host or who.host, who.process, ras_member.rank, ras_member.origin)
+                        return Who(known.rank, known.host or who.host, who.process, member.rank, member.origin)
         return who
 
     def _answering(self, lost: Mapping[tuple[str, int], RasProcess]) -> int | None:
@@ -292,25 +280,21 @@ class Standing:
             return
         for comm in self.status[-1].communicators:
             if wanted(comm):
-                before = [
-                    old
-                    for answer in self.status[:-1]
-                    for old in answer.communicators
-                    if old.hash == comm.hash and wanted(old)
-                ]
-                yield comm, before
+                earlier = [old for answer in self.status[:-1] for old in answer.communicators]
+                yield comm, [old for old in earlier if old.hash == comm.hash and wanted(old)]
 
 
 def _merged(late_ranks: Sequence[Stragglers]) -> Iterator[Stragglers]:
     """One for each group of ranks: who launched less of one collective and more of another one diverged."""
-    by_who: dict[tuple[Who, ...], list[Stragglers]] = defaultdict(list)
-    for each in late_ranks:
-        by_who[tuple(sorted(each.who, key=lambda w: (w.rank, w.local)))].append(each)
-    for several in by_who.values():
+    for several in grouped((tuple(sorted(late.who, key=_number)), late) for late in late_ranks).values():
         late = [late for late in several if not late.ahead] or several
         more = [each.collective for each in several if each.ahead and each is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
+
+
+def _number(who: Who) -> tuple[int, int]:
+    return who.rank, who.local
 
 
 def _without_held_up(late_ranks: Sequence[Stragglers]) -> list[Stragglers]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.check import HANG_KINDS
 from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Coverage, Finding, Outcome
+from topodiag.lazy import regex
+from topodiag.model.finding import Coverage, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -20,17 +20,7 @@ _MULTICAST = regex(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multica
 _NVLS_OFF = frozenset({"0"})
 
 
-@dataclass(frozen=True, slots=True)
-class UnevenRanks:
-    """Ranks by host, whether all of the world are known, and the line that shows that NVLink SHARP was being set up."""
-
-    by_host: Mapping[str, int]
-    coverage: Coverage
-    multicast: Origin | None
-    ranks: tuple[int, ...]
-
-
-class RanksUneven(JobCheck[UnevenRanks]):
+class RanksUneven(JobCheck):
     """JOB010: ranks per node differ where NCCL or the layout needs them equal
 
     What it finds
@@ -61,7 +51,7 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     id = "JOB010"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         world = judged.world
         if world is None:
             return self.unknown(judged, f"no communicator in the log: {ask_for(judged)}")
@@ -77,21 +67,19 @@ class RanksUneven(JobCheck[UnevenRanks]):
         multicast = _multicast(judged)
         if multicast is None:
             return self.clean(judged, "ranks per node differ, and nothing shows NVLink SHARP", coverage)
-        return UnevenRanks(by_host, coverage, multicast, tuple(int(rank) for rank in world.known))
-
-    def findings(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
-        usual = most(observed.by_host.values())
-        texts = [host for host, count in observed.by_host.items() if count != usual]
-        words = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
-        yield self.finding(
-            self.where(list(observed.by_host), ranks=observed.ranks[:4096]),
+        usual = most(by_host.values())
+        texts = [host for host, count in by_host.items() if count != usual]
+        words = ", ".join(f"{count} on {host}" for host, count in list(by_host.items())[:6])
+        finding = self.finding(
+            self.where(list(by_host), ranks=[int(rank) for rank in world.known[:4096]]),
             "uneven",
             f"ranks per node differ ({words}), and init does not end while NVLink SHARP is set up",
             observed=f"{hosts_word(texts)} {'has' if len(texts) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
-            evidence=[observed.multicast],
+            evidence=[multicast],
             settings=(("NCCL_NVLS_ENABLE", "0"),),
         )
+        return self.any_of(judged, [finding], coverage)
 
 
 def _ranks_by_host(job: Job, world: Communicator) -> dict[str, int]:

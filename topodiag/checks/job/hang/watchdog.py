@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
@@ -32,7 +31,7 @@ class RankProgress:
     event: Event
 
 
-def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+def by_watchdog(check: JobCheck, job: Job) -> Iterable[Finding]:
     """JOB006 by the lines `last enqueued work: 6, last completed work: 4` of ProcessGroupNCCL.cpp, torch 2.2 and later.
 
     A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
@@ -55,7 +54,7 @@ def _lost_to_gpu(job: Job) -> bool:
     )
 
 
-def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+def _by_progress(check: JobCheck, job: Job) -> Iterable[Finding]:
     """By the last work that ranks enqueued and completed."""
     sent = {
         _group(event) for event in job.events if event.kind == "watchdog" and event.details.get("op") in POINT_TO_POINT
@@ -101,7 +100,7 @@ def _group(event: Event) -> str:
     return WORLD if number == WORLD else event.details.get("guid", "")
 
 
-def _stragglers(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
+def _stragglers(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
     worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
     inside = [rank for rank in worst if ranks[rank].enqueued > low]
     high = max(standing.completed for standing in ranks.values())
@@ -144,7 +143,7 @@ def _find_the_lost(job: Job, ranks: Mapping[int, RankProgress]) -> str:
     )
 
 
-def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Iterable[Finding]:
+def _silent(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: int) -> Iterable[Finding]:
     size = max(job.world_size, max(ranks) + 1)
     spoke = {event.rank for event in job.events if event.kind == "watchdog"}
     silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
@@ -166,7 +165,7 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
     )
 
 
-def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+def _waits(check: JobCheck, job: Job) -> Iterable[Finding]:
     """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long. A watchdog times
     what its rank enqueued: where those of all ranks end one operation, all ranks entered it."""
     events = [e for e in job.events if e.kind == "watchdog" and not e.secondary and e.details.get("op")]
@@ -180,7 +179,8 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
     open_ = "the log does not show which one held it up" if came else "no line says who did not come"
-    others = "the ranks that report no timeout, or another operation" if size else "ranks without a timeout, if any"
+    in_others = "the ranks that report no timeout, or another operation"
+    others = in_others if size or elsewhere else "ranks without a timeout, if any"
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         check.advice("all wait") if came else check.advice("waits", others=others),
@@ -200,7 +200,7 @@ def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
     return "".join(named[:2])
 
 
-def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
     """That ranks waited until a watchdog, where its lines name no operation and the job names no error: what torch
     prints while it dumps and ends, alone."""
     if any(event.kind not in _BESIDE_A_HANG for event in job.events):
@@ -243,7 +243,7 @@ _EQUAL_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"
 """Works to which all ranks bring the same amount of data."""
 
 
-def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_calls(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The first number at which ranks of one group wait in other operations, or in other sizes of one. Where no line
     names a group, only if all wait at that number: ranks of two groups seldom count alike."""
     for group, seq, waits in _waits_by_number(job):

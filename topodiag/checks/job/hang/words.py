@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
@@ -19,7 +19,7 @@ from topodiag.words.units import in_s
 _GIVES_NAME = "Comm name set to "
 
 
-def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
     entered = _entered(job)
     named = [
         message.text.partition(_GIVES_NAME)[2].strip() for message in entered.values() if _GIVES_NAME in message.text
@@ -50,9 +50,7 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 def _entered(job: Job) -> dict[int, Message]:
     """By world rank, the last thing that was said of a communicator that did not begin. Processes of several ranks are
     left out: which of their GPUs entered is not told."""
-    by_process: dict[int, list[int]] = {}
-    for rank in job.ranks:
-        by_process.setdefault(rank.process, []).append(rank.rank)
+    by_process = grouped((rank.process, rank.rank) for rank in job.ranks)
     opening = {at: process.opening for at, process in enumerate(job.processes) if process.opening is not None}
     return {by_process[at][0]: message for at, message in opening.items() if len(by_process.get(at, ())) == 1}
 
@@ -95,7 +93,7 @@ INNER = 12
 """Frames from the innermost in which it is looked for: below them stands the program's own loop."""
 
 
-def by_stacks(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
+def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
     """What the stacks of several processes say together."""
     inside: dict[str, list[Stack]] = defaultdict(list)
     away: list[Stack] = []
@@ -126,7 +124,7 @@ def collective_of(stack: Stack) -> str:
 
 
 def _elsewhere(
-    check: JobCheck[Any], others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
+    check: JobCheck, others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
 ) -> Finding:
     first = others[0]
     who, wait = _names(others), _names(waiting)
@@ -173,7 +171,7 @@ NO_NEWS = frozenset({"note", "other", "peer closed"})
 MOST_RANKS = 4096
 
 
-def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_words(check: JobCheck, job: Job) -> Iterator[Finding]:
     """JOB006 by lines that say which ranks are missing or differ: Horovod's stall check, Gloo's monitored barrier,
     torch's fingerprints of collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL), and truncated messages."""
     stalled = [event for event in job.events if event.kind == "stalled" and "told" not in event.details]
@@ -191,32 +189,29 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         yield from _cut_short(check, job)
 
 
-def _cut_short(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def _cut_short(check: JobCheck, job: Job) -> Iterator[Finding]:
     cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
     if cut:
         yield _truncated(check, cut)
 
 
-def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     ranks = _ranks_of(events)
     operation = events[0].details.get("op", "")
     who = rank_word(ranks) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "stalled",
         f"{who} did not enter {operation or 'an operation'} that the others wait in",
+        check.where(hosts_with(job, ranks), ranks=ranks),
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
         + (f", after {in_s(int(waited) / 1000)}" if waited else ""),
-        fix=(
-            f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
-            " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
-        ),
-        evidence=[event.origin for event in events],
+        fix=check.steps("doing instead", who=who if ranks else "the ranks that the log names below"),
     )
 
 
-def _ended_early(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def _ended_early(check: JobCheck, job: Job) -> Iterator[Finding]:
     over = [event for event in job.events if event.kind == "peer closed" and THROUGH.search(event.text)]
     if over and not any(_names_cause(event, _line(over[0])) for event in job.events):
         yield _through(check, job, over)
@@ -234,38 +229,33 @@ def _line(event: Event) -> int:
     return (event.origin.line or 0) if event.origin is not None else 0
 
 
-def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _through(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     """Ranks that call one more operation than another rank, which was through or is gone."""
     ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "another rank was through",
         f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
-        observed=quoted(events[0].text),
-        evidence=[event.origin for event in events],
+        check.where(hosts_with(job, ranks), ranks=ranks),
     )
 
 
-def _by_report(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _by_report(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     """By the word of a program or a person that topodiag does not know: that calls differ before who is missing, as
     ranks that called another operation are missed in this one."""
     differ = [event for event in events if event.kind == "mismatch"]
     first = (differ or events)[0]
     ranks = _ranks_of([event for event in events if event.kind == first.kind])
     who = rank_word(ranks) if ranks else "some ranks"
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "behind by words",
         f"{who}: {'calls of ranks differ' if differ else 'not where the others wait'}, in the text's own words:"
         f" {quoted(first.text)}",
+        check.where(hosts_with(job, ranks), ranks=ranks),
         observed=quoted(first.text, 300),
-        fix=(
-            "compare the calls of these ranks: shapes of uneven batches, a branch or an order that only some take"
-            if differ
-            else f"find out what {who} was doing instead: `py-spy dump`, its log, the kernel log of its node",
-        ),
-        evidence=[event.origin for event in events],
+        fix=check.steps("compare the calls" if differ else "not where others wait", who=who),
     )
 
 
@@ -274,7 +264,7 @@ def _ranks_of(events: Sequence[Event]) -> list[int]:
     return sorted(named)[:MOST_RANKS]
 
 
-def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     first = events[0]
     ranks = [int(word) for word in first.details["ranks"].split(",") if word.isdecimal()]
     one, other = first.details["one"], first.details.get("other", "")
@@ -282,18 +272,18 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
     words = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
+    return check.of_events(
+        events,
         "different calls",
         f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{words}"
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
+        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
         observed=told,
-        evidence=[event.origin for event in events],
     )
 
 
-def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
+def _truncated(check: JobCheck, events: Sequence[Event]) -> Finding:
     first = events[0]
     match = TRUNCATED.search(first.text)
     sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""

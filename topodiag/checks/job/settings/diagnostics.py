@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
@@ -26,6 +26,7 @@ OTHERS = 5
 LEAST_POSTS = 1000
 """Fewer are the first posts of a connection."""
 
+NO_LINES = "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
 _SUMMARY = regex(
     r"WQE latency summary \[.{0,120}?\bdev=(\S{1,60}) .{0,60}\]: n=(\d{1,15}) slow=(\d{1,15}) thr=(\d{1,15})ns"
     r".{0,160} p99=(\d{1,15})"
@@ -85,23 +86,7 @@ _HOST = regex(
 _OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """Lines of one kind."""
-
-    kind: Phrase
-    lines: tuple[Diagnosis, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Differing:
-    """A setting that ranks have in several values, with NCCL's line of each."""
-
-    name: str
-    values: tuple[tuple[str, Diagnosis], ...]
-
-
-class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
+class NcclReports(JobCheck):
     """JOB013: NCCL's own diagnostics report a difference or a fault
 
     What it finds
@@ -138,51 +123,37 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
 
     id = "JOB013"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing | NicPosts, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         slow = slow_nics(judged)
         if not judged.diagnostics and not slow:
-            return self.not_applicable(
-                judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
-            )
+            return self.not_applicable(judged, NO_LINES)
         failed = [diagnosis for diagnosis in judged.diagnostics if not diagnosis.ok]
-        reports: list[Reported | Differing | NicPosts] = [*slow]
-        for kind in phrases("diagnosis"):
-            lines = tuple(
-                diagnosis
-                for diagnosis in failed
-                if kind.words.search(f"{diagnosis.subject}: {diagnosis.text}") and not _fast(diagnosis)
-            )
-            if lines:
-                reports.append(Reported(kind, lines))
-        reports += _settings(judged, failed)
-        if reports:
-            return tuple(reports)
+        of_kind = [(kind, _lines_of(kind, failed)) for kind in phrases("diagnosis")]
+        findings = [
+            *map(self._slow, slow),
+            *(self._reported(judged, kind, lines) for kind, lines in of_kind if lines),
+            *(self._differing(judged, name, values) for name, values in _settings(judged, failed)),
+        ]
         blind = next((diagnosis for diagnosis in failed if _NO_DATA.search(diagnosis.text)), None)
-        return (
-            self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
-        )
+        if not findings and blind is not None:
+            return self.unknown(judged, quoted(f"{blind.subject}: {blind.text}"))
+        return self.any_of(judged, findings)
 
-    def findings(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
-        for report in observed:
-            if isinstance(report, NicPosts):
-                yield self._slow(report)
-                continue
-            if isinstance(report, Differing):
-                yield self._differing(judged, report)
-                continue
-            ranks, words = _world(judged, report.lines)
-            named = list(dict.fromkeys(a or b for line in report.lines for a, b in _HOST.findall(line.text)))
-            words = words or ", ".join(named)
-            yield self.finding(
-                self.where(named or hosts_with(judged, ranks), ranks=ranks),
-                "reported by nccl",
-                f"{report.kind.says}: {words}" if words else report.kind.says,
-                severity=report.kind.severity,
-                observed=quoted(f"{report.lines[0].subject}: {report.lines[0].text}", 200),
-                fix=(report.kind.fix,),
-                cost=Cost(text=report.kind.cost),
-                evidence=[line.origin for line in report.lines],
-            )
+    def _reported(self, job: Job, kind: Phrase, lines: Sequence[Diagnosis]) -> Finding:
+        """Lines of one kind."""
+        ranks, words = _world(job, lines)
+        named = list(dict.fromkeys(a or b for line in lines for a, b in _HOST.findall(line.text)))
+        words = words or ", ".join(named)
+        return self.finding(
+            self.where(named or hosts_with(job, ranks), ranks=ranks),
+            "reported by nccl",
+            f"{kind.says}: {words}" if words else kind.says,
+            severity=kind.severity,
+            observed=quoted(f"{lines[0].subject}: {lines[0].text}", 200),
+            fix=(kind.fix,),
+            cost=Cost(text=kind.cost),
+            evidence=[line.origin for line in lines],
+        )
 
     def _slow(self, nic: NicPosts) -> Finding:
         return self.finding(
@@ -194,21 +165,26 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             evidence=[nic.origin],
         )
 
-    def _differing(self, job: Job, differing: Differing) -> Finding:
-        must = differing.name in MUST_AGREE
-        diagnosis = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
+    def _differing(self, job: Job, name: str, values: Mapping[str, Diagnosis]) -> Finding:
+        """A setting that ranks have in several values, with NCCL's line of each."""
+        must = name in MUST_AGREE
+        diagnosis = min(values.values(), key=lambda line: len(line.ranks))
         ranks, _ = _world(job, [diagnosis])
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
             "settings differ",
-            f"{differing.name} differs between ranks: "
-            + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in differing.values[:4]),
+            f"{name} differs between ranks: "
+            + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in list(values.items())[:4]),
             severity=Severity.WARNING if must else Severity.INFO,
             observed=quoted(diagnosis.text),
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
-            evidence=[line.origin for _, line in differing.values],
+            evidence=[line.origin for line in values.values()],
             confidence=Confidence.HIGH if must else Confidence.MEDIUM,
         )
+
+
+def _lines_of(kind: Phrase, failed: Sequence[Diagnosis]) -> list[Diagnosis]:
+    return [line for line in failed if kind.words.search(f"{line.subject}: {line.text}") and not _fast(line)]
 
 
 def _fast(line: Diagnosis) -> bool:
@@ -217,7 +193,7 @@ def _fast(line: Diagnosis) -> bool:
     return match is not None and float(match[1]) > float(match[2])
 
 
-def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[Differing]:
+def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[tuple[str, Mapping[str, Diagnosis]]]:
     """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
     logged = job.settings()
     by_name: dict[str, dict[str, Diagnosis]] = {}
@@ -229,7 +205,7 @@ def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[Differing]:
         own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(logged.get(name, ())) > 1
         each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())
         if not own and len(values) > 1 and not each_its_own:
-            yield Differing(name, tuple(values.items()))
+            yield name, values
 
 
 def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Never
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.wrong_numbers import unlike_sizes
@@ -35,7 +34,7 @@ _BROKEN_MESSAGE = regex(r"[Mm]essage truncated|address {1,3}with family \d{1,6} 
 """NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
 
 
-class SettingsDiffer(JobCheck[Never]):
+class SettingsDiffer(JobCheck):
     """JOB003: NCCL settings differ between ranks
 
     What it finds
@@ -272,7 +271,7 @@ def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> F
 # For JOB003: ranks that chose another algorithm or protocol for the same operation.
 
 
-def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def choice_findings(check: JobCheck, job: Job) -> Iterator[Finding]:
     """One finding of all sizes that ranks treat differently: the first of them stops the job."""
     if not job.choices_apart:
         return

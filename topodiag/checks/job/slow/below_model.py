@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
@@ -16,7 +16,7 @@ from topodiag.words.units import in_gbs, percent, spell_bytes
 MOST_NAMED = 8
 
 
-class BelowModel(JobCheck[tuple[ModelComparison, ...]]):
+class BelowModel(JobCheck):
     """JOB015: collectives in production are far below what the machine should reach
 
     What it finds
@@ -54,48 +54,47 @@ class BelowModel(JobCheck[tuple[ModelComparison, ...]]):
 
     id = "JOB015"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ModelComparison, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:
             return self.not_applicable(judged, "no records of NCCL's Inspector")
         beside = judged.inspection.beside_model
         if not beside:
             return self.unknown(judged, judged.inspection.not_beside)
-        low = tuple(comparison for comparison in beside if comparison.is_low)
+        names = Names(judged)
+        low = [self._below(names, comparison) for comparison in beside if comparison.is_low]
         if low:
-            return low
+            return self.with_findings(judged, low)
         best = max(beside, key=lambda comparison: comparison.size.calls * comparison.size.clean_us)
         reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
         return self.clean(judged, reached)
 
-    def findings(self, judged: Job, observed: tuple[ModelComparison, ...]) -> Iterator[Finding]:
-        names = Names(judged)
-        for comparison in observed:
-            part = comparison.part_gbs
-            what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
-            who = names.label(comparison.comm)
-            if comparison.alike > 1:
-                alike = plural(comparison.alike, "communicator")
-                who = f"the fastest of {alike} of {comparison.comm.nranks} ranks, {who},"
-            hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
-            shared = f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else ""
-            yield self.finding(
-                self.where(hosts if len(hosts) <= MOST_NAMED else ()),
-                self.advice(
-                    "below model",
-                    part=in_gbs(part),
-                    expected_gbs=in_gbs(comparison.expected_gbs),
-                    shared=shared,
-                    hosts=hosts_word(hosts),
-                ),
-                f"{what} reaches {percent(comparison.gbs / part)} of what {comparison.machine} should: {who} has"
-                f" {in_gbs(comparison.gbs)} in its best calls",
-                observed=f"{in_gbs(comparison.gbs)} bus bandwidth in the best tenth of {comparison.size.calls} calls",
-                cost=Cost(
-                    gbs_lost=part - comparison.gbs,
-                    share=1 - comparison.gbs / part,
-                    text=f"{in_gbs(part - comparison.gbs)} of bus bandwidth, if nothing else used the links",
-                ),
-                evidence=[next(iter(comparison.comm.members.values())).origin],
-                coverage=Coverage(comparison.hosts_seen, comparison.hosts, "nodes captured"),
-                confidence=Confidence.MEDIUM if comparison.hosts_seen == comparison.hosts else Confidence.LOW,
-            )
+    def _below(self, names: Names, comparison: ModelComparison) -> Finding:
+        part = comparison.part_gbs
+        what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
+        who = names.label(comparison.comm)
+        if comparison.alike > 1:
+            alike = plural(comparison.alike, "communicator")
+            who = f"the fastest of {alike} of {comparison.comm.nranks} ranks, {who},"
+        hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
+        shared = f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else ""
+        return self.finding(
+            self.where(hosts if len(hosts) <= MOST_NAMED else ()),
+            self.advice(
+                "below model",
+                part=in_gbs(part),
+                expected_gbs=in_gbs(comparison.expected_gbs),
+                shared=shared,
+                hosts=hosts_word(hosts),
+            ),
+            f"{what} reaches {percent(comparison.gbs / part)} of what {comparison.machine} should: {who} has"
+            f" {in_gbs(comparison.gbs)} in its best calls",
+            observed=f"{in_gbs(comparison.gbs)} bus bandwidth in the best tenth of {comparison.size.calls} calls",
+            cost=Cost(
+                gbs_lost=part - comparison.gbs,
+                share=1 - comparison.gbs / part,
+                text=f"{in_gbs(part - comparison.gbs)} of bus bandwidth, if nothing else used the links",
+            ),
+            evidence=[next(iter(comparison.comm.members.values())).origin],
+            coverage=Coverage(comparison.hosts_seen, comparison.hosts, "nodes captured"),
+            confidence=Confidence.MEDIUM if comparison.hosts_seen == comparison.hosts else Confidence.LOW,
+        )

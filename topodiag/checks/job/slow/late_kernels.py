@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.job.slow.inspector_names import Names, Place
 from topodiag.checks.job.slow.slow_phase import beside_siblings
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, LastArrivals
 from topodiag.model.job import Job
@@ -74,10 +74,8 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
         return ()
     slow = [sibling.comm for sibling in beside_siblings(job.inspection.communicators) if sibling.slow]
     kernels = [late for late in kernels if not _in_slow_communicator(late, slow)]
-    merged: dict[frozenset[tuple[str, int]], list[LateKernels]] = defaultdict(list)
-    for late in kernels:
-        if not any(other.explains(late) for other in kernels):
-            merged[late.processes].append(late)
+    roots = [late for late in kernels if not any(other.explains(late) for other in kernels)]
+    merged = grouped((late.processes, late) for late in roots)
     worst = [replace(max(several, key=_total), also=len(several) - 1) for several in merged.values()]
     return tuple(sorted(worst, key=_total, reverse=True))
 
@@ -116,10 +114,7 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
     rank = max(last, key=lambda number: last[number].wait_us)
     if last[rank].wait_us >= max(LEAST_SHARE, TIMES_ITS_SHARE / count) * caused:
         return (rank,)
-    by_host: dict[str, list[int]] = defaultdict(list)
-    for each in last:
-        if each in comm.members:
-            by_host[comm.members[each].host].append(each)
+    by_host = grouped((comm.members[each].host, each) for each in last if each in comm.members)
     hosts = {member.host for member in comm.members.values()}
     if len(hosts) < FEWEST_RANKS:
         return ()

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from statistics import median
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
+from topodiag.checks.shared.comparisons import grouped
+from topodiag.checks.shared.job.text import group_words
 from topodiag.checks.words import hosts_in, hosts_with, rank_word
-from topodiag.lazy import dataclass
-from topodiag.model.data_waits import DataWaits, data_waits
+from topodiag.model.data_waits import data_waits
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
@@ -39,23 +39,11 @@ Arrivals = Mapping[int, Mapping[int, float]]
 """Seconds since the epoch by sequence number and rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class LateRank:
-    """Ranks that came late: to which operation of which group (0: to each), by how many seconds, among how many."""
-
-    group: str
-    seq: int
-    operation: str
-    ranks: tuple[int, ...]
-    late_s: float
-    coverage: Coverage
+_STEPS_OF = {PartOf.DATA: "late for data", PartOf.OPTIMIZER: "late after its backward pass"}
+"""What to do about a rank that is late in such a part of its steps; in the others it computes."""
 
 
-Late = LateRank | LateKernels | LatePart | DataWaits
-"""What any of the sources shows."""
-
-
-class LateArriver(JobCheck[tuple[Late, ...]]):
+class LateArriver(JobCheck):
     """JOB008: a late arriver: a rank, or all of them, starts its collectives late
 
     What it finds
@@ -104,27 +92,44 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     id = "JOB008"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
-        ranks = self._late_ranks(judged)
-        parts = late_in_parts(judged)
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        by_rank = self._single_ranks(judged)
+        parts = late_parts(judged.steps)
         # A rank that is late for its data waits for them, too: that is one finding, not two.
-        of_steps: tuple[Late, ...] = parts or late_for_data(judged)
-        if isinstance(ranks, Outcome):
-            alike = parts is not None and ranks.status is Status.UNKNOWN
-            return of_steps or (self.clean(judged, ALIKE) if alike else ranks)
-        return (*ranks, *of_steps)
+        of_steps = list(self._late_in_parts(judged, parts)) if parts else list(self._late_for_data(judged))
+        if by_rank.findings or of_steps:
+            return self.with_findings(judged, (*by_rank.findings, *of_steps))
+        alike = parts is not None and by_rank.status is Status.UNKNOWN
+        return self.clean(judged, ALIKE) if alike else by_rank
 
-    def _late_ranks(self, judged: Job) -> tuple[Late, ...] | Outcome:
-        """By what shows single ranks."""
+    def _single_ranks(self, judged: Job) -> Outcome:
+        """By what shows when each rank came to its collectives."""
         kernels = late_kernels(judged)
         if kernels:
-            return kernels
+            return self.with_findings(judged, map(self._late_to_kernels, kernels))
         recorded = self._recorded(judged)
-        if isinstance(recorded, Outcome) and judged.inspection is not None:
+        if not recorded.findings and judged.inspection is not None:
             return self.clean(judged) if judged_communicators(judged) else self.unknown(judged, FEW)
         return recorded
 
-    def _recorded(self, judged: Job) -> tuple[LateRank, ...] | Outcome:
+    def _late_to_kernels(self, late: LateKernels) -> Finding:
+        """By the Inspector."""
+        who = late.word
+        calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
+        times = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
+        more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
+        return self.finding(
+            self.where(hosts_in(late.who), ranks=sorted(place.rank for place in late.who if place.rank >= 0)),
+            self.advice("last to arrive", who=who),
+            f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
+            f" others wait {percent(late.share)} of the time in them",
+            observed=f"the shortest kernel in {times}, where the others take {spell_s(late.wait_us / 1e6)} longer",
+            cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
+            evidence=[place.origin for place in late.who],
+            coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
+        )
+
+    def _recorded(self, judged: Job) -> Outcome:
         """By the flight recorder."""
         if not judged.flight:
             return self.unknown(judged, "no flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and a dump of each rank")
@@ -133,60 +138,81 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         timed = {group: arrivals for group, arrivals in groups.items() if len(arrivals) >= FEWEST_COLLECTIVES}
         if not timed:
             return self.unknown(judged, "fewer than three collectives with times of three ranks in the dumps")
-        late_ranks = []
-        for group, arrivals in timed.items():
-            words = next((r.descriptions[group] for r in judged.flight if r.descriptions.get(group)), group)
-            late = _once(arrivals) or _each_time(judged, arrivals)
-            if late is not None:
-                seq, ranks, seconds = late
-                seen = max(len(by_rank) for by_rank in arrivals.values())
-                size = max((len(r.groups.get(group, ())) for r in judged.flight), default=seen)
-                coverage = Coverage(seen, max(size, seen), "ranks with dumps")
-                late_ranks.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
-        return tuple(late_ranks) or self.clean(judged)
+        findings = [self._late_to_group(judged, group, arrivals, operations) for group, arrivals in timed.items()]
+        return self.any_of(judged, findings)
 
-    def findings(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
-        yield from self._kernel_findings([late for late in observed if isinstance(late, LateKernels)])
-        yield from self._recorded_findings(judged, [late for late in observed if isinstance(late, LateRank)])
-        yield from late_part_findings(self, judged, [late for late in observed if isinstance(late, LatePart)])
-        yield from wait_findings(self, judged, [late for late in observed if isinstance(late, DataWaits)])
+    def _late_to_group(
+        self, job: Job, group: str, arrivals: Arrivals, operations: Mapping[tuple[str, int], str]
+    ) -> Finding | None:
+        """Ranks that came late to one operation of a process group, or to each."""
+        late = _once(arrivals) or _each_time(job, arrivals)
+        if late is None:
+            return None
+        seq, ranks, late_s = late
+        seen = max(len(by_rank) for by_rank in arrivals.values())
+        size = max(len(record.groups.get(group, ())) for record in job.flight)
+        records = {record.rank: record for record in job.flight}
+        call = f"{operations.get((group, seq)) or 'operation'} number {seq}" if seq else "each collective"
+        return self.finding(
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            self.advice("late to a collective", ranks=rank_word(ranks)),
+            f"{rank_word(ranks)} {'enters' if len(ranks) == 1 else 'enter'} {call} of process group"
+            f" {group_words(job, group)} {spell_s(late_s)} after the others",
+            observed=f"enqueued {spell_s(late_s)} later than by the median of the other ranks",
+            cost=Cost(text=f"the other ranks wait {spell_s(late_s)}" + ("" if seq else " each time")),
+            evidence=[records[rank].origin for rank in ranks if rank in records],
+            coverage=Coverage(seen, max(size, seen), "ranks with dumps"),
+        )
 
-    def _kernel_findings(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
-        for late in observed:
-            who = late.word
-            calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
-            times = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
-            more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
+    def _late_in_parts(self, job: Job, parts: Sequence[LatePart]) -> Iterator[Finding]:
+        """By the times of the parts of each step that the ranks of a training print, the latest first."""
+        for several in grouped((part.part, part) for part in parts).values():
+            worst = several[0]
+            ranks = sorted(part.series.rank for part in several if part.series.rank >= 0)
+            one = len(several) == 1
+            who = rank_word(ranks) if len(ranks) == len(several) else few([part.who for part in several], 4)
+            waits = " and ".join(worst.waits_in)
+            share = min(worst.late_s / worst.step_s, 1.0)
             yield self.finding(
-                self.where(hosts_in(late.who), ranks=sorted(place.rank for place in late.who if place.rank >= 0)),
-                self.advice("last to arrive", who=who),
-                f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
-                f" others wait {percent(late.share)} of the time in them",
-                observed=f"the shortest kernel in {times}, where the others take {spell_s(late.wait_us / 1e6)} longer",
-                cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
-                evidence=[place.origin for place in late.who],
-                coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
+                self.where(hosts_with(job, ranks) or hosts_in(part.series for part in several), ranks=ranks),
+                "late rank",
+                f"{who} {'is' if one else 'are'} late in each step: {'its' if one else 'their'} {worst.part} takes"
+                f" {'' if one else 'up to '}{spell_s(worst.own_s)}, that of the others {spell_s(worst.usual_s)}, and"
+                f" they wait for {'it' if one else 'them'} in {waits}",
+                observed=f"{worst.part} {spell_s(worst.own_s)} on {worst.who}, in {waits} {spell_s(worst.waited_s)}"
+                f" less than the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
+                fix=self.steps(_STEPS_OF.get(worst.of, "late in computing"), "not the links", who=who),
+                cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
+                evidence=[part.step.origin for part in several],
+                coverage=Coverage(
+                    worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"
+                ),
             )
 
-    def _recorded_findings(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
-        records = {record.rank: record for record in judged.flight}
-        for late in observed:
-            hosts = hosts_with(judged, late.ranks)
-            verb = "enters" if len(late.ranks) == 1 else "enter"
-            where = (
-                f"{late.operation or 'operation'} number {late.seq} of process group {late.group}"
-                if late.seq
-                else f"each collective of process group {late.group}"
+    def _late_for_data(self, job: Job) -> Iterator[Finding]:
+        """By the time that the last start of a training waits for its data: of several logs of it the worst."""
+        found = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
+        if not found:
+            return
+        waits = max(found, key=lambda each: each.share)
+        who, host, rank = waits.series.who, waits.series.host, waits.series.rank
+        of = f" of {who}" if who else ""
+        if waits.always:
+            message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
+        else:
+            message = (
+                f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data: {percent(waits.share)}"
+                " of all time goes to waiting for input"
             )
-            yield self.finding(
-                self.where(hosts, ranks=late.ranks),
-                self.advice("late to a collective", ranks=rank_word(late.ranks)),
-                f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
-                observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
-                cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),
-                evidence=[records[rank].origin for rank in late.ranks if rank in records],
-                coverage=late.coverage,
-            )
+        yield self.finding(
+            self.where([host] if host else [], ranks=[rank] if rank >= 0 else []),
+            "waits for data",
+            message,
+            observed=f"of {spell_s(waits.step_s)} a step, {spell_s(waits.waited_s)} are waiting for data in the mean of"
+            f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
+            cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),
+            evidence=waits.evidence,
+        )
 
 
 def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arrivals]:
@@ -257,91 +283,3 @@ def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, .
     if not rest or lateness < TIMES_THE_NOISE * median(rest):
         return None
     return numbers, max(late[rank] for rank in numbers)
-
-
-# For JOB008: a rank that is late in a part of each step, by the parts that the ranks of a training print.
-
-
-NO_WIRE = "leave the links alone: the others only wait in the part that holds the communication"
-_FIXES = {
-    PartOf.DATA: "look at the data loader of {who}: its store, its path to it, its workers, the cores that it may use",
-    PartOf.OPTIMIZER: "look at what {who} does after its backward pass: logging, a checkpoint, its optimizer's share",
-}
-_COMPUTES = (
-    "look at the GPU and the host of {who}: clocks and throttling of the GPU (GPU004), other processes on it, cores"
-    " that are busy, a longer batch or sequence than those of the others"
-)
-
-
-def late_in_parts(job: Job) -> tuple[LatePart, ...] | None:
-    """The ranks that are late, the latest first; None where the log does not compare them."""
-    return late_parts(job.steps)
-
-
-def late_part_findings(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
-    """The finding on ranks that are late, one for each part."""
-    by_part: dict[str, list[LatePart]] = {}
-    for part in observed:
-        by_part.setdefault(part.part, []).append(part)
-    for several in by_part.values():
-        yield _finding(check, job, several)
-
-
-def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Finding:
-    worst = several[0]
-    ranks = sorted(part.series.rank for part in several if part.series.rank >= 0)
-    one = len(several) == 1
-    who = rank_word(ranks) if len(ranks) == len(several) else few([part.who for part in several], 4)
-    waits = " and ".join(worst.waits_in)
-    share = min(worst.late_s / worst.step_s, 1.0)
-    hosts = hosts_with(job, ranks) or list(dict.fromkeys(part.series.host for part in several if part.series.host))
-    return check.finding(
-        check.where(hosts, ranks=ranks),
-        "late rank",
-        f"{who} {'is' if one else 'are'} late in each step: {'its' if one else 'their'} {worst.part} takes"
-        f" {'' if one else 'up to '}{spell_s(worst.own_s)}, that of the others {spell_s(worst.usual_s)}, and they wait"
-        f" for {'it' if one else 'them'} in {waits}",
-        observed=f"{worst.part} {spell_s(worst.own_s)} on {worst.who}, in {waits} {spell_s(worst.waited_s)} less than"
-        f" the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
-        fix=(_FIXES.get(worst.of, _COMPUTES).format(who=who), NO_WIRE),
-        cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
-        evidence=[part.step.origin for part in several],
-        coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
-    )
-
-
-# For JOB008: steps of a training that wait for data, by its own log.
-
-
-KEPT_UP = "less than a tenth of of a step are spent waiting for data"
-
-
-def late_for_data(job: Job) -> tuple[DataWaits, ...]:
-    """The waiting of the last start of each rank that prints it, the worst first."""
-    found = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
-    return tuple(sorted(found, key=lambda waits: -waits.share)[:1])
-
-
-def wait_findings(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) -> Iterator[Finding]:
-    """The finding on steps that wait for data."""
-    for waits in observed:
-        who = waits.series.who
-        of = f" of {who}" if who else ""
-        rank = waits.series.rank
-        if waits.always:
-            message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
-        else:
-            message = (
-                f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data: {percent(waits.share)}"
-                " of all time goes to waiting for input"
-            )
-        yield check.finding(
-            check.where([waits.series.host] if waits.series.host else [], ranks=[rank] if rank >= 0 else []),
-            "waits for data",
-            message,
-            observed=f"of {spell_s(waits.step_s)} a step, {spell_s(waits.waited_s)} are waiting for data in the mean of"
-            f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
-            expected=KEPT_UP,
-            cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),
-            evidence=list(waits.evidence),
-        )

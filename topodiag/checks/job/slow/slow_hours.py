@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import fsum
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
@@ -29,22 +28,11 @@ ALIKE = 1.1
 """Times its usual time up to which an operation inside a node is as ever: then it is the network that was slow."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowHours:
-    """Consecutive hours (since the epoch, the last one included), and how many times longer operations took in them.
-    `inside` is the same of communicators inside a node, None where none is judged."""
-
-    first: int
-    last: int
-    times: float
-    inside: float | None
-    slow: tuple[InspectorCommunicator, ...]
-    judged: int
-    hours: int
-    coverage: Coverage
+Ratios = Mapping[int, Mapping[int, float]]
+"""By hour, then by the number of the communicator, how many times longer its operations took than usual."""
 
 
-class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
+class SlowHoursOfJob(JobCheck):
     """JOB012: all communication was slow for some hours
 
     What it finds
@@ -77,7 +65,7 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
 
     id = "JOB012"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowHours, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:
             return self.not_applicable(judged, "no records of NCCL's Inspector")
         hours = judged.inspection.hours
@@ -85,43 +73,45 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
             return self.unknown(judged, "the records were dumped within fewer than four hours")
         between = [comm for comm in judged.inspection.communicators if comm.nnodes > 1]
         inside = [comm for comm in judged.inspection.communicators if comm.nnodes == 1]
-        slow_hours = [*_slow(between or inside, inside if between else [], len(hours))]
-        told = sum(slow_hours.last - slow_hours.first + 1 for slow_hours in slow_hours)
-        if not slow_hours or told > MOST_HOURS * len(hours):
+        compared = between or inside
+        ratios, own = _ratios(compared), _ratios(inside if between else [])
+        runs = _slow_runs(ratios)
+        if sum(map(len, runs)) > MOST_HOURS * len(hours):
             return self.clean(judged)
-        return tuple(slow_hours)
+        return self.any_of(judged, [self._of_run(judged, run, compared, ratios, own) for run in runs])
 
-    def findings(self, judged: Job, observed: tuple[SlowHours, ...]) -> Iterator[Finding]:
-        names = Names(judged)
-        for hours in observed:
-            network = hours.inside is not None and hours.inside < ALIKE
-            what = "communication between nodes" if network or hours.inside is None else "all communication"
-            when = f"{_time(hours.first)} to {_time(hours.last + 1)} UTC"
-            other = ""
-            if hours.inside is not None:
-                other = "; inside the nodes it was as ever" if network else "; inside the nodes it was slow as well"
-            cause = (
-                "ask who else used the network then: other jobs, storage; the switches' counters of congestion tell"
-                if network or hours.inside is None
-                else "look at clocks, power and temperature of the GPUs then: inside a node there is no network"
-            )
-            yield self.finding(
-                self.where(),
-                "slow hours",
-                f"from {when} {what} took {hours.times:.1f} times as long as in other hours{other}",
-                observed=f"{len(hours.slow)} of {hours.judged} communicators slow in the same hours:"
-                f" {few([names.label(comm) for comm in hours.slow], 3)}",
-                expected=f"the median of {hours.hours} hours",
-                fix=(cause,),
-                cost=Cost(share=1 - 1 / hours.times, text=f"in these hours {percent(1 - 1 / hours.times)} of the rate"),
-                evidence=[next(iter(comm.members.values())).origin for comm in hours.slow[:3]],
-                coverage=hours.coverage,
-            )
+    def _of_run(
+        self, job: Job, run: Sequence[int], compared: Sequence[InspectorCommunicator], ratios: Ratios, own: Ratios
+    ) -> Finding:
+        """Consecutive slow hours, by the ratios of the communicators that are compared and of those inside a node."""
+        names, hours = Names(job), job.inspection.hours if job.inspection is not None else ()
+        slow = sorted({number for hour in run for number, ratio in ratios[hour].items() if ratio >= SLOWER})
+        seen = len({number for hour in run for number in ratios[hour]})
+        times = median(ratio for hour in run for ratio in ratios[hour].values() if ratio >= SLOWER)
+        inside = [ratio for hour in run for ratio in own.get(hour, {}).values()]
+        as_ever = bool(inside) and median(inside) < ALIKE
+        other = ""
+        if inside:
+            other = "; inside the nodes it was as ever" if as_ever else "; inside the nodes it was slow as well"
+        network = as_ever or not inside
+        what = "communication between nodes" if network else "all communication"
+        return self.finding(
+            self.where(),
+            "slow hours",
+            f"from {_time(run[0])} to {_time(run[-1] + 1)} UTC {what} took {times:.1f} times as long as in other"
+            f" hours{other}",
+            observed=f"{len(slow)} of {seen} communicators slow in the same hours:"
+            f" {few([names.label(compared[number]) for number in slow], 3)}",
+            expected=f"the median of {len(hours)} hours",
+            fix=self.steps("who used the network" if network else "GPUs in these hours"),
+            cost=Cost(share=1 - 1 / times, text=f"in these hours {percent(1 - 1 / times)} of the rate"),
+            evidence=[next(iter(compared[number].members.values())).origin for number in slow[:3]],
+            coverage=Coverage(seen, len(compared), "communicators"),
+        )
 
 
-def _ratios(communicators: Sequence[InspectorCommunicator]) -> dict[int, dict[int, float]]:
-    """By hour, then by the number of the communicator, how many times longer its operations took than usual: over its
-    sizes, weighed by the time that they take."""
+def _ratios(communicators: Sequence[InspectorCommunicator]) -> Ratios:
+    """Of each size the median of its hours is as usual; the sizes weigh by the time that they take."""
     ratios: dict[int, dict[int, float]] = defaultdict(dict)
     for number, comm in enumerate(communicators):
         by_hour: dict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -138,44 +128,18 @@ def _ratios(communicators: Sequence[InspectorCommunicator]) -> dict[int, dict[in
     return ratios
 
 
-def _slow(
-    judged: Sequence[InspectorCommunicator], inside: Sequence[InspectorCommunicator], hours: int
-) -> Iterator[SlowHours]:
-    ratios, own = _ratios(judged), _ratios(inside)
-    run: list[int] = []
+def _slow_runs(ratios: Ratios) -> list[list[int]]:
+    """The hours in which enough communicators were slow, in runs without a gap."""
+    runs: list[list[int]] = []
     for hour in sorted(ratios):
-        slow = [ratio for ratio in ratios[hour].values() if ratio >= SLOWER]
-        if len(slow) < max(1, MOST_OF * len(ratios[hour])):
+        slow = sum(ratio >= SLOWER for ratio in ratios[hour].values())
+        if slow < max(1, MOST_OF * len(ratios[hour])):
             continue
-        if run and hour != run[-1] + 1:
-            yield _slow_hours(run, ratios, own, judged, hours)
-            run = []
-        run.append(hour)
-    if run:
-        yield _slow_hours(run, ratios, own, judged, hours)
-
-
-def _slow_hours(
-    run: Sequence[int],
-    ratios: dict[int, dict[int, float]],
-    own: dict[int, dict[int, float]],
-    judged: Sequence[InspectorCommunicator],
-    hours: int,
-) -> SlowHours:
-    slow = sorted({number for hour in run for number, ratio in ratios[hour].items() if ratio >= SLOWER})
-    times = median(ratio for hour in run for ratio in ratios[hour].values() if ratio >= SLOWER)
-    inside = [ratio for hour in run for ratio in own.get(hour, {}).values()]
-    seen = {number for hour in run for number in ratios[hour]}
-    return SlowHours(
-        run[0],
-        run[-1],
-        times,
-        median(inside) if inside else None,
-        tuple(judged[number] for number in slow),
-        len(seen),
-        hours,
-        Coverage(len(seen), len(judged), "communicators"),
-    )
+        if runs and hour == runs[-1][-1] + 1:
+            runs[-1].append(hour)
+        else:
+            runs.append([hour])
+    return runs
 
 
 def _time(hour: int) -> str:

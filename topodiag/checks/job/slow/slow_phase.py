@@ -9,6 +9,7 @@ from statistics import median
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.slow.inspector_names import Names, Place
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
@@ -44,12 +45,12 @@ class SlowCommunicator:
 
 def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[SlowCommunicator]:
     """Each communicator that has enough peers, with how much longer than theirs its calls take."""
-    series: dict[tuple[int, int, str, int], list[tuple[InspectorCommunicator, CallsOfOneSize]]] = defaultdict(list)
-    for comm in communicators:
-        for size in comm.sizes if comm.is_one else ():
-            if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0:
-                octave = round(log(size.bytes, 2) * 4)
-                series[comm.nranks, comm.nnodes, size.collective, octave].append((comm, size))
+    series = grouped(
+        ((comm.nranks, comm.nnodes, size.collective, round(log(size.bytes, 2) * 4)), (comm, size))
+        for comm in communicators
+        for size in (comm.sizes if comm.is_one else ())
+        if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0
+    )
     ratios: dict[int, list[tuple[float, float, CallsOfOneSize, float, int, bool]]] = defaultdict(list)
     known = {}
     for several in series.values():
@@ -81,27 +82,7 @@ def processes_of(comm: InspectorCommunicator) -> frozenset[Process]:
 MOST_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SlowPart:
-    """Communicators that are slow for one reason. `who` are the ranks that all of them hold and no fast one does, ()
-    where several are left; `host` those of one host. `times` is how much longer their calls take, `gbs` and `usual_gbs`
-    are bus bandwidths of the worst of them; `nics` are those that the log names."""
-
-    who: tuple[Place, ...]
-    labels: tuple[str, ...]
-    slow: tuple[InspectorCommunicator, ...]
-    times: float
-    collective: str
-    bytes: int
-    gbs: float
-    usual_gbs: float
-    siblings: int
-    between_nodes: bool
-    nics: tuple[str, ...]
-    coverage: Coverage
-
-
-class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
+class SlowPartOfJob(JobCheck):
     """JOB011: a communicator is slower than its peers of the same size
 
     What it finds
@@ -136,7 +117,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
 
     id = "JOB011"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowPart, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:
             return self.not_applicable(judged, "no records of NCCL's Inspector")
         beside = beside_siblings(judged.inspection.communicators)
@@ -144,52 +125,54 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             return self.unknown(judged, "fewer than four communicators of one kind with 50 calls of one size")
         names = Names(judged)
         coverage = Coverage(len(beside), len(judged.inspection.communicators), "communicators")
-        parts = [_part(group, names, coverage) for group in _grouped(beside)]
-        return tuple(parts) or self.clean(judged, "", coverage)
+        findings = [self._slow_together(slow, shared, names, coverage) for slow, shared in _grouped(beside)]
+        return self.with_findings(judged, findings) if findings else self.clean(judged, coverage=coverage)
 
-    def findings(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
-        for part in observed:
-            verb = "takes" if len(part.labels) == 1 else "take"
-            longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"
-            groups = f"{few(part.labels, 3)} {verb} {longer}"
-            hosts = hosts_in(part.who)
-            if len(part.who) == 1:
-                message = f"{_subject(part)} slows {plural(len(part.labels), 'communicator')}: {groups}"
-            elif len(hosts) == 1:
-                message = f"{hosts[0]} slows {plural(len(part.labels), 'communicator')}: {groups}"
-            else:
-                where = f"; the slow place is at one of {len(part.who)} ranks on {hosts_word(hosts)}"
-                message = groups + where
-            exact = len(part.who) == 1 or len(hosts) == 1
-            look = "the NIC, its cable and switch port" if part.between_nodes else "NVLink and PCIe of the GPUs"
-            yield self.finding(
-                self.where(
-                    hosts if len(hosts) <= MOST_NAMED else (),
-                    ranks=sorted(p.rank for p in part.who if p.rank >= 0) if len(part.who) <= MOST_NAMED else (),
-                    nics=part.nics,
-                ),
-                Advice(),
-                message,
-                observed=f"{part.collective} of {spell_bytes(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without"
-                " waiting",
-                expected=f"{in_gbs(part.usual_gbs)}, the median of communicators of as many ranks and nodes",
-                fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
-                cost=Cost(
-                    gbs_lost=part.usual_gbs - part.gbs,
-                    share=1 - 1 / part.times,
-                    text=f"{in_gbs(part.usual_gbs - part.gbs)} of bus bandwidth in these communicators",
-                ),
-                evidence=[place.origin for place in part.who],
-                coverage=part.coverage,
-                confidence=Confidence.MEDIUM if exact else Confidence.LOW,
-            )
+    def _slow_together(
+        self, slow: Sequence[SlowCommunicator], shared: Set[Process], names: Names, coverage: Coverage
+    ) -> Finding:
+        """Communicators that are slow for one reason, and the ranks that all of them hold and no fast one does."""
+        worst = max(slow, key=lambda communicator: communicator.times)
+        calls, lost = worst.worst, worst.usual_gbs - worst.worst.busbw_gbs
+        own = [(slow[0].comm, member) for member in slow[0].comm.members.values()]
+        who = [names.place(comm, m) for comm, m in own if {(m.host, m.pid, -1), (m.host, m.pid, m.rank)} & shared]
+        nics = names.nics(who[0].rank) if len(who) == 1 and who[0].rank >= 0 else ()
+        hosts = hosts_in(who)
+        several, labels = plural(len(slow), "communicator"), [names.label(communicator.comm) for communicator in slow]
+        verb = "takes" if len(slow) == 1 else "take"
+        groups = f"{few(labels, 3)} {verb} {worst.times:.1f} times as long as {plural(worst.siblings, 'peer')}"
+        between_nodes = worst.comm.nnodes > 1
+        if len(who) == 1:
+            message = f"{_subject(who[0], nics, between_nodes=between_nodes)} slows {several}: {groups}"
+        elif len(hosts) == 1:
+            message = f"{hosts[0]} slows {several}: {groups}"
+        else:
+            message = f"{groups}; the slow place is at one of {len(who)} ranks on {hosts_word(hosts)}"
+        exact = len(who) == 1 or len(hosts) == 1
+        look = "the NIC, its cable and switch port" if between_nodes else "NVLink and PCIe of the GPUs"
+        return self.finding(
+            self.where(
+                hosts if len(hosts) <= MOST_NAMED else (),
+                ranks=sorted(place.rank for place in who if place.rank >= 0) if len(who) <= MOST_NAMED else (),
+                nics=nics,
+            ),
+            Advice(),
+            message,
+            observed=f"{calls.collective} of {spell_bytes(calls.bytes)}: {in_gbs(calls.busbw_gbs)} bus bandwidth"
+            " without waiting",
+            expected=f"{in_gbs(worst.usual_gbs)}, the median of communicators of as many ranks and nodes",
+            fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
+            cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
+            evidence=[place.origin for place in who],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM if exact else Confidence.LOW,
+        )
 
 
-def _subject(part: SlowPart) -> str:
-    word = part.who[0].word
-    if not part.between_nodes:
-        return word
-    return f"{few(part.nics)} of {word}" if part.nics else f"the network at {word}"
+def _subject(place: Place, nics: Sequence[str], *, between_nodes: bool) -> str:
+    if not between_nodes:
+        return place.word
+    return f"{few(nics)} of {place.word}" if nics else f"the network at {place.word}"
 
 
 def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowCommunicator], frozenset[Process]]]:
@@ -209,10 +192,7 @@ def _explaining(
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:
-        holders: dict[Process, list[SlowCommunicator]] = defaultdict(list)
-        for communicator in left:
-            for process in processes_of(communicator.comm) - cleared:
-                holders[process].append(communicator)
+        holders = grouped((process, each) for each in left for process in processes_of(each.comm) - cleared)
         if not holders:
             for communicator in left:  # each of its members is in a fast one as well: together they are slow
                 yield [communicator], processes_of(communicator.comm)
@@ -220,29 +200,3 @@ def _explaining(
         best = max(holders.values(), key=len)
         yield best, frozenset(process for process, several in holders.items() if several == best)
         left = [phase for phase in left if all(phase is not other for other in best)]
-
-
-def _part(
-    group: tuple[list[SlowCommunicator], frozenset[Process]],
-    names: Names,
-    coverage: Coverage,
-) -> SlowPart:
-    slow, shared = group
-    worst = max(slow, key=lambda communicator: communicator.times)
-    own = [(comm.comm, member) for comm in slow[:1] for member in comm.comm.members.values()]
-    who = [names.place(comm, m) for comm, m in own if {(m.host, m.pid, -1), (m.host, m.pid, m.rank)} & shared]
-    nics = names.nics(who[0].rank) if len(who) == 1 and who[0].rank >= 0 else ()
-    return SlowPart(
-        tuple(who),
-        tuple(names.label(communicator.comm) for communicator in slow),
-        tuple(communicator.comm for communicator in slow),
-        worst.times,
-        worst.worst.collective,
-        worst.worst.bytes,
-        worst.worst.busbw_gbs,
-        worst.usual_gbs,
-        worst.siblings,
-        worst.comm.nnodes > 1,
-        nics,
-        coverage,
-    )

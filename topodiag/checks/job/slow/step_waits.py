@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
@@ -37,18 +37,7 @@ class State:
 STATES = tuple(State(**entry) for entry in own_data("checks/job/slow/step_waits")["state"])
 
 
-@dataclass(frozen=True, slots=True)
-class OutlierWaits:
-    """Ranks whose steps wait in a state in which those of the others hardly do."""
-
-    state: State
-    comm: int
-    waits: tuple[StepWaits, ...]
-    others: float
-    coverage: Coverage
-
-
-class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
+class OddStepWaits(JobCheck):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds
@@ -81,48 +70,36 @@ class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
 
     id = "JOB014"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[OutlierWaits, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if not judged.step_waits:
             return self.not_applicable(judged, "no traces of NCCL's profiler")
-        by_comm: dict[int, list[StepWaits]] = defaultdict(list)
-        for wait in judged.step_waits:
-            if wait.total_us >= LEAST_US:
-                by_comm[wait.comm].append(wait)
-        groups = {comm: waits for comm, waits in by_comm.items() if len(waits) >= FEWEST_RANKS}
+        by_comm = grouped((wait.comm, wait) for wait in judged.step_waits if wait.total_us >= LEAST_US)
+        groups = [waits for waits in by_comm.values() if len(waits) >= FEWEST_RANKS]
         if not groups:
             return self.unknown(judged, "fewer than three traces of one communicator with a millisecond of waiting")
-        outliers = [
-            outlier for comm, waits in groups.items() for state in STATES if (outlier := _outlier(comm, waits, state))
-        ]
-        return tuple(outliers) or self.clean(judged)
+        return self.any_of(judged, [self._outlier(judged, waits, state) for waits in groups for state in STATES])
 
-    def findings(self, judged: Job, observed: tuple[OutlierWaits, ...]) -> Iterator[Finding]:
-        for outlier in observed:
-            ranks = _world(judged, outlier.comm, [wait.rank for wait in outlier.waits])
-            who = rank_word(ranks or [wait.rank for wait in outlier.waits])
-            numbers = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in outlier.waits if wait.peers})
-            to = f" (to {rank_word(numbers)})" if outlier.state.peer and numbers else ""
-            share = max(wait.share(outlier.state.name) for wait in outlier.waits)
-            yield self.finding(
-                self.where(hosts_with(judged, ranks), ranks=ranks),
-                "step waits",
-                f"{who}: {outlier.state.message}{to}",
-                observed=f"{outlier.state.name} is {percent(share)} of the waiting of its steps",
-                expected=f"{percent(outlier.others)}, the median of the other ranks",
-                fix=(outlier.state.fix,),
-                evidence=[wait.origin for wait in outlier.waits],
-                coverage=outlier.coverage,
-            )
-
-
-def _outlier(comm: int, waits: Sequence[StepWaits], state: State) -> OutlierWaits | None:
-    step_waits = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
-    rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
-    if not step_waits or not rest or len(step_waits) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
-        return None
-    return OutlierWaits(
-        state, comm, tuple(step_waits), median(rest), Coverage(len(waits), len(waits), "ranks with traces")
-    )
+    def _outlier(self, job: Job, waits: Sequence[StepWaits], state: State) -> Finding | None:
+        """The ranks of a communicator whose steps wait in a state in which those of the others hardly do."""
+        odd = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
+        rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
+        if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
+            return None
+        own = [wait.rank for wait in odd]
+        ranks = _world(job, odd[0].comm, own)
+        numbers = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in odd if wait.peers})
+        to = f" (to {rank_word(numbers)})" if state.peer and numbers else ""
+        share = max(wait.share(state.name) for wait in odd)
+        return self.finding(
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            "step waits",
+            f"{rank_word(ranks or own)}: {state.message}{to}",
+            observed=f"{state.name} is {percent(share)} of the waiting of its steps",
+            expected=f"{percent(median(rest))}, the median of the other ranks",
+            fix=(state.fix,),
+            evidence=[wait.origin for wait in odd],
+            coverage=Coverage(len(waits), len(waits), "ranks with traces"),
+        )
 
 
 def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:

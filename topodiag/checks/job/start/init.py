@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Never
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
@@ -78,7 +77,7 @@ class OpenInit:
         return words + (", or the log was cut" if self.cut else "")
 
 
-class InitNotFinished(JobCheck[Never]):
+class InitNotFinished(JobCheck):
     """JOB001: ranks that never finished init, or are missing from the evidence
 
     What it finds
@@ -203,18 +202,11 @@ class InitNotFinished(JobCheck[Never]):
         message = f"{plural(len(missing), 'rank')} of {job.world_size} left no line in the logs"
         return self.finding(
             self.where(ranks=missing[:4096]),
-            Advice(),
+            self.advice("ranks not in the logs" if stuck else "logs not given", world=job.world_size),
             message + (", and the others never finished init" if stuck else ": the evidence is incomplete"),
-            severity=Severity.ERROR if stuck else Severity.INFO,
             observed=f"no line of {rank_word(missing)}",
-            expected=f"lines of all {job.world_size} ranks",
-            fix=("look at the launcher's log for these ranks: not started, or died before NCCL",)
-            if stuck
-            else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
-            cost=Cost(text="all others wait for them" if stuck else "these ranks are not judged"),
             evidence=[job.world.origin if job.world else None],
             coverage=Coverage(len(seen), job.world_size, "ranks"),
-            confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,
         )
 
 
@@ -310,7 +302,7 @@ def _first(job: Job, communicator: Communicator, ranks: Sequence[int]) -> str:
 # For JOB001: processes that each came up as the only rank of their job.
 
 
-def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
+def judge_alone(check: JobCheck, job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
     """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
     if not is_alone(job):
         return

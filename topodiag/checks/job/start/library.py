@@ -12,7 +12,7 @@ from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_word, quoted
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
@@ -55,16 +55,7 @@ def library_faults() -> tuple[LibraryFault, ...]:
     return msgspec.convert(own_data("checks/job/start/library_faults")["fault"], tuple[LibraryFault, ...])
 
 
-@dataclass(frozen=True, slots=True)
-class FaultMet:
-    """A fault whose signature is in the evidence: the lines that show it, and the version, "" if unknown."""
-
-    fault: LibraryFault
-    events: tuple[Event, ...]
-    version: str
-
-
-class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
+class KnownLibraryFault(JobCheck):
     """JOB007: a known fault of this NCCL version matches the signature
 
     What it finds
@@ -100,41 +91,39 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
 
     id = "JOB007"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[FaultMet, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         versions = _versions(judged)
-        met = _met(judged, versions)
-        if not met and not judged.events:
+        findings = [self._met(fault, events, version) for fault, events, version in _shown(judged, versions)]
+        if not findings and not judged.events:
             return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
-        if not met and not versions:
+        if not findings and not versions:
             return self.unknown(
                 judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
             )
-        return met or self.clean(judged)
+        return self.any_of(judged, findings)
 
-    def findings(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
-        for met in observed:
-            fault, first = met.fault, met.events[0]
-            hosts = hosts_in(met.events)
-            at = f" on {hosts_word(hosts)}" if hosts else ""
-            library = fault.library.upper()
-            release = f"{library} {met.version}" if met.version else library
-            until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
-            confidence = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
-            yield self.of_events(
-                met.events,
-                Advice(),
-                f"a known fault of {release}: {fault.what}",
-                severity=Severity.INFO if fault.setting else Severity.ERROR,
-                observed=quoted(first.text, 300),
-                expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
-                fix=(
-                    *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),
-                    f"the control that proves it: {fault.control}",
-                    f"read {fault.source}",
-                ),
-                cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
-                confidence=confidence if met.version or fault.told else Confidence.LOW,
-            )
+    def _met(self, fault: LibraryFault, events: Sequence[Event], version: str) -> Finding:
+        """A fault with the lines that show it, and the version that has it, "" if unknown."""
+        hosts = hosts_in(events)
+        at = f" on {hosts_word(hosts)}" if hosts else ""
+        library = fault.library.upper()
+        until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
+        confidence = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
+        return self.of_events(
+            events,
+            Advice(),
+            f"a known fault of {f'{library} {version}' if version else library}: {fault.what}",
+            severity=Severity.INFO if fault.setting else Severity.ERROR,
+            observed=quoted(events[0].text, 300),
+            expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
+            fix=(
+                *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),
+                f"the control that proves it: {fault.control}",
+                f"read {fault.source}",
+            ),
+            cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
+            confidence=confidence if version or fault.told else Confidence.LOW,
+        )
 
 
 def release_of(text: str) -> Release | None:
@@ -151,21 +140,20 @@ def _versions(job: Job) -> dict[str, Release]:
     return {text.split("+")[0]: release for text in texts if (release := release_of(text)) is not None}
 
 
-def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
-    """The known faults of the job's library that its text shows. An event counts once, for the first that fits."""
-    met: list[FaultMet] = []
+def _shown(job: Job, versions: dict[str, Release]) -> Iterator[tuple[LibraryFault, Sequence[Event], str]]:
+    """The known faults of the job's library that its text shows, with the lines that do and the version that has the
+    fault. A line counts once, for the first that fits."""
     numbers: set[int] = set()
     events = (*job.events, *_settings(job))
     for fault in library_faults():
         if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
             continue
-        shown = tuple(event for event in events if id(event) not in numbers and _shows(fault, event))
-        shown = tuple(event for event in shown if not fault.after or _stands_after(job, fault.after, event))
+        shown = [event for event in events if id(event) not in numbers and _shows(fault, event)]
+        shown = [event for event in shown if not fault.after or _stands_after(job, fault.after, event)]
         having = [version for version, release in versions.items() if fault.has(release)]
         if shown and (having or not (versions or fault.setting)) and len(job.hosts) >= fault.nodes:
-            met.append(FaultMet(fault, shown, having[0] if having else ""))
+            yield fault, shown, having[0] if having else ""
             numbers.update(id(event) for event in shown)
-    return tuple(met)
 
 
 def _stands_after(job: Job, call: str, event: Event) -> bool:

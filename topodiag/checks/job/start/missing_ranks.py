@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import regex
@@ -20,7 +20,7 @@ _WORKERS = regex(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d
 _MOST_RANKS = 1 << 16
 
 
-def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on a store, a coordinator or a barrier at which not all ranks came in time, or on a store's barrier
     at which ranks wait when the log ends."""
     events = [event for event in job.events if event.details.get("fault") == ABSENT]
@@ -30,14 +30,14 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
     lines = sorted(events, key=lambda event: not _count(event)) or waits
     sure = bool(events) and (_CAME.search(lines[0].text) is not None or "all" in lines[0].details)
-    yield check.finding(
-        check.where(ranks=missing),
+    yield check.of_events(
+        lines,
         "absent at a meeting",
         f"not all processes came to where the job meets{_count(lines[0])}"
         + (f"; {rank_word(missing)} never came" if missing else ""),
+        check.where(ranks=missing),
         severity=Severity.ERROR if events else Severity.WARNING,
         observed=quoted(lines[0].text, 200),
-        evidence=[event.origin for event in lines],
         confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
     )
 
@@ -66,10 +66,7 @@ def _went_on(job: Job) -> bool:
 
 def _last_barrier(job: Job) -> list[Event]:
     """The lines of the store's last barrier."""
-    by_key: dict[str, list[Event]] = defaultdict(list)
-    for event in job.events:
-        if event.kind == MET:
-            by_key[event.details["key"]].append(event)
+    by_key = grouped((event.details["key"], event) for event in job.events if event.kind == MET)
     return next(reversed(by_key.values()), [])
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
@@ -39,7 +38,7 @@ _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
-class VersionsDiffer(JobCheck[Never]):
+class VersionsDiffer(JobCheck):
     """JOB002: NCCL, CUDA driver or plugin version differs between ranks
 
     What it finds
@@ -163,11 +162,8 @@ class VersionsDiffer(JobCheck[Never]):
             severity=severity,
             observed="; ".join(texts[:4]),
             expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
-            fix=(
-                "one driver on all nodes (`nvidia-smi`), and in their containers the same of CUDA's compatibility"
-                " libraries, which report a newer one"
-                if word == "CUDA driver"
-                else f"start the same image on all nodes, with {word} {groups[0][0]}",
+            fix=self.steps(
+                "one driver" if word == "CUDA driver" else "one image", component=word, version=groups[0][0]
             ),
             cost=Cost(
                 text="ranks disagree on messages or choices: init fails, or a collective hangs"
@@ -187,12 +183,8 @@ def _said_version(process: Process, value: str) -> Origin | None:
 
 def _by_version(job: Job, key: str) -> dict[str, list[int]]:
     """The processes that name a version of a component, by that version."""
-    by_value: dict[str, list[int]] = defaultdict(list)
-    for number, process in enumerate(job.processes):
-        value = process.versions.get(key, "").strip()
-        if value:
-            by_value[value].append(number)
-    return by_value
+    named = ((process.versions.get(key, "").strip(), number) for number, process in enumerate(job.processes))
+    return grouped((version, number) for version, number in named if version)
 
 
 def releases(process: Process) -> tuple[Release, Release] | None:
@@ -243,7 +235,7 @@ _OF_RANKS = regex(
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
 
-def not_as_built(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def not_as_built(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
     it."""
     events = [
@@ -253,10 +245,10 @@ def not_as_built(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     ]
     if not events or any("libnccl-net" in event.text for event in events):
         return
-    yield check.finding(
-        check.where(hosts_in(events)),
+    yield check.of_events(
+        events,
         "not as built",
         f"a library by which ranks talk is of another version than what was built with it: {quoted(events[0].text)}",
+        check.where(hosts_in(events)),
         observed=quoted(events[0].text, 300),
-        evidence=[event.origin for event in events],
     )

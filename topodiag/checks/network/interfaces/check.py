@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.network.interfaces.unreached import (
@@ -39,7 +38,7 @@ NO_INTERFACE = (
 )
 
 
-class WrongInterface(JobCheck[Never]):
+class WrongInterface(JobCheck):
     """NET002: the wrong interface is used for bootstrap or data
 
     What it finds
@@ -254,7 +253,7 @@ OWN = "own"
 """In place of an address: torch says that it took loopback, for want of an address of the host."""
 
 
-def by_gloo(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_gloo(check: JobCheck, job: Job) -> Iterator[Finding]:
     """An interface that Gloo does not find, and loopback addresses that ranks of other nodes were sent to."""
     unnamed = [event for event in job.events if "gloo" in event.details]
     if unnamed:
@@ -277,7 +276,7 @@ def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
     )
 
 
-def _unnamed(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
+def _unnamed(check: JobCheck, events: Sequence[Event]) -> Finding:
     value = events[0].details["gloo"]
     why = "it has to be the name of one interface of this node"
     if value.startswith("^"):
@@ -293,7 +292,7 @@ def _unnamed(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
     )
 
 
-def _looped(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
+def _looped(check: JobCheck, events: Sequence[Event]) -> Finding:
     address, size = events[0].details["loopback"], events[0].details.get("size")
     what = f"looks for a peer{f' of {size} ranks' if size else ''} at {address}"
     if address == OWN:

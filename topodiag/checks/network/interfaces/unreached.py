@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
@@ -110,7 +109,7 @@ class FailedConnect:
     why: str = ""
 
 
-def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_connects(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Connects of sockets that failed, else those that were tried again. `refused` is a process that is gone, and not
     told here."""
     failed = _failed(job)
@@ -191,7 +190,7 @@ def _is_gone(job: Job, refused: Event) -> bool:
     return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
 
 
-def by_own_bridge(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_own_bridge(check: JobCheck, job: Job) -> Iterator[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
     for event in job.events:
         match = CONNECTED.search(event.text)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, Ints, Mask, summed
-from topodiag.model.finding import Coverage, Finding, Severity
+from topodiag.model.finding import Coverage, Finding
 from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Process
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
@@ -111,13 +112,8 @@ def with_cut_lists(job: Job) -> set[str]:
 
 def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, GivenSetting]]]:
     """Settings in force by name, each with the indexes of the processes; those that NCCL refused are left out."""
-    pairs: dict[str, list[tuple[int, GivenSetting]]] = defaultdict(list)
-    for number, process in enumerate(job.processes):
-        for name in names:
-            given = process.settings.get(name)
-            if given is not None and given.how != "invalid":
-                pairs[name].append((number, given))
-    return dict(pairs)
+    own = ((name, number, process.settings.get(name)) for number, process in enumerate(job.processes) for name in names)
+    return grouped((name, (number, given)) for name, number, given in own if given and given.how != "invalid")
 
 
 def prints_settings(process: Process) -> bool:
@@ -345,9 +341,8 @@ def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
     """Findings of single nodes, `node: text`, that say the same of several nodes made into one; costs are a node's."""
-    groups: dict[tuple[Severity, str, tuple[str, ...]], list[Finding]] = defaultdict(list)
-    for finding in findings:
-        groups[finding.severity, finding.message.partition(": ")[2], finding.where.gpus].append(finding)
+    texts = ((finding.message.partition(": ")[2], finding) for finding in findings)
+    groups = grouped(((finding.severity, text, finding.where.gpus), finding) for text, finding in texts)
     return [_folded(text, group) for (_, text, _), group in groups.items()]
 
 

@@ -3,16 +3,16 @@ it. What is said of each is data: job_faults.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import launched_on, survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -39,43 +39,40 @@ def named_faults() -> dict[tuple[str, str], NamedFault]:
     return {(entry.check, entry.fault): entry for entry in entries}
 
 
-@dataclass(frozen=True, slots=True)
-class FaultLines:
-    """The lines that name one fault, in the order of the log."""
-
-    fault: str
-    events: tuple[Event, ...]
-
-
-class FaultInLog(JobCheck[FaultLines]):
+class FaultInLog(JobCheck):
     """A fault that a job's lines name (the field `fault` of an event), said by job_faults.toml."""
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        by_fault: dict[str, list[Event]] = {}
-        for event in judged.events:
-            if fault := event.details.get("fault"):
-                by_fault.setdefault(fault, []).append(event)
-        for check, fault in named_faults() if by_fault else ():
-            if check == self.id and fault in by_fault:
-                return FaultLines(fault, tuple(by_fault[fault]))
-        return self.not_applicable(judged, "no line of the job names such a fault: `topodiag scan` of the node does")
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        fault, events = self.named(judged)
+        if not events:
+            return self.not_applicable(
+                judged, "no line of the job names such a fault: `topodiag scan` of the node does"
+            )
+        return self.with_findings(judged, [self._finding(judged, named_faults()[self.id, fault], events)])
 
-    def findings(self, judged: Job, observed: FaultLines) -> Iterator[Finding]:
-        words, events = named_faults()[self.id, observed.fault], observed.events
+    def named(self, job: Job) -> tuple[str, Sequence[Event]]:
+        """The first fault of this check that lines of a job name, with these lines; none where no line does."""
+        by_fault = grouped((event.details.get("fault", ""), event) for event in job.events)
+        own = (fault for check, fault in named_faults() if check == self.id and fault in by_fault)
+        fault = next(own, "")
+        return fault, by_fault[fault] if fault else ()
+
+    def _finding(self, job: Job, words: NamedFault, events: Sequence[Event]) -> Finding:
+        """The fault that these lines name, in the order of the log."""
         ranks = ranks_in(events)
-        hosts = _hosts(judged, events)
+        hosts = _hosts(job, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
-        lived = all(survived(judged, event) for event in events)
+        lived = all(survived(job, event) for event in events)
         severity = Severity.WARNING if lived else Severity[words.severity.upper()]
-        yield self.finding(
-            self.where(hosts, ranks=ranks),
+        return self.of_events(
+            events,
             Advice(severity, Confidence[words.confidence.upper()]),
             f"{at}: {words.message}",
+            self.where(hosts, ranks=ranks),
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
             fix=words.fix,
             cost=Cost(text="NCCL's init goes on without what it reads there" if lived else words.cost),
-            evidence=[event.origin for event in events],
         )
 
 

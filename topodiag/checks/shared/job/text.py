@@ -222,3 +222,8 @@ def _expanded(text: str) -> set[int]:
     """`8-11,13` as numbers; at most so many as a job has."""
     ends = ((int(match[1]), int(match[2] or match[1])) for match in _TASKS.finditer(text))
     return {task for first, last in ends for task in range(first, min(last, first + _MOST_TASKS) + 1)}
+
+
+def group_words(job: Job, group: str) -> str:
+    """What torch's flight recorder says of a process group, or its name."""
+    return next((record.descriptions[group] for record in job.flight if record.descriptions.get(group)), group)

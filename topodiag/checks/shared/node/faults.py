@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any, Never
+from typing import Any
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.lazy import dataclass
@@ -34,7 +34,7 @@ class NodeFault:
     cost: str = ""
 
 
-class FaultCheck(NodeCheck[Never]):
+class FaultCheck(NodeCheck):
     """A check that finds any number of such faults on one node."""
 
     def any_fault(self, judged: Node, faults: Iterable[NodeFault | None], coverage: Coverage | None = None) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast.bytes import Dictionary
-from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
+from topodiag.evidence.nccl_log.fast.rows import PLACE, Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
 from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.paths import trees
@@ -16,7 +16,6 @@ from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.hashes import Words
 
-PLACE = ("thread", "ctx", "offset", "line", "count")
 COLUMNS: dict[str, tuple[str, ...]] = {
     name: tuple(column for column in facts.SCHEMAS[name].names if column not in (*PLACE, "gen"))
     for name in facts.ROW_TABLES

@@ -16,8 +16,9 @@ from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.messages import COLUMNS, PLACE, Messages
+from topodiag.evidence.nccl_log.fast.messages import COLUMNS, Messages
 from topodiag.evidence.nccl_log.fast.rows import (
+    PLACE,
     Columns,
     Ints,
     Texts,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.entry import family
-from topodiag.evidence.signatures.lines import first_of
+from topodiag.evidence.signatures.lines import first_in
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
@@ -112,7 +111,7 @@ def _is_left(text: str) -> bool:
     of the launcher, the shell or the script."""
     if not text.strip("-=*#_~ \t") or text[:1].isspace() or _BY_SCRIPT.match(text) is not None:
         return True
-    return first_of(family("harmless"), text) is not None
+    return first_in("harmless", text) is not None
 
 
 def _head_of(texts: Sequence[str], last: int) -> int | None:

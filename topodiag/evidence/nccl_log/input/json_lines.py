@@ -3,9 +3,6 @@
 Docker's json-file driver, Fluent Bit and Fluentd, Cloud Logging, CloudWatch, journald and Loki each name the text and
 its time in their own way. Lines that are no such object go through as they are. Line numbers stay those of the file: a
 text of several lines stands on one, its ends as carriage returns.
-
-SOURCE: moby daemon/logger/jsonfilelog/jsonlog (log, stream, time); systemd.journal-fields(7) (MESSAGE); Cloud Logging
-LogEntry (textPayload, timestamp); Loki's HTTP API (line, timestamp).
 """
 
 from __future__ import annotations
@@ -17,24 +14,16 @@ from typing import Any
 import msgspec
 
 from topodiag.lazy import regex
-
-TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
-TIME_KEYS = ("time", "timestamp", "@timestamp")
+from topodiag.words.own_data import own_data
 
 MAX_LINE_BYTES = 1 << 20
 """A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""
 
 MAX_DEPTH = 4
-_TIME = regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
-_MEMBER = regex(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
-"""A member on a line of its own, as exports print objects over several lines."""
-_NEAR_TIMES = regex("NCCL WARN|atchdog|ERROR|rror:")
-"""Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
+_WORDS = own_data("evidence/nccl_log/input/json_lines")
+_LIKE = {name: regex(_WORDS[name]) for name in ("time", "near_times", "member")}
+_VERDICT = regex(_WORDS["verdict"].encode())
 _HEAD_LINES = 200
-_VERDICT = regex(
-    rb'"is_?(?:[Hh]ealthy\\{0,3}"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}"\s{0,4}:\s{0,4}true)|"[Hh]ealth\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"[Uu]nhealthy'
-)
-"""A health agent's verdict stands in other members than its message: such a line stays whole."""
 
 
 def looks_wrapped(head: bytes) -> bool:
@@ -62,13 +51,13 @@ def unwrapped(line: bytes) -> str | None:
             return _one_line(document)
     if not isinstance(document, dict):
         return None
-    text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
+    text = next((document[key] for key in _WORDS["texts"] if isinstance(document.get(key), str)), None)
     if text is None or (" NCCL " not in text and _says_more(document)):
         return None
     text = _one_line(text)
-    if _NEAR_TIMES.search(text):
-        time = next((document[key] for key in TIME_KEYS if isinstance(document.get(key), str)), "")
-        stamp = _TIME.match(time)
+    if _LIKE["near_times"].search(text):
+        time = next((document[key] for key in _WORDS["times"] if isinstance(document.get(key), str)), "")
+        stamp = _LIKE["time"].match(time)
         text = f"[{stamp[0]}] {text}" if stamp else text
     return text
 
@@ -77,7 +66,8 @@ def _says_more(document: Mapping[str, Any], depth: int = 0) -> bool:
     """Whether an object inside has a message of its own: an event that an agent passes on, and no line of a program."""
     inner = [value for value in document.values() if isinstance(value, dict)] if depth < MAX_DEPTH else []
     return any(
-        any(" " in text for key in TEXT_KEYS if isinstance(text := value.get(key), str)) or _says_more(value, depth + 1)
+        any(" " in text for key in _WORDS["texts"] if isinstance(text := value.get(key), str))
+        or _says_more(value, depth + 1)
         for value in inner
     )
 
@@ -89,8 +79,8 @@ def _with_patience(line: bytes) -> object:
     try:
         if words.startswith("{"):
             return json.loads(words)
-        member = _MEMBER.fullmatch(words)
-        return str(json.loads(member[2])) if member else None
+        member = _LIKE["member"].fullmatch(words)
+        return str(json.loads(member[1])) if member else None
     except (ValueError, RecursionError):
         return None
 

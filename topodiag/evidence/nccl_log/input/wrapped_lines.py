@@ -17,6 +17,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import own_data
 
 COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
@@ -49,7 +50,7 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
-    return _without_colours(blocks) if layer == COLOURS else _without_marks(blocks)
+    return _without_colours(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in _parts(blocks))
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -69,10 +70,6 @@ def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _without_marks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    return (_MARK.sub(b"", part) for part in _parts(blocks))
-
-
 def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The text in parts of whole lines."""
     rest = b""
@@ -88,16 +85,8 @@ def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
-_WATCHDOG = regex(r"atchdog caught\b(?!.{0,900}before timing out)")
-_WATCHDOG_WORK = regex(r"WorkNCCL\(.{0,600}Timeout\(ms\)=\d{1,15}\)")
-"""What the sentence says of the work; pasted logs lose the time that it ran for."""
+_LIKE = {name: regex(text) for name, text in own_data("evidence/nccl_log/input/wrapped_lines").items()}
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
-_HEADED = regex(
-    r"\s{0,8}(?:\[ {0,8}\d{1,10}\.\d{1,9}\]|\d{4}-\d\d-\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d|\[rank"
-    r"|Traceback \(most)",
-    re.IGNORECASE,
-)  # fmt: skip
-"""How lines of the kernel, of syslog and of most programs begin: none goes on with the line above."""
 _WIDTHS = range(40, 241)
 """Columns at which terminals, mails and forums break lines."""
 _LEAST_BREAKS = 2
@@ -142,7 +131,7 @@ def _folds(lines: list[bytes]) -> list[int]:
     width = max(map(len, texts), default=0)
     if width not in _WIDTHS:
         return []
-    begin = [_HEADED.match(text) is not None or _is_record(text) for text in texts]
+    begin = [_LIKE["headed"].match(text) is not None or _is_record(text) for text in texts]
     if not any(begin):
         return []
     below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
@@ -172,7 +161,7 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
     """The sentence of torch's watchdog that begins on this line with its further pieces, and how many; None where it is
     whole, or where no pieces make it so."""
     first = clean(lines[at])
-    if _WATCHDOG.search(first) is None:
+    if _LIKE["watchdog"].search(first) is None:
         return None
     text, work = first, None
     pieces = [piece for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (piece := clean(raw)).strip()]
@@ -181,9 +170,13 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
             break
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
-        if _WATCHDOG.search(text) is None:
+        if _LIKE["watchdog"].search(text) is None:
             return text, number
-        if work is None and _WATCHDOG_WORK.search(first) is None and _WATCHDOG_WORK.search(text) is not None:
+        if (
+            work is None
+            and _LIKE["watchdog_work"].search(first) is None
+            and _LIKE["watchdog_work"].search(text) is not None
+        ):
             work = text, number
     return work
 

@@ -30,8 +30,8 @@ def section(sheet: Sheet) -> Section | None:
         left = max(len(result.verdict.causes) - CAUSES_SHOWN, 0)
     else:
         causes, left = _of_findings(result), 0
-    drawings = (*sheet.of("chain"), *_drawn(result.verdict))
-    if not (causes or drawings):
+    drawings = _drawn(result.verdict)
+    if not causes:
         return None
     values = {"causes": causes, "left": left, "drawings": drawings, "anchors": Anchors(result)}
     return Section("chain", "Cause and consequences", values)
@@ -41,7 +41,7 @@ def _drawn(verdict: Verdict | None) -> list[Drawing]:
     """The chain as a picture, where several things follow: a box or two say no more than their words."""
     if verdict is None or sum(len(cause.consequences) for cause in verdict.causes) < LEAST_DRAWN:
         return []
-    return [Drawing("chain", "Each cause with what follows from it", draw_chain(verdict, prefix="chain"), inline=True)]
+    return [Drawing("Each cause with what follows from it", draw_chain(verdict, prefix="chain"))]
 
 
 def _of_cause(cause: Cause, places: Places) -> dict[str, Any]:

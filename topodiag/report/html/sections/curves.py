@@ -5,7 +5,7 @@ from __future__ import annotations
 from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, grid_of
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, figures, grid_of
 from topodiag.report.plot.scale import SIZE
 from topodiag.report.plot.svg import plot_svg
 from topodiag.words.fold import plural
@@ -18,17 +18,13 @@ HYPOTHESES_SHOWN = 40
 def section(sheet: Sheet) -> Section | None:
     """None without a measured run."""
     runs = sheet.result.benchmarks
-    drawings = (*sheet.of("curves"), *_plots(runs))
-    if not (runs or drawings):
-        return None
     numbered = list(enumerate(runs, start=1))
     causes = [(number, hypothesis) for number, run in numbered for hypothesis in run.hypotheses][:HYPOTHESES_SHOWN]
     grids = (
         grid_of("runs", "Runs", _RUNS, numbered, RUNS_SHOWN, "runs: topodiag bench --csv=rows"),
         grid_of("hypotheses", "What would explain it", _HYPOTHESES, causes),
     )
-    values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows]}
-    return Section("curves", "Measured bandwidth", values, plural(len(runs), "run"), "figures")
+    return figures(sheet, "curves", "Measured bandwidth", _plots(runs), grids, plural(len(runs), "run"))
 
 
 def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
@@ -39,7 +35,7 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
         return []
     title = title_of(runs)
     svg = plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves")
-    return [Drawing("curves", title, svg, inline=True)]
+    return [Drawing(title, svg)]
 
 
 def _verdict(benchmark: Benchmark) -> Cell:

@@ -34,8 +34,8 @@ HOSTS_IN_MATRIX = 24
 def section(sheet: Sheet) -> Section | None:
     """None without a job."""
     jobs = sheet.result.jobs
-    drawings = (*sheet.of("job"), *_matrices(jobs))
-    if not (jobs or drawings):
+    drawings = _matrices(jobs)
+    if not jobs:
         return None
     shown = [
         {"name": job.name or "job", "facts": _facts(job), "notes": list(job.notes), "grids": _grids(job, number)}
@@ -48,7 +48,7 @@ def section(sheet: Sheet) -> Section | None:
 def _matrices(jobs: tuple[Job, ...]) -> list[Drawing]:
     """Ranks by transport, of each job whose logs show connections."""
     drawn = (draw_matrix(job, prefix=f"matrix{number}") for number, job in enumerate(jobs[:MATRICES_SHOWN]))
-    return [Drawing("job", "Ranks by transport", svg, inline=True) for svg in drawn if svg]
+    return [Drawing("Ranks by transport", svg) for svg in drawn if svg]
 
 
 def _facts(job: Job) -> list[tuple[str, str]]:
@@ -66,14 +66,12 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 
 
 def _grids(job: Job, number: int) -> list[Grid]:
-    grids = [_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number)]
-    return [grid for grid in grids if grid is not None]
+    grids = (_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number))
+    return [grid for grid in grids if grid.rows]
 
 
-def _ranks(job: Job, number: int) -> Grid | None:
+def _ranks(job: Job, number: int) -> Grid:
     """A row for each place in a node that is alike on all hosts of a kind."""
-    if not job.ranks:
-        return None
     nics = nics_by_rank(job)
     by_host = grouped(
         (rank.host, ((rank.cuda_dev, rank.bus_id, fold_labels(nics.get(rank.rank, ()))), rank.rank))
@@ -116,15 +114,13 @@ _FAMILIES: Columns[Family] = {
 }
 
 
-def _communicators(job: Job, number: int) -> Grid | None:
-    name, caption = f"comms-{number}", "Communicators, those alike together"
-    return grid_of(name, caption, _FAMILIES, families(job), ROWS_SHOWN, CSV) if job.communicators else None
+def _communicators(job: Job, number: int) -> Grid:
+    caption = "Communicators, those alike together"
+    return grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
 
 
-def _transports(job: Job, number: int) -> Grid | None:
+def _transports(job: Job, number: int) -> Grid:
     by_pair = mixes(job)
-    if not by_pair:
-        return None
     hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
     if len(hosts) <= HOSTS_IN_MATRIX:
         rows = [[Cell(row), *(_mix(by_pair.get((row, host), {})) for host in hosts)] for row in hosts]
@@ -158,10 +154,10 @@ _SETTINGS: Columns[Setting] = {
 }
 
 
-def _settings(job: Job, number: int) -> Grid | None:
+def _settings(job: Job, number: int) -> Grid:
     rows: list[Setting] = [
         (name, value, [job.processes[at].host for at in processes], len(values) > 1)
         for name, values in sorted(job.settings().items())
         for value, processes in sorted(values.items(), key=lambda item: -len(item[1]))
     ]
-    return grid_of(f"settings-{number}", "Settings in force", _SETTINGS, rows, ROWS_SHOWN, CSV) if rows else None
+    return grid_of(f"settings-{number}", "Settings in force", _SETTINGS, rows, ROWS_SHOWN, CSV)

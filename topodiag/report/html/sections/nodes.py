@@ -10,7 +10,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, grid_of
+from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, figures, grid_of
 from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.node.marks import SIGNS
@@ -24,15 +24,10 @@ Kind = tuple[str, str, str, tuple[tuple[str, Severity], ...]]
 def section(sheet: Sheet) -> Section | None:
     """None without a node."""
     result = sheet.result
-    drawings, grids = list(sheet.of("nodes")), list(sheet.extras.grids.get("nodes", ()))
-    if result.nodes:
-        grids.append(_kinds(result))
-        parts = draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")
-        drawings += [Drawing("nodes", "Nodes by parts", parts, inline=True)] if parts else []
-    if not (grids or drawings):
-        return None
+    parts = draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")
+    drawings = [Drawing("Nodes by parts", parts)] if parts else []
     note = plural(len(result.nodes), "node") if result.nodes else ""
-    return Section("nodes", "Nodes", {"drawings": drawings, "grids": grids}, note, "figures")
+    return figures(sheet, "nodes", "Nodes", drawings, [_kinds(result)], note)
 
 
 def _kinds(result: Result) -> Grid:

@@ -6,7 +6,7 @@ from topodiag.draw.node import draw_node
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
-from topodiag.report.html.interface import Drawing, Section, Sheet
+from topodiag.report.html.interface import Drawing, Section, Sheet, figures
 from topodiag.report.html.sections.shared import NAMES_ROOM, by_host
 from topodiag.words.fold import plural, short_hosts
 
@@ -16,10 +16,7 @@ MOST = 3
 
 def section(sheet: Sheet) -> Section | None:
     """None where no machine can be drawn."""
-    drawings = (*sheet.of("picture"), *_nodes(sheet.result))
-    if not drawings:
-        return None
-    return Section("picture", "The machine", {"drawings": drawings, "grids": ()}, template="figures")
+    return figures(sheet, "picture", "The machine", _nodes(sheet.result))
 
 
 def _nodes(result: Result) -> list[Drawing]:
@@ -39,5 +36,5 @@ def _nodes(result: Result) -> list[Drawing]:
         alike = f"{plural(len(group), 'node')} alike: {short_hosts([node.host for node in group], NAMES_ROOM)}"
         title = f"Topology of {node.host or 'this node'}"
         svg = draw_node(titled_picture(result, node), prefix=f"node{len(drawings)}")
-        drawings.append(Drawing("picture", title, svg, inline=True, caption=alike if len(group) > 1 else ""))
+        drawings.append(Drawing(title, svg, alike if len(group) > 1 else ""))
     return drawings

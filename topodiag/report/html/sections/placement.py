@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.interface import Section, Sheet, figures
 
 
 def section(sheet: Sheet) -> Section | None:
     """None for other commands."""
-    drawings, grids = sheet.of("placement"), sheet.extras.grids.get("placement", ())
-    if not (drawings or grids):
-        return None
-    return Section("placement", "Placement", {"drawings": drawings, "grids": grids}, template="figures")
+    return figures(sheet, "placement", "Placement")

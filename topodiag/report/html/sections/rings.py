@@ -16,13 +16,13 @@ WIDE = 120
 
 def section(sheet: Sheet) -> Section | None:
     """None where no ring was logged."""
-    drawings = list(sheet.of("rings"))
+    drawings = []
     jobs = [job for job in sheet.result.jobs if any(comm.rings for comm in job.communicators)]
-    if not (jobs or drawings):
+    if not jobs:
         return None
     for number, job in enumerate(jobs[:JOBS_SHOWN]):
         svg = svg_of_rings(job, prefix=f"rings{number}")
-        drawings += [Drawing("rings", f"Rings of {job.name or 'the job'}", svg, inline=True)] if svg else []
+        drawings += [Drawing(f"Rings of {job.name or 'the job'}", svg)] if svg else []
     shown = [(job.name or "job", _drawn(job)) for job in jobs[:JOBS_SHOWN]]
     return Section("rings", "Rings", {"jobs": shown, "drawings": drawings})
 

@@ -22,7 +22,7 @@ HANGS_SHOWN = 4
 def section(sheet: Sheet) -> Section | None:
     """None where nothing has a time."""
     timeline = sheet.result.timeline
-    drawings = (*sheet.of("timeline"), *_drawn(sheet.result))
+    drawings = _drawn(sheet.result)
     if not (timeline.moments or drawings):
         return None
     near = {id(moment) for moment in around_first_error(sheet.result)}
@@ -46,9 +46,9 @@ def section(sheet: Sheet) -> Section | None:
 def _drawn(result: Result) -> list[Drawing]:
     """Who waits in a hang, by job; then the events round the first error, all of them where there is none."""
     waits = (draw_waits(job, prefix=f"waits{number}") for number, job in enumerate(result.jobs[:HANGS_SHOWN]))
-    drawn = [Drawing("timeline", "Who waits", svg, inline=True) for svg in waits if svg]
+    drawn = [Drawing("Who waits", svg) for svg in waits if svg]
     lanes = draw_timeline(around_first_error(result) or result.timeline.moments, prefix="timeline")
-    return [*drawn, Drawing("timeline", "Events in lanes by host", lanes, inline=True)] if lanes else drawn
+    return [*drawn, Drawing("Events in lanes by host", lanes)] if lanes else drawn
 
 
 def _time(moment: Moment) -> Cell:

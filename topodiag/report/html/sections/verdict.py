@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from topodiag.model.finding import Cost, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
-from topodiag.report.findings import cost_words, step_words, where_words
+from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, severity_tally, word_of
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally, word_of
 from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
@@ -65,7 +65,8 @@ def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
     facts = [] if not verdict.causes else _facts(sheet, verdict.causes[0])
     others = len(verdict.causes) - 1
     if others > 0:
-        facts.append(("Also", f"{plural(others, 'more cause')}: {_checks(verdict.causes[1:])}", "#chain"))
+        checks = ", ".join(distinct(cause.finding.id for cause in verdict.causes[1:]))
+        facts.append(("Also", f"{plural(others, 'more cause')}: {checks}", "#chain"))
     return {
         "answers": [_answer(verdict.headline, sign, word, hue)],
         "facts": facts,
@@ -82,14 +83,11 @@ def _answer(text: str, sign: str = "", word: str = "", hue: str = "plain", names
 def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
     """(label, words, link) of what a reader asks first of the first cause."""
     price = cause.price
-    cost = price.text if price.gbs_lost is None and price.share == 1.0 and price.text else ""
-    if not cost:
-        cost = cost_words(Cost(price.gbs_lost, price.share, price.text))
     anchor = Anchors(sheet.result).of(cause.finding)
     rows = [
         ("Cause", f"{cause.finding.id}  {cause.finding.message}", f"#{anchor}" if anchor else ""),
         ("Where", where_words(cause.finding.where, True), ""),
-        ("Cost", cost, ""),
+        ("Cost", price_words(price, price.text), ""),
         ("Step", ": ".join(words for words in (step_words(price), price.step_said) if words), ""),
         ("Steps", price.step_says, ""),
         ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
@@ -98,13 +96,9 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
     return [row for row in rows if row[1]]
 
 
-def _checks(causes: tuple[Cause, ...]) -> str:
-    return ", ".join(dict.fromkeys(cause.finding.id for cause in causes))
-
-
 def _job(job: Any, verdict: Verdict) -> dict[str, str]:
     sign, word, hue = SIGNS[job.state]
-    causes = ", ".join(dict.fromkeys(verdict.causes[at].finding.id for at in job.causes))
+    causes = ", ".join(distinct(verdict.causes[at].finding.id for at in job.causes))
     return {"sign": sign, "word": word.lower(), "hue": hue, "name": job.name, "text": job.headline, "causes": causes}
 
 

@@ -15,7 +15,7 @@ from topodiag.words.units import number, percent
 def section(sheet: Sheet) -> Section | None:
     """None where no cause has a price in numbers."""
     verdict = sheet.result.verdict
-    drawings = (*sheet.of("waterfall"), *_drawn(verdict, Places(sheet.result).sent))
+    drawings = _drawn(verdict, Places(sheet.result).sent)
     priced = [cause for cause in (verdict.causes if verdict is not None else ()) if cause.price.all_gone is not None]
     if not (priced or drawings):
         return None
@@ -35,7 +35,7 @@ def section(sheet: Sheet) -> Section | None:
 def _drawn(verdict: Verdict | None, named: Callable[[str], str]) -> list[Drawing]:
     """The steps from intended to measured, "" where no cause has a price."""
     svg = draw_waterfall(verdict, named=named, prefix="waterfall") if verdict is not None else ""
-    return [Drawing("waterfall", "From intended to measured", svg, inline=True)] if svg else []
+    return [Drawing("From intended to measured", svg)] if svg else []
 
 
 def _quantity(quantity: Quantity | None) -> Cell:

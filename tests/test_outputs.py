@@ -1,0 +1,107 @@
+"""What people paste when they ask, some lines of one tool without anything around them: the fault that stands there
+comes first, and the same words where nothing is wrong accuse nobody.
+
+The texts are rows of `tests/outputs/*.toml`, one file a subject, each under its claim. A row has a `text`, or is one of
+the file's `[texts]` filled `with` values, or repeated for so many `lines`, `at` every tenth step with the values of a
+`cycle`; perhaps `beside` files of other names. It says what the answer has; one that says nothing accuses nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodiag.api import diagnose
+from topodiag.model.errors import TopodiagError
+
+UNREAD: dict[str, Any] = {"findings": [], "verdict": {"state": "unknown", "causes": []}, "unexplained": [], "facts": {}}
+"""The answer on a text of no kind that is known: it accuses nobody, and calls nothing healthy."""
+CLAIMS = {
+    "first", "severity", "message", "observed", "fix", "last_step", "findings", "loud", "among", "without", "chain",
+    "state", "headline", "causes", "says", "unexplained", "facts",
+}  # fmt: skip
+"""What a row can say of the answer. Of the first finding: its id, its severity (none says that it is no note), words of
+its message and of what was observed, the first steps of its fix and words of the last. Of all: their ids, those of
+errors and warnings, some that must be or must not be among them, each with the id that it follows from ("" without).
+Of the verdict: its state, words of its headline, the ids of its causes and their sentences. The lines, or how many,
+that nothing explains; and fields of the facts."""
+
+
+def rows() -> dict[str, dict[str, Any]]:
+    """The rows of all files by subject and claim, each with its text."""
+    table = {}
+    for path in sorted((Path(__file__).parent / "outputs").glob("*.toml")):
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+        forms = sections.pop("texts", {})
+        for claim, row in sections.items():
+            if "of" in row:
+                form, values = forms[row.pop("of")], row.pop("with", ())
+                if "lines" in row:
+                    steps = zip(range(row.pop("lines")), cycle(row.pop("cycle")), strict=False)
+                    row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)
+                else:
+                    row["text"] = form.format(**values) if isinstance(values, dict) else form.format(*values)
+            assert row.keys() <= CLAIMS | {"text", "beside"}, f"{path.stem}: {claim}"
+            table[f"{path.stem}: {claim}"] = row
+    return table
+
+
+ROWS = rows()
+
+
+def answered(folder: Path, text: str, beside: dict[str, str]) -> dict[str, Any]:
+    """The whole result, as `--format json` prints it."""
+    for name, data in ({"out.txt": text} | beside).items():
+        (folder / name).write_text(data)
+    try:
+        document: dict[str, Any] = json.loads(diagnose(str(folder if beside else folder / "out.txt")).to_json())
+    except TopodiagError:
+        return UNREAD
+    return document
+
+
+def fits(wanted: Any, value: Any) -> bool:
+    """Whether a value has what is wanted: the fields of a record, each item of a list; TOML spells JSON's null out."""
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(fits(item, value.get(name)) for name, item in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(value, list) and len(wanted) == len(value) and all(map(fits, wanted, value))
+    return value is None if wanted == "null" else bool(value == wanted)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
+    row = dict(ROWS[name])
+    answer = answered(tmp_path, row.pop("text"), row.pop("beside", {}))
+    findings, verdict = answer["findings"], answer["verdict"]
+    ids = [finding["id"] for finding in findings]
+    if "first" in row:
+        assert ids[:1] == [row["first"]]
+        assert findings[0]["evidence"]
+        assert findings[0]["severity"] in row.get("severity", "warning error").split()
+        assert verdict["state"] != "healthy"
+    for column in ("message", "observed"):
+        assert [words for words in row.get(column, ()) if words not in findings[0][column]] == []
+    assert "fix" not in row or findings[0]["fix"][: len(row["fix"])] == row["fix"]
+    assert "last_step" not in row or row["last_step"] in findings[0]["fix"][-1]
+    assert set(row.get("among", ())) <= set(ids)
+    assert not set(row.get("without", ())) & set(ids)
+    assert row.get("headline", "") in verdict.get("headline", "")
+    assert fits(row.get("facts", {}), answer["facts"])
+    lines = [trouble["text"] for trouble in answer["unexplained"]]
+    exact = {
+        "findings": ids,
+        "loud": [finding["id"] for finding in findings if finding["severity"] != "info"],
+        "chain": [[finding["id"], (finding["follows_from"] or {}).get("check", "")] for finding in findings],
+        "state": verdict["state"],
+        "causes": [cause["check"] for cause in verdict["causes"]],
+        "says": [cause["message"] for cause in verdict["causes"]],
+        "unexplained": len(lines) if isinstance(row.get("unexplained"), int) else lines,
+    }
+    wanted = {column: value for column, value in row.items() if column in exact} if row else {"loud": []}
+    assert {column: exact[column] for column in wanted} == wanted
