@@ -56,12 +56,14 @@ def is_linkinfo(head: str) -> bool:
 
 def is_slurm_conf(head: str) -> bool:
     """Slurm's topology.conf, or `scontrol show topology`."""
-    return any(line.lstrip().lower().startswith(("switchname=", "blockname=")) for line in head.split("\n"))
+    lines = head.lower().split("\n") if "name=" in head.lower() else ()
+    return any(line.lstrip().startswith(("switchname=", "blockname=")) for line in lines)
 
 
 def is_slurm_yaml(head: str) -> bool:
     """Slurm's topology.yaml."""
-    return any("".join(line.split()).startswith("-topology:") for line in head.split("\n"))
+    lines = head.split("\n") if "topology:" in head else ()
+    return any("".join(line.split()).startswith("-topology:") for line in lines)
 
 
 def is_csv(head: str) -> bool:

@@ -254,7 +254,8 @@ def _devices(lines: Sequence[str]) -> Iterator[Found]:
     rows: list[_Cells] = []
     started, ended = 0, False
     for number, line in enumerate(lines, 1):
-        began = " ".join(line[:MAX_NAME].split()).startswith(_RUN_BEGAN) or (ended and "nThread" in line)
+        comment = " ".join(line[:MAX_NAME].split()) if line[:1] == "#" else ""
+        began = comment.startswith(_RUN_BEGAN) or (ended and "nThread" in line)
         ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
         command = _COMMAND.search(line) if "_perf" in line else None
         if command is not None or (started < 2 and began):

@@ -53,7 +53,8 @@ def read(blob: Blob) -> ClusterFacts:
     nodes = _nodes(blob)
     with_gpus = [node for node in nodes if node.gpus > 0]
     kept = with_gpus or nodes
-    check_nodes(blob.name, [node.name for node in kept], "kubectl get nodes -o json")
+    names = tuple(node.name for node in kept)
+    check_nodes(blob.name, names, "kubectl get nodes -o json")
     notes: list[str] = []
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
@@ -69,7 +70,7 @@ def read(blob: Blob) -> ClusterFacts:
     return ClusterFacts(
         name=blob.name,
         format=f"Kubernetes labels of {writer}" if rows else "Kubernetes nodes",
-        nodes=tuple(node.name for node in kept),
+        nodes=names,
         partitions=nested([kind for kind, _ in rows], [row for _, row in rows]),
         domain=partition_of("nvlink", domain) if any(domain) else None,
         gpus=np.asarray([node.gpus if with_gpus else -1 for node in kept], np.int64),

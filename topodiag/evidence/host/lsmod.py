@@ -68,7 +68,7 @@ class Lsmod(Direct):
 
 def _asked(line: str) -> str:
     """The pattern by which somebody searched the modules, "" in another line."""
-    command, _, search = line.partition("|")
+    command, _, search = line.partition("|") if "lsmod" in line else ("", "", "")
     program, _, pattern = search.strip().partition(" ")
     return pattern if program in ("grep", "egrep", "rg") and command.strip().endswith("lsmod") else ""
 

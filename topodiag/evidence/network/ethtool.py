@@ -111,10 +111,15 @@ def _read(page: Page, block: _Block) -> None:
         if key == "firmware-version" and (board := cell.rpartition("(")[2].rstrip(") ")).startswith(_BOARDS):
             line.offer(entity, "board_id", board)
         if key == _MODES:
-            speed = max((to_int(word) or 0 for word in cell.split() if "base" in word), default=0)
+            speed = _fastest(cell)
             fastest = (speed, line) if speed > (fastest[0] if fastest else 0) else fastest
     if fastest is not None:
         fastest[1].offer(entity, "max_speed_mbps", fastest[0])
+
+
+def _fastest(modes: str) -> int:
+    """Mb/s of the fastest of the modes `100000baseKR4/Full 40000baseLR4/Full`, 0 where none is named."""
+    return max((to_int(mode) or 0 for mode in modes.split() if "base" in mode), default=0)
 
 
 def _count(page: Page, block: _Block) -> None:

@@ -138,12 +138,12 @@ class _Reader:
         line = _COLOURS.sub("", raw).replace("\\t", "\t")
         text = line.strip(_DECORATION)
         command = " ".join(line.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in line else ""
-        label, _, name = text.rstrip(",").partition(":")
+        label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
         if command:
             self.finish()
             self.command = command[:120]
-        elif label.startswith("NIC") and label[3:].strip().isdecimal() and name.strip()[:1].isalpha():
-            self._note(NicName(f"NIC{int(label[3:])}", name.strip()[:64], number))
+        elif label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha():
+            self._note(NicName(f"NIC{int(label[3:])}", name[:64], number))
         elif _NOTES.search(text) is not None:
             self._note(MatrixNote(number, text[:200]))
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:
