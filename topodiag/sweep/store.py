@@ -97,7 +97,7 @@ def _result(line: bytes) -> SweepResult | None:
     """The result of a line; None for a line that is none, which costs that run alone: it is done again."""
     try:
         result = msgspec.json.decode(line, type=SweepResult)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     numbers = (result.round, result.attempt, result.size, result.seconds, result.gbs or 0.0)
     in_bounds = min(numbers[:2]) >= 1 and all(0 <= number < MOST for number in numbers)
