@@ -160,7 +160,7 @@ def _nvlinks(node: Node) -> Iterator[Link]:
             if both not in seen and active[far]:
                 seen.add(both)
                 yield _nvlink(gpu, far, ends[far], active[far])
-        if not ends:
+        if not ends and node.smi_matrix:
             yield from _nvlinks_by_matrix(node, gpu, seen)
 
 
@@ -190,8 +190,6 @@ def _nvlink(gpu: Gpu, far: str, intended: int, active: int, kind: str = "NVLink"
 
 def _nvlinks_by_matrix(node: Node, gpu: Gpu, seen: set[frozenset[str]]) -> Iterator[Link]:
     """Without per-link evidence the matrix's NV# counts: equal to all peers and a switched product is one NVSwitch."""
-    if not node.smi_matrix:
-        return
     joined = [peer for peer in node.gpus if peer is not gpu and _says(node, gpu, peer) == XGMI]
     counts = [(peer, links) for peer in node.gpus if peer is not gpu and (links := _nv(node, gpu, peer))]
     spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
