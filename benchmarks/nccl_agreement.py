@@ -199,7 +199,7 @@ def compare_case(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
 def compare_tuning(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
     shape, settings = case.built.shape, case.settings
     table = tuning_table(shape, settings)
-    spelt = jobs._SPELT
+    spelt = jobs.SPELT
     for (collective, algorithm, protocol), logged in case.logged.tuning.items():
         cell = table[collective].get(spelt.get(algorithm.upper(), algorithm), {}).get(spelt[protocol.upper()], (0, 0))
         same = all(abs(a - b) <= max(ROUNDED, 0.01 * b) for a, b in zip(cell, logged, strict=True))
