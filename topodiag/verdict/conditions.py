@@ -57,12 +57,12 @@ def _refuses_cuda(cause: Finding, other: Finding, scene: Scene) -> bool:
         return True
     if not scene.same_node(cause, other):
         return False
-    return "802" in other.observed or "error code" in other.message or _is_later_exception(cause, other)
+    return "802" in other.observed or "error code" in other.message or _ends_below(cause, other)
 
 
-def _is_later_exception(cause: Finding, other: Finding) -> bool:
-    """Whether a program ends with an exception below the line in which CUDA refuses to start: whatever it says, the
-    program has no GPU."""
+def _ends_below(cause: Finding, other: Finding) -> bool:
+    """Whether a program ends with an exception or a fatal error below the line in which CUDA refuses to start: whatever
+    it says, the program has no GPU."""
     return ("exception" in other.message or "fatal error" in other.message) and any(
         first.source == later.source and 0 < (first.line or 0) < (later.line or 0)
         for first in cause.evidence
