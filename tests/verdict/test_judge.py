@@ -195,6 +195,13 @@ def test_a_warning_that_shows_no_effect_is_beside_a_cause_that_does() -> None:
     assert [finding.id for finding in judgement.unrelated] == ["HST001"]
 
 
+@pytest.mark.parametrize(("count", "names"), [(2, "n[0-1]: "), (64, "64 nodes: ")])
+def test_the_headline_names_few_nodes_and_counts_many(count: int, names: str) -> None:
+    odd = [f"n{number * number}" for number in range(count)]
+    fault = seen("BEN003", W, nodes=tuple(odd), message="a size is slow")
+    assert f"{names}a size is slow" in verdict(fault).headline
+
+
 LOW = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
 
 

@@ -66,13 +66,6 @@ BY_WEIGHT = (
 )
 """The collectives, the one that matters most first: the order of reports."""
 
-ALGO_WORDS = (
-    Algorithm.RING.setting,
-    *(algorithm.setting for algorithm in Algorithm if algorithm is not Algorithm.RING),
-)
-PROTO_WORDS = tuple(protocol.value for protocol in Protocol)
-"""What NCCL_ALGO and NCCL_PROTO take, as the user guide spells it; the algorithm that always runs comes first."""
-
 
 class Graph(IntEnum):
     """The channel searches, by the id that NCCL prints (src/init.cc)."""

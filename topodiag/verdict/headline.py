@@ -26,6 +26,8 @@ _NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
+MAX_NAMES = 60
+"""Characters of its hosts, whose names stand below as well: of more only their number is said."""
 
 
 def cause_words(finding: Finding) -> str:
@@ -34,7 +36,8 @@ def cause_words(finding: Finding) -> str:
     hosts = finding.where.nodes
     if not hosts or any(host in finding.message for host in hosts):
         return message
-    return f"{fold_hosts(hosts)}: {message}"
+    names = fold_hosts(hosts)
+    return f"{names if len(names) <= MAX_NAMES else plural(len(hosts), 'node')}: {message}"
 
 
 def headline(
