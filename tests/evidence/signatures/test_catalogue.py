@@ -77,7 +77,7 @@ def test_a_pattern_that_entries_share_is_spelt_out_in_each() -> None:
 
 
 def test_families_that_only_readers_of_lines_ask_say_nothing_of_a_node() -> None:
-    assert {entry.scope for name in engine.OF_LINES for entry in family(name)} <= engine.OF_JOBS
+    assert {entry.scope for name in engine.FAMILIES_OF_LINES for entry in family(name)} <= engine.OF_JOBS
 
 
 def test_ids_are_of_their_family_and_stand_once() -> None:

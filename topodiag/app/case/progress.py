@@ -126,16 +126,14 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
     file the last line on which a program started. Nothing where the logs show one launch."""
     if job.ranks:
         return ()
-    ends = _past_ends(job) if len(job.files) == 1 else []
-    over = {job.files[0]: max(ends)} if ends else {}
-    for event in job.events:
-        if event.kind == "ended" and _line(event) < began.get(_file(event), 0):
-            over[_file(event)] = max(began[_file(event)], over.get(_file(event), 0))
+    ended = [event for event in job.events if event.kind == "ended"]
+    over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
+    if len(job.files) == 1 and (ends := _past_ends(job)):
+        over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     if not over:
         return ()
-    past = [
-        event for event in job.events if _line(event) <= over.get(_file(event), -1) and "again" not in event.details
-    ]
+    earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
+    past = [event for event in earlier if "again" not in event.details]
     last = [event for event in job.events if event not in past]
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),

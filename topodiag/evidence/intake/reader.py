@@ -103,7 +103,7 @@ def read_node(evidence: Evidence) -> ReadNode:
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     draft.told |= _told_by_absence(evidence)
     host = evidence.host or _host_of(draft)
-    # Pasted texts name no host: several of them are told apart by their files.
+    # Pasted texts name no host: their files tell one from another.
     node = assemble(draft, host or Path(evidence.path).name.split(".")[0] or "node", evidence.time)
     return ReadNode(replace(node, boot=boot_of(evidence), nameless=not host), inputs, unread)
 

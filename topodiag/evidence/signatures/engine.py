@@ -31,9 +31,9 @@ MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
 """Number and text of a line."""
-OF_LINES = ("benchmark", "collective", "harmless", "job", "launcher", "process")
+FAMILIES_OF_LINES = ("benchmark", "collective", "harmless", "job", "launcher", "process")
 """Families all of whose entries are about ranks and jobs: readers of lines ask for them, and no text of a node."""
-_OF_JOBS = ("collective", "framework", "job", "launcher", "process")
+_FAMILIES_OF_JOBS = ("collective", "framework", "job", "launcher", "process")
 """Families that a line of a job's output is asked for."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
 _SPACE = regex(r"\s+")
@@ -81,7 +81,7 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
     """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
     which have a reader, and without those of ranks and jobs, which are asked for by the line."""
-    wanted = (family for family in families() if family not in ("kernel", "progress", *OF_LINES))
+    wanted = (family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
     return read(blocks, name, command, *wanted).events
 
 
@@ -355,7 +355,8 @@ def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
     data = text.encode("utf-8", "replace")
-    places = {place for _, number in _finder(*_OF_JOBS).hits(data) for place in _places(*_OF_JOBS)[number][1]}
+    entries = _places(*_FAMILIES_OF_JOBS)
+    places = {place for _, number in _finder(*_FAMILIES_OF_JOBS).hits(data) for place in entries[number][1]}
     bare = Unwrapped(text)
     answers = (
         confirm(entry, bare, [text], 0)

@@ -53,17 +53,16 @@ class RankBehind(JobCheck):
     Evidence it reads
         Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones; also
         without an Init line, where the ranks of one host show their calls from the first on.
-        opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
-        healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
-        answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps
-        of several processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process
-        group, sequence number, state, and ranks that left no dump where all others wait. Torch's watchdog lines: the
-        sign of a hang, ranks that wait at one number in other operations or sizes, and, where there is nothing better,
-        the last work that each rank enqueued and completed;
-        an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
-        tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
-        communicator, came to its end, and whose closed connections the others report; Horovod's word of a rank that was
-        through, where no line has an error of its own.
+        opCount itself only in part: NCCL raises it for operations over the network, so that it differs between healthy
+        ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two answers tell
+        a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps of several
+        processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process group, sequence
+        number, state, and ranks that left no dump where all others wait. Torch's watchdog lines: the sign of a hang,
+        ranks that wait at one number in other operations or sizes, and, where there is nothing better, the last work
+        that each rank enqueued and completed; an exception of a rank that waited in an operation until its time was
+        over, in any library's words. Lines of any tool that name ranks that are missing, stuck, or call something else:
+        a warning. A rank whose program, or whose communicator, came to its end, and whose closed connections the others
+        report; Horovod's line about a rank that has finished, where no line has an error of its own.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the

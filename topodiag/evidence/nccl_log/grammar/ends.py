@@ -6,6 +6,7 @@ distributed/elastic/multiprocessing/api.py (SignalException), c10/cuda/CUDAExcep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
@@ -68,24 +69,22 @@ def last_traceback(end: bytes) -> LastTraceback | None:
     somebody stopped the program."""
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in end.split(b"\n")]
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
-    root, head, is_main, is_handled = last, _head_of(texts, last), False, False
+    root: tuple[int, int, re.Match[str]] | None = None
+    head, is_main, is_handled = _head_of(texts, last), False, False
     while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
-        root = root if is_handled else last
+        root = root if root is not None and is_handled else (head, last, raised)
         above = _not_blank(texts, head - 1)
         linked = texts[above].startswith(_LINKS)
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
-            return _traceback_at(texts, root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
+            return _traceback_of(texts, *root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
         is_handled = is_handled or (texts[above].startswith(_HANDLED) and _LOOKUP.match(texts[upper]) is not None)
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
 
 
-def _traceback_at(texts: Sequence[str], last: int, *, caught: bool) -> LastTraceback | None:
-    """The traceback whose exception stands on this line, which has a head."""
-    head, raised = _head_of(texts, last), _RAISED.match(texts[last])
-    if head is None or raised is None:
-        return None
+def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:
+    """The traceback from its head to the line of its exception."""
     quoted = texts[last].replace("\\n", "\n").split("\n")
     frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
     own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
