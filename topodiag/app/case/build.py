@@ -21,7 +21,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
-from topodiag.evidence.kinds import NODE_KINDS, Kind
+from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
@@ -106,15 +106,16 @@ def _holds_table(piece: Piece) -> bool:
 
 def _alive(intake: Intake) -> Case:
     """Texts of which nothing can be judged but how they end, or where they show that a program worked: nobody waits
-    there. Raises InputError where they show neither."""
-    texts = [piece for piece in intake.of(Kind.TEXT) if piece.path != STDIN]
-    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
-    if not progress and not jobs:
+    there. Of a text that shows neither nothing is known. Raises InputError without a text of lines."""
+    texts = [piece for piece in intake.of(Kind.TEXT) if not piece.what]
+    if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
+    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
     done = sum(line.number for line in progress)
-    why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
+    why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
+    gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
-    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
+    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *left_out(intake.beside(Kind.TEXT))))
 
 
 def _with_one_node_each(case: Case) -> Case:
