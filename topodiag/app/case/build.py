@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
@@ -282,22 +282,17 @@ def _layout(blob: Blob, kind: Kind) -> RankHosts:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
+_LISTS = (
+    "nodes", "jobs", "flight", "runs", "layouts", "clusters", "ties", "inputs", "not_observed", "unread", "progress",
+)  # fmt: skip
+"""What a case has several of."""
+
+
 def _with(case: Case, more: Case) -> Case:
-    """Both, in this order; identity and timeline are made anew of the whole."""
-    return Case(
-        nodes=(*case.nodes, *more.nodes),
-        jobs=(*case.jobs, *more.jobs),
-        flight=(*case.flight, *more.flight),
-        runs=(*case.runs, *more.runs),
-        layouts=(*case.layouts, *more.layouts),
-        clusters=(*case.clusters, *more.clusters),
-        ties=(*case.ties, *more.ties),
-        sizes=case.sizes or more.sizes,
-        inputs=(*case.inputs, *more.inputs),
-        not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
-        unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
-        progress=(*case.progress, *more.progress),
-    )
+    """Both, in this order, each gap once; identity and timeline are made anew of the whole."""
+    lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in _LISTS}
+    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("not_observed", "unread")}
+    return Case(**{**lists, **once}, sizes=case.sizes or more.sizes)
 
 
 def _without(case: Case, error: TopodiagError) -> Case:
