@@ -89,7 +89,7 @@ class NvidiaSmiQText(Source[XmlRecord]):
         if reading.driver or reading.blocks:
             parsed.records.append(XmlDriver(1, tuple(reading.driver), whole=True))
         for order, block in enumerate(reading.blocks.values()):
-            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields), complete=True))
+            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields)))
         if not _counted(parsed):
             parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
         return parsed
