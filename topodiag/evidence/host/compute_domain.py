@@ -25,7 +25,6 @@ from topodiag.model.events import Event, Trust
 MAX_EVENTS = 100
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
 _THREAD = "] [tid "
-_OF_IMEX = ("IMEX", "isconnect event detected", "export re", "import re")
 _LOST_PEER, _FOUND_PEER = "ode disconnect event detected for node ", "onnection established to node "
 _NO_MEMORY = regex(
     r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
@@ -42,11 +41,6 @@ _Row = tuple[int, str, str]
 
 class ComputeDomain(Reporting):
     """Nodes of an NVLink domain that are not ready, or that have no clique."""
-
-    def recognises(self, head: str) -> bool:
-        if _is_imex(head) or _SEEN in head or _DEVICE.search(head) is not None:
-            return True
-        return any(_THREAD in line and any(word in line for word in _OF_IMEX) for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()

@@ -25,9 +25,6 @@ _ROOT, _GPU = "nvidia_smi_log", "gpu"
 class NvidiaSmiXml(Source[XmlRecord]):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
-    def recognises(self, head: str) -> bool:
-        return f"<{_ROOT}" in head
-
     def parse(self, blob: Blob) -> Parsed[XmlRecord]:
         parsed: Parsed[XmlRecord] = Parsed()
         text = blob.text
