@@ -3,12 +3,11 @@
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
     [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
-    I0929 12:40:26.277236       1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-..): 6a13..917/32766
 
 The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
 before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
-daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
-one clique. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go, cmd/gpu-kubelet-plugin/nvlib.go.
+daemon, which waits until it has seen all nodes of the domain. SOURCE: k8s-dra-driver-gpu,
+cmd/compute-domain-daemon/computedomain.go.
 """
 
 from __future__ import annotations
@@ -34,17 +33,16 @@ _STOPS = regex(
     r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
 )
 _SEEN = ", nodes seen: "
-_DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
 _Row = tuple[int, str, str]
 """The number of a line, what it says, and the line."""
 
 
 class ComputeDomain(Reporting):
-    """Nodes of an NVLink domain that are not ready, or that have no clique."""
+    """Nodes of an NVLink domain that are not ready."""
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        rows = chain(_imex(blob), _of_log(blob), _waits(blob), _of_devices(blob))
+        rows = chain(_imex(blob), _of_log(blob), _waits(blob))
         for number, text, line in islice(rows, MAX_EVENTS):
             parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
@@ -104,13 +102,3 @@ def _waits(blob: Blob) -> Iterator[_Row]:
         if wanted is not None and came is not None and came < wanted:
             text = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
             yield number, text, line
-
-
-def _of_devices(blob: Blob) -> Iterator[_Row]:
-    """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
-    rows = [(number, line, match) for number, line in blob.lines() if (match := _DEVICE.search(line[:MAX_LINE]))]
-    last = {match[1]: (number, line, match[2]) for number, line, match in rows}
-    first = next((clique for _, _, clique in last.values()), "")
-    others = [(gpu, row) for gpu, row in last.items() if row[2] != first]
-    for gpu, (number, line, clique) in others[:1]:
-        yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
