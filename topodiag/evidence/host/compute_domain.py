@@ -1,13 +1,10 @@
 """NVLink domains as NVIDIA's IMEX daemon and its DRA driver for Kubernetes tell of them.
 
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
-    [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
 
-The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
-before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
-daemon, which waits until it has seen all nodes of the domain. SOURCE: k8s-dra-driver-gpu,
-cmd/compute-domain-daemon/computedomain.go.
+The first is `nvidia-imex-ctl -N -j`, the second the log of the DRA driver's own daemon, which waits until it has seen
+all nodes of the domain. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go.
 """
 
 from __future__ import annotations
@@ -18,20 +15,10 @@ from itertools import chain, islice
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
-from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 
 MAX_EVENTS = 100
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
-_THREAD = "] [tid "
-_LOST_PEER, _FOUND_PEER = "ode disconnect event detected for node ", "onnection established to node "
-_NO_MEMORY = regex(
-    r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
-    r"|import response .{0,60}failure status [1-9]|[Ff]ailed to (?:im|ex)port\b"
-)
-_STOPS = regex(
-    r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
-)
 _SEEN = ", nodes seen: "
 _Row = tuple[int, str, str]
 """The number of a line, what it says, and the line."""
@@ -42,7 +29,7 @@ class ComputeDomain(Reporting):
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        rows = chain(_imex(blob), _of_log(blob), _waits(blob))
+        rows = chain(_imex(blob), _waits(blob))
         for number, text, line in islice(rows, MAX_EVENTS):
             parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
@@ -64,33 +51,6 @@ def _imex(blob: Blob) -> Iterator[_Row]:
         ]
         text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
         yield line_of(blob.text, "status"), text, text
-
-
-def _of_log(blob: Blob) -> Iterator[_Row]:
-    """What the log of an IMEX daemon says of peers that are gone and of memory that is not shared. A daemon that is
-    told to stop loses its peers as it should."""
-    missing: dict[str, _Row] = {}
-    refused: list[_Row] = []
-    for number, whole in blob.lines():
-        before, thread, rest = whole[:MAX_LINE].partition(_THREAD)
-        words = rest.partition("] ")[2]
-        failed = before.rstrip().endswith(("[ERROR", "[FATAL"))
-        if thread and _STOPS.search(words):
-            missing = {}
-        elif thread and _FOUND_PEER in words:
-            missing.pop(_peer(words, _FOUND_PEER), None)
-        elif failed and _LOST_PEER in words:
-            peer = _peer(words, _LOST_PEER)
-            text = f"the IMEX daemon lost its peer {peer} and did not get it back: {words}"
-            missing.setdefault(peer, (number, text, whole))
-        elif failed and _NO_MEMORY.search(words) is not None:
-            refused.append((number, f"the IMEX daemon cannot share memory: {words}", whole))
-    yield from missing.values()
-    yield from refused
-
-
-def _peer(words: str, before: str) -> str:
-    return words.partition(before)[2].partition(" ")[0].strip(".,")
 
 
 def _waits(blob: Blob) -> Iterator[_Row]:
