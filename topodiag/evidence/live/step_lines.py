@@ -149,7 +149,7 @@ def _waited(timed: TimedParts, took: float | None) -> float | None:
     no other part stands beside it. `data` alone may be anything: it counts where it is no more than the step."""
     several = len(timed.parts) > 1
     for part in in_seconds(timed, took) if several else timed.parts:
-        is_word = not several and part.name.isalpha()
+        is_word = not several and part.name.isalpha() and part.name[1:].islower()
         if part.of is PartOf.DATA and (not is_word or took is None or part.seconds <= took):
             return part.seconds
     return None
