@@ -299,11 +299,10 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
 
 
 def _worked(case: Case, result: Result) -> str:
-    """Why nothing is judged of texts that show a program at work and nothing else, or GPUs and no link."""
+    """Why nothing is judged of texts that show a program at work at most, or GPUs and no link."""
     if case.nodes and not states.links_judged(result):
         return "not judged: nothing shows that a link or a network port is well"
-    working = case.progress and not case.jobs and case.not_observed
-    return f"not judged: {case.not_observed[0].why}" if working else states.NO_WORD
+    return states.NO_WORD if case.jobs or not case.not_observed else f"not judged: {case.not_observed[0].why}"
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:

@@ -28,7 +28,7 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
         for step in _steps(cause, result, scene):
             evidences.setdefault((step.where, step.command), step)
     if not causes and state not in (State.HEALTHY,):
-        for step in _where_nothing_was_found(result, scene):
+        for step in _where_nothing_was_found(scene):
             evidences.setdefault((step.where, step.command), step)
     return tuple(evidences.values())[:MAX_STEPS]
 
@@ -94,7 +94,7 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     )  # fmt: skip
 
 
-def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvidence]:
+def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
     """What would tell something where nothing was found and the case is not healthy."""
     captured = scene.hosts(node.host for node in scene.case.nodes)
     for job in scene.case.jobs:
@@ -105,7 +105,7 @@ def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvide
                 f"topodiag scan --save {short_name(missing[0])}.tar.gz", "this node has no capture yet",
             )  # fmt: skip
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
-    if unlogged or (not scene.case.jobs and result.nodes):
+    if unlogged or not scene.case.jobs:
         yield NextEvidence(
             "NCCL's log of the job",
             "",

@@ -104,13 +104,22 @@ def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
     assert set(kind_of_file((ECC + XID).encode()).kinds) == {Kind.NODE_TEXT, Kind.JOB_OUTPUT}
 
 
-def test_a_text_without_any_line_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:
+def test_of_a_text_without_a_known_line_nothing_is_known_and_what_was_looked_for_is_said(tmp_path: Path) -> None:
     path = tmp_path / "slurm.out"
     path.write_text("Epoch 3: loss 0.31\n")
-    with pytest.raises(InputError, match="not judged: an unknown file type") as refused:
-        diagnose(str(path))
+    result = diagnose(str(path))
+    assert result.verdict.state.value == "unknown"
+    assert "1 text without a line of NCCL" in result.verdict.headline
+    said = " ".join(gap.why for gap in result.not_observed)
     for word in ("NCCL's records", "kernel's messages", "Slurm", "nvidia-smi"):
-        assert word in refused.value.hint
+        assert word in said
+
+
+@pytest.mark.parametrize("kept", [b"\x1f\x8b\x08\x00torn", bytes(range(256)) * 20, b""])
+def test_what_is_no_text_is_refused(kept: bytes, tmp_path: Path) -> None:
+    (tmp_path / "slurm.out").write_bytes(kept)
+    with pytest.raises(InputError):
+        diagnose(str(tmp_path / "slurm.out"))
 
 
 def test_a_table_of_nccl_tests_is_found_behind_lines_of_the_job(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
@@ -21,7 +21,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
-from topodiag.evidence.kinds import NODE_KINDS, Kind
+from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
@@ -106,15 +106,16 @@ def _holds_table(piece: Piece) -> bool:
 
 def _alive(intake: Intake) -> Case:
     """Texts of which nothing can be judged but how they end, or where they show that a program worked: nobody waits
-    there. Raises InputError where they show neither."""
-    texts = [piece for piece in intake.of(Kind.TEXT) if piece.path != STDIN]
-    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
-    if not progress and not jobs:
+    there. Of a text that shows neither nothing is known. Raises InputError without a text of lines."""
+    texts = [piece for piece in intake.of(Kind.TEXT) if not piece.what]
+    if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
+    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
     done = sum(line.number for line in progress)
-    why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
+    why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
+    gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
-    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
+    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *left_out(intake.beside(Kind.TEXT))))
 
 
 def _with_one_node_each(case: Case) -> Case:
@@ -281,22 +282,17 @@ def _layout(blob: Blob, kind: Kind) -> RankHosts:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
+_LISTS = (
+    "nodes", "jobs", "flight", "runs", "layouts", "clusters", "ties", "inputs", "not_observed", "unread", "progress",
+)  # fmt: skip
+"""What a case has several of."""
+
+
 def _with(case: Case, more: Case) -> Case:
-    """Both, in this order; identity and timeline are made anew of the whole."""
-    return Case(
-        nodes=(*case.nodes, *more.nodes),
-        jobs=(*case.jobs, *more.jobs),
-        flight=(*case.flight, *more.flight),
-        runs=(*case.runs, *more.runs),
-        layouts=(*case.layouts, *more.layouts),
-        clusters=(*case.clusters, *more.clusters),
-        ties=(*case.ties, *more.ties),
-        sizes=case.sizes or more.sizes,
-        inputs=(*case.inputs, *more.inputs),
-        not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
-        unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
-        progress=(*case.progress, *more.progress),
-    )
+    """Both, in this order, each gap once; identity and timeline are made anew of the whole."""
+    lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in _LISTS}
+    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("not_observed", "unread")}
+    return Case(**{**lists, **once}, sizes=case.sizes or more.sizes)
 
 
 def _without(case: Case, error: TopodiagError) -> Case:

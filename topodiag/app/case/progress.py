@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, LastTraceback, handled_lookups, last_traceback
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.lazy import dataclass, regex
@@ -18,6 +18,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.job import Event, Job
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.colours import without_colours
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -28,12 +29,14 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 @dataclass(frozen=True, slots=True)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
-    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started."""
+    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started;
+    `handled` are exceptions that a program handled when another one was raised."""
 
     is_cut: bool = False
     began: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
+    handled: frozenset[str] = frozenset()
 
 
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
@@ -79,6 +82,7 @@ _NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
 def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for _, end in read.values():
+        events = tuple(event for event in events if event.text.strip() not in end.handled)
         events = _with_last(job, events, end.last) if end.last is not None else events
     return replace(
         job,
@@ -187,16 +191,17 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     except InputError:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
-    lines = {line.decode("utf-8", "replace").strip(): above + at for at, line in enumerate(tail.split(b"\n"), 1)}
-    last = _last_event(bytes(tail), above, piece.name)
+    texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
+    lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
+    last = _last_event(last_traceback(texts, handled), above, piece.name)
     began = max((line.last.line or 0 for line in counted if line.kind == _BEGAN), default=0)
     progress = tuple(line for line in counted if line.kind != _BEGAN)
-    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), began, last, lines)
+    is_cut = bool(tail) and not tail.endswith(b"\n")
+    return progress, TextEnd(is_cut, began, last, lines, frozenset(texts[at].strip() for at in handled))
 
 
-def _last_event(tail: bytes, above: int, name: str) -> Event | None:
+def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | None:
     """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
-    last = last_traceback(tail)
     if last is None:
         return None
     details = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import LastTraceback, handled_lookups, last_traceback
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
@@ -108,9 +108,14 @@ TRACEBACK = """Traceback (most recent call last):
 """
 
 
+def _last(text: str) -> LastTraceback | None:
+    lines = text.split("\n")
+    return last_traceback(lines, handled_lookups(lines))
+
+
 @examples("end", "line", "name")
 def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: int, name: str) -> None:
-    last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())
+    last = _last(end.replace("TRACEBACK\n", TRACEBACK))
     assert last is not None
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
 
@@ -125,7 +130,7 @@ def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: in
     ],
 )  # fmt: skip
 def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
-    last = last_traceback((TRACEBACK + below).encode())
+    last = _last(TRACEBACK + below)
     assert last is not None
     assert last.frame == frame
 
@@ -139,21 +144,21 @@ def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, fra
     ],
 )
 def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str, link: str, root: str) -> None:
-    last = last_traceback(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n".encode())
+    last = _last(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n")
     assert last is not None
     assert last.name == root
 
 
 @examples("end")
 def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
-    last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())
+    last = _last(end.replace("TRACEBACK\n", TRACEBACK))
     assert last is None or last.caught
 
 
-@given(st.binary(max_size=400), st.integers(0, 300))
-def test_any_end_of_a_text_is_looked_at_without_an_exception(data: bytes, cut: int) -> None:
-    last_traceback(data)
-    last_traceback((TRACEBACK.encode() + b"ValueError: no\n")[cut:] + data)
+@given(st.text(max_size=400), st.integers(0, 300))
+def test_any_end_of_a_text_is_looked_at_without_an_exception(data: str, cut: int) -> None:
+    _last(data)
+    _last((TRACEBACK + "ValueError: no\n")[cut:] + data)
 
 
 BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))

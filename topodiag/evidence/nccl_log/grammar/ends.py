@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.lines import first_in
 from topodiag.lazy import dataclass
-from topodiag.words.colours import without_colours
 
 MOST_OF_END = 1 << 16
 """Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
@@ -64,10 +63,15 @@ class LastTraceback:
     caught: bool
 
 
-def last_traceback(end: bytes) -> LastTraceback | None:
-    """The traceback with which a text ends, from its last bytes; None where the text goes on below it, and where
-    somebody stopped the program."""
-    texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in end.split(b"\n")]
+def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
+    """The lines of exceptions that a program handled as an answer when another one was raised: that one is the root."""
+    heads = [at for at, text in enumerate(texts) if text.startswith(_HANDLED)]
+    return frozenset(line for at in heads if _LOOKUP.match(texts[line := _not_blank(texts, at - 1)]) is not None)
+
+
+def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
+    """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
+    somebody stopped the program. `handled` are the lines of handled_lookups."""
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled = _head_of(texts, last), False, False
@@ -78,7 +82,7 @@ def last_traceback(end: bytes) -> LastTraceback | None:
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
             return _traceback_of(texts, *root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
-        is_handled = is_handled or (texts[above].startswith(_HANDLED) and _LOOKUP.match(texts[upper]) is not None)
+        is_handled = is_handled or upper in handled
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
 
