@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.grammar.job_lines import fault_of, refused_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
-from topodiag.evidence.nccl_log.rebuild.facts import facts_of
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 

@@ -16,7 +16,7 @@ _ERRORS = ""
 def _rows() -> Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]:
     """By kind of line, the names of facts with their patterns."""
     rows = defaultdict(list)
-    for row in own_data("evidence/nccl_log/rebuild/facts")["fact"]:
+    for row in own_data("evidence/nccl_log/grammar/facts")["fact"]:
         for kind in row.get("kinds", [_ERRORS]):
             rows[kind].append((row.get("name", ""), regex(row["pattern"])))
     return rows
