@@ -84,7 +84,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
                          "field/480-azure-nhc-links-inactive.json#0", "field/1637-tf-gpus-full.json#0"),
     "source rows": ("own:rows", "field/647-gpud-fm-not-active.json#0"),
     "source table": ("own:table", "field/664-ninth-ib-port.json#1"),
-    "source bmc-events": ("own:bmc-events",),
     "source compute-domain": ("own:compute-domain",),
     "source gpu-burn": ("own:gpu-burn",),
     "source dcgm-dmon": ("own:dcgm-dmon",),

@@ -15,6 +15,7 @@ from sys import intern
 from typing import Any, ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.pasted_files import shows
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -142,6 +143,8 @@ class Source(ABC, Generic[R]):
     apart: ClassVar[bool]
     maker: ClassVar[Maker | None]
     measured: ClassVar[re.Pattern[str] | None]
+    looks: ClassVar[re.Pattern[str] | None] = None
+    shows: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         """What `sources.toml` says of the class; its head explains each key."""
@@ -155,6 +158,8 @@ class Source(ABC, Generic[R]):
         cls.apart = row.get("apart", False)
         cls.maker = Maker(row["maker"]) if "maker" in row else None
         cls.measured = regex(row["measured"]) if "measured" in row else None
+        cls.looks = regex(row["looks"], re.MULTILINE) if "looks" in row else None
+        cls.shows = tuple(row.get("shows", ()))
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
@@ -163,8 +168,13 @@ class Source(ABC, Generic[R]):
         return self.speaks_of if parsed.topics is None else parsed.topics
 
     def recognises(self, head: str) -> bool:
-        """Whether text without a manifest is of this format: the source finds something in it. `head` is its first 64
-        KiB, cleaned like `Blob.text`, and holds one of the format's literals (`heads` of sources.toml)."""
+        """Whether text without a manifest is of this format: as sources.toml says (`looks`, `shows`), else by whether
+        the source finds something in it. `head` is its first 64 KiB, cleaned like `Blob.text`, and holds one of the
+        format's literals (`heads`)."""
+        if self.looks is not None:
+            return self.looks.search(head) is not None
+        if self.shows:
+            return shows(head, *self.shows)
         return bool(self.parse(Blob("", head.encode("utf-8", "replace"))).records)
 
     @abstractmethod

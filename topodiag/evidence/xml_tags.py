@@ -1,6 +1,6 @@
 """Tags of an XML text, one by one, without a parser that could be made to expand, fetch or grow.
 
-Prolog, DOCTYPE, comments, CDATA and text are passed over; of entities only the five of XML itself and character numbers
+Prolog, DOCTYPE, comments and CDATA are passed over; of entities only the five of XML itself and character numbers
 are read, and a file that declares its own is refused. What stands in a broken tag is kept as far as it can be read.
 """
 
@@ -37,6 +37,8 @@ class XmlTag:
     line: int
     closes: bool = False
     alone: bool = False
+    before: str = ""
+    """Of a tag that closes, the text between it and the tag above."""
 
     def get(self, name: str) -> str | None:
         return next((value for key, value in self.attributes if key == name), None)
@@ -65,8 +67,8 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
             if match["doctype"] and "<!ENTITY" in text[match.start() : at]:
                 raise InputError(name, "declares entities", line=line, hint="refused: no tool writes such a file")
         elif match["close"]:
-            at = _after_tag(text, match.end())
-            yield XmlTag(match["name"], (), line, closes=True)
+            before, at = text[at : match.start()], _after_tag(text, match.end())
+            yield XmlTag(match["name"], (), line, closes=True, before=_unescaped(before))
         else:
             attributes, at, alone = _attributes(text, match.end())
             if any(len(value) > MAX_VALUE for _, value in attributes):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from topodiag.evidence.host.slurm_nodes import SlurmNodes
@@ -80,21 +78,6 @@ h200*        up   infinite     61  alloc ds-[001-016,018-042]
 
 def test_a_plain_sinfo_names_the_nodes_that_do_not_answer_and_no_others() -> None:
     assert read(PLAIN) == [("ds-[043-044]", "not responding")]
-
-
-def test_nodes_as_json_say_the_same_and_those_in_service_nothing() -> None:
-    nodes = [
-        {"name": "gpu-03", "state": ["IDLE", "DRAIN"], "reason": "NHC: check_hw_ib", "gres": "gpu:h100:8"},
-        {"name": "gpu-04", "state": "down*", "reason": "Not responding", "gres": ""},
-        {"name": "gpu-05", "state": ["ALLOCATED"], "reason": "was drained", "gres": ""},
-        {"name": 7, "state": [None], "reason": [], "gres": {}},
-    ]
-    assert read(json.dumps({"meta": {}, "nodes": nodes})) == [
-        ("gpu-03", "NHC: check_hw_ib"),
-        ("gpu-04", "Not responding"),
-    ]
-    assert read(json.dumps({"nodes": nodes})[:-9]) == []
-    assert read(json.dumps({"nodes": None, "reason": 1, "gres": 2})) == []
 
 
 def test_each_node_that_is_listed_has_its_state_and_generic_resources() -> None:

@@ -18,7 +18,6 @@ die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +25,7 @@ from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.words.units import in_mhz
@@ -34,15 +33,6 @@ from topodiag.words.units import in_mhz
 MAX_COUNT = 2**63
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
-_MARK = regex(
-    r"\"gpu\"\s{0,9}:\s{0,9}\d{1,3}\s{0,9},[\s\S]{0,4000}?"
-    r"\"(?:ecc|ecc_blocks|asic|xgmi_err|pcie|gfx_activity|gfx_0|throttle|socket_power)\"\s{0,9}:\s{0,9}\{"
-)
-_TEXT = regex(
-    r"^[ \t>|]{0,20}GPU: \d{1,3}\s*\n(?:[^\n]{0,200}\n){0,60}?"
-    r"[ \t>|]{1,40}(?:ASIC|BUS|ECC|ECC_BLOCKS|PCIE|GFX_0|THROTTLE|POWER):\s*$",
-    re.MULTILINE,
-)
 _UNITS = ("GT/s", "MHz", "W", "%", "C", "°C")
 _HELD_BY = {
     "prochot": "hw_thermal_slowdown",
@@ -73,11 +63,6 @@ class _Value:
 
 class AmdSmiJson(Direct):
     """Counters and facts of AMD's GPUs."""
-
-    def recognises(self, head: str) -> bool:
-        if head.lstrip()[:1] in ("{", "["):
-            return _MARK.search(head) is not None and "nvidia" not in head.lower()
-        return _TEXT.search(head) is not None
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

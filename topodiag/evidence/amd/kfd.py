@@ -17,7 +17,6 @@ from itertools import combinations
 from topodiag.evidence.amd.links import HOP, PCIE
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import quote
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.lazy import regex
@@ -32,9 +31,6 @@ _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 class Kfd(Direct):
     """GPUs with bus ids, and what joins them."""
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, f"{NODES}/")
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         files: Parsed[TreeFile] = Parsed()

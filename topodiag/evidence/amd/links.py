@@ -89,10 +89,6 @@ def pair_word(kind: str, hops: int) -> str:
 class AmdLinks(Direct):
     """Pairs of GPUs, their NUMA nodes and bus ids."""
 
-    def recognises(self, head: str) -> bool:
-        listed = ('"links"' in head and '"link_type"' in head) or "(Topology) Link type between DRM devices" in head
-        return _has_tables(head) or (listed and '"link_metrics"' not in head)
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
         if _has_tables(blob.text):
@@ -165,16 +161,12 @@ def _of_list(document: object, draft: NodeDraft) -> Iterator[_Pair]:
                 yield number, peer, pair_word(kind, max(hops, weight // HOP)), quote
 
 
-_OF_XGMI = ("XGMI LINK STATUS:", "LINK METRIC TABLE:", '"link_metrics"')
 _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
 
 class XgmiStatus(Direct):
     """The state of the link of every pair, and the rate of the links."""
-
-    def recognises(self, head: str) -> bool:
-        return any(mark in head for mark in _OF_XGMI)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

@@ -1,14 +1,10 @@
 """NVLink domains as NVIDIA's IMEX daemon and its DRA driver for Kubernetes tell of them.
 
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
-    [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
-    I0929 12:40:26.277236       1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-..): 6a13..917/32766
 
-The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
-before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
-daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
-one clique. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go, cmd/gpu-kubelet-plugin/nvlib.go.
+The first is `nvidia-imex-ctl -N -j`, the second the log of the DRA driver's own daemon, which waits until it has seen
+all nodes of the domain. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go.
 """
 
 from __future__ import annotations
@@ -19,38 +15,21 @@ from itertools import chain, islice
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
-from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 
 MAX_EVENTS = 100
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
-_THREAD = "] [tid "
-_OF_IMEX = ("IMEX", "isconnect event detected", "export re", "import re")
-_LOST_PEER, _FOUND_PEER = "ode disconnect event detected for node ", "onnection established to node "
-_NO_MEMORY = regex(
-    r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
-    r"|import response .{0,60}failure status [1-9]|[Ff]ailed to (?:im|ex)port\b"
-)
-_STOPS = regex(
-    r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
-)
 _SEEN = ", nodes seen: "
-_DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
 _Row = tuple[int, str, str]
 """The number of a line, what it says, and the line."""
 
 
 class ComputeDomain(Reporting):
-    """Nodes of an NVLink domain that are not ready, or that have no clique."""
-
-    def recognises(self, head: str) -> bool:
-        if _is_imex(head) or _SEEN in head or _DEVICE.search(head) is not None:
-            return True
-        return any(_THREAD in line and any(word in line for word in _OF_IMEX) for line in head.split("\n"))
+    """Nodes of an NVLink domain that are not ready."""
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        rows = chain(_imex(blob), _of_log(blob), _waits(blob), _of_devices(blob))
+        rows = chain(_imex(blob), _waits(blob))
         for number, text, line in islice(rows, MAX_EVENTS):
             parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
@@ -74,33 +53,6 @@ def _imex(blob: Blob) -> Iterator[_Row]:
         yield line_of(blob.text, "status"), text, text
 
 
-def _of_log(blob: Blob) -> Iterator[_Row]:
-    """What the log of an IMEX daemon says of peers that are gone and of memory that is not shared. A daemon that is
-    told to stop loses its peers as it should."""
-    missing: dict[str, _Row] = {}
-    refused: list[_Row] = []
-    for number, whole in blob.lines():
-        before, thread, rest = whole[:MAX_LINE].partition(_THREAD)
-        words = rest.partition("] ")[2]
-        failed = before.rstrip().endswith(("[ERROR", "[FATAL"))
-        if thread and _STOPS.search(words):
-            missing = {}
-        elif thread and _FOUND_PEER in words:
-            missing.pop(_peer(words, _FOUND_PEER), None)
-        elif failed and _LOST_PEER in words:
-            peer = _peer(words, _LOST_PEER)
-            text = f"the IMEX daemon lost its peer {peer} and did not get it back: {words}"
-            missing.setdefault(peer, (number, text, whole))
-        elif failed and _NO_MEMORY.search(words) is not None:
-            refused.append((number, f"the IMEX daemon cannot share memory: {words}", whole))
-    yield from missing.values()
-    yield from refused
-
-
-def _peer(words: str, before: str) -> str:
-    return words.partition(before)[2].partition(" ")[0].strip(".,")
-
-
 def _waits(blob: Blob) -> Iterator[_Row]:
     """The nodes that a domain still waits for at the end of its log: each start begins with few."""
     rows = [(number, line[:MAX_LINE]) for number, line in blob.lines() if _SEEN in line]
@@ -110,13 +62,3 @@ def _waits(blob: Blob) -> Iterator[_Row]:
         if wanted is not None and came is not None and came < wanted:
             text = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
             yield number, text, line
-
-
-def _of_devices(blob: Blob) -> Iterator[_Row]:
-    """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
-    rows = [(number, line, match) for number, line in blob.lines() if (match := _DEVICE.search(line[:MAX_LINE]))]
-    last = {match[1]: (number, line, match[2]) for number, line, match in rows}
-    first = next((clique for _, _, clique in last.values()), "")
-    others = [(gpu, row) for gpu, row in last.items() if row[2] != first]
-    for gpu, (number, line, clique) in others[:1]:
-        yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line

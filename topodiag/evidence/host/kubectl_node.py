@@ -62,10 +62,6 @@ class KubectlNode(Reporting):
         parsed.records.extend(_short(blob, nodes))
         return parsed
 
-    def recognises(self, head: str) -> bool:
-        section = min((at for name in _SECTIONS if (at := head.find(f"{name}:")) >= 0), default=-1)
-        return section >= 0 and any(head.find(f"{name}:", section) >= 0 for name in _GPUS)
-
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
     """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, value_line
 from topodiag.evidence.sentences import report
 from topodiag.evidence.tree import TreeFile
@@ -57,7 +56,6 @@ class Numactl(Direct):
         return parsed
 
 
-_SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
 _NODES = "sys/devices/system/node"
 _CPUS = "sys/devices/system/cpu"
 _PACKAGE = "topology/physical_package_id"
@@ -69,9 +67,6 @@ class SysCpu(Direct):
 
     Trusted a little less than os-state, because the hypervisor flag says that this is a guest and not of whom.
     """
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, *_SHOWN)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = Notes(blob, draft)

@@ -6,19 +6,12 @@ from topodiag.evidence.draft import NodeDraft, Offer
 from topodiag.evidence.host import virtualization
 from topodiag.evidence.host.shell_facts import limit
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, is_absent, is_present, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.gpudirect import PEERMEM_MODULES
 
-_SHOWN = (
-    "proc/version", "proc/cmdline", "proc/uptime", "proc/modules", "proc/meminfo", "proc/self/limits",
-    "proc/self/status", "proc/driver/nvidia/", "proc/sys/kernel/numa_balancing", "etc/os-release",
-    "sys/class/dmi/id/", "sys/class/iommu", "sys/module/", "sys/kernel/mm/", "sys/kernel/iommu_groups", "statvfs/",
-    "dev/",
-)  # fmt: skip
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
 
@@ -40,9 +33,6 @@ _BARE_METAL_TRUST = 70
 
 class OsState(Direct):
     """Reads the state of kernel and driver."""
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, *_SHOWN)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = _State(blob, draft)

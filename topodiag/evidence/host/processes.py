@@ -15,17 +15,10 @@ from topodiag.model.system import Process, Setting
 MAX_PROCESSES = 4096
 MAX_VARIABLES = 256
 MAX_PID = 2**32
-_MARKS = ('"cpus_allowed"', '"mems_allowed"', '"nccl_env"')
-_EMPTY = '{"processes":[]}'
 
 
 class Processes(Direct):
     """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
-
-    def recognises(self, head: str) -> bool:
-        if not head.lstrip().startswith("{") or '"processes"' not in head or '"nvlinks"' in head:
-            return False
-        return any(mark in head for mark in _MARKS) or "".join(head[:200].split()) == _EMPTY
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

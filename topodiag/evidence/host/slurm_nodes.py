@@ -1,5 +1,5 @@
-"""The state of nodes, and why Slurm holds some out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N
--l`, nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
+"""The state of nodes, and why Slurm holds some out of service: `scontrol show node`, `sinfo`, `sinfo -R` and
+`sinfo -N -l`.
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -26,7 +26,6 @@ from dataclasses import replace
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
-from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
@@ -85,14 +84,12 @@ class SlurmNodes(Source[SlurmState]):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
 
     def recognises(self, head: str) -> bool:
-        if _is_json(head):
-            return True
         lines = [line.lstrip() for line in head.split("\n")]
         return any(map(_columns, lines)) or ("State=" in head and any(line.startswith("NodeName=") for line in lines))
 
     def parse(self, blob: Blob) -> Parsed[SlurmState]:
         parsed: Parsed[SlurmState] = Parsed()
-        for listed in _of_json(blob) if _is_json(blob.text) else _listed(blob):
+        for listed in _listed(blob):
             if len(parsed.records) >= MAX_NODES:
                 parsed.leave(blob, listed.line, listed.text, "one of too many nodes")
             else:
@@ -109,22 +106,6 @@ class SlurmNodes(Source[SlurmState]):
             if record.held and (kind := kind_of(record.reason)):
                 text = f"{record.nodes} is out of service: {record.reason}" if record.nodes else record.reason
                 draft.reports.append(report(kind, text, blob, record.line, record.text, host=record.nodes))
-
-
-def _is_json(head: str) -> bool:
-    return head.lstrip()[:1] == "{" and all(word in head for word in ('"nodes"', '"reason"', '"gres"'))
-
-
-def _of_json(blob: Blob) -> Iterator[SlurmState]:
-    """The nodes of slurmrestd's JSON: a state is a list of flags, or one word."""
-    document, _ = load(blob)
-    for _, node in objects(member(document, "nodes"), MAX_NODES + 1):
-        name, reason, state = text(node.get("name")), text(node.get("reason")) or "", node.get("state")
-        words = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
-        if name:
-            line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
-            quote = f"{name} {words} {reason}".strip()
-            yield SlurmState(name, words, text(node.get("gres")) or "", reason, line, quote)
 
 
 def _listed(blob: Blob) -> Iterator[SlurmState]:

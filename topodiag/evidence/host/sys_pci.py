@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -46,9 +45,6 @@ _OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTH
 
 class SysPci(Direct):
     """Reads the attribute files, links, AER counters and config space of every PCI function."""
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, "sys/bus/pci/devices/")
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = Notes(blob, draft)

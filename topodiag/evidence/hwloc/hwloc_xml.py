@@ -22,10 +22,6 @@ MAX_DEPTH = 256
 class HwlocXml(Source[HwlocObject]):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
-    def recognises(self, head: str) -> bool:
-        bare = head.replace("'", '"')
-        return "<topology" in head and any(f'type="{name}"' in bare for name in ("Machine", "System"))
-
     def parse(self, blob: Blob) -> Parsed[HwlocObject]:
         parsed: Parsed[HwlocObject] = Parsed()
         if len(blob.data) > MAX_BYTES:

@@ -38,9 +38,6 @@ _METER = regex(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|
 """`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
 _WORDS = own_data("evidence/live/steps")
 _STEPS = tuple((number["word"], regex(number["pattern"])) for number in _WORDS["number"])
-_DATA, _INPUT, _WAITING, _BESIDE_DATA = (
-    frozenset(_WORDS["waits"][name]) for name in ("data", "input", "waiting", "beside")
-)
 _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
     frozenset(_WORDS["step"][name]) for name in ("parts", "durations", "counted", "bare", "batch", "length")
 )
@@ -64,15 +61,6 @@ _NOT_STEPS = regex(
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
 _MAY_WAIT = regex(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = regex(
-    r"\b(?:[Dd]ata|[Dd]ata[ _]?[Ll]oading[ _]?[Tt]ime)\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)"
-)
-_WAITED = regex(
-    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
-    r"\s{0,3}[:=]\s{0,6}"
-    r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
-    r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
-)
 _NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
 """In a line without the number of a step: it is of something that is no training."""
 _UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
@@ -113,8 +101,7 @@ def read_line(text: str) -> StepLine | None:
     if not values and (bar := _bar(line)) is not None:
         return bar
     parts = in_seconds(timed, values.get("s"))
-    waited = next((part.seconds for part in parts if len(parts) > 1 and part.of is PartOf.DATA), None)
-    waited = _waited(line, values.get("s"), end) if waited is None else waited
+    waited = _waited(timed, values.get("s"))
     in_epoch = _IN_EPOCH.search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
@@ -153,29 +140,18 @@ def _unnumbered(line: str) -> StepLine | None:
     if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
         return None
     values, work = _values(line)
-    waited = _waited(line, values.get("s")) if "s" in values else None
+    waited = _waited(timed_parts(line), values["s"]) if "s" in values else None
     return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
-def _waited(line: str, took: float | None, after: int = 0) -> float | None:
-    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example. `data` alone may
-    be anything: it counts where it is no more than the step."""
-    if _MAY_WAIT.search(line, after) is None:
-        return None
-    meter = _METER_WAITED.search(line, after)
-    if meter is not None:
-        return float(meter[1])
-    for match in _WAITED.finditer(line, after):
-        words = set(re.split(r"[_ /-]", match[1].lower()))
-        loads = words & _WAITING
-        of_data = bool(words & _DATA or (words & _INPUT and loads))
-        if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
-            continue
-        if "." not in match[3] and not (match[2] or match[4]) and match[3] != "0":
-            continue  # seconds have a point or a unit: counts of what was loaded have neither
-        waited = float(match[3]) * _SECONDS[match[2] or match[4] or ("ms" if "ms" in words else "")]
-        if len(words) > 1 or took is None or waited <= took:
-            return waited
+def _waited(timed: TimedParts, took: float | None) -> float | None:
+    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example: in seconds where
+    no other part stands beside it. `data` alone may be anything: it counts where it is no more than the step."""
+    several = len(timed.parts) > 1
+    for part in in_seconds(timed, took) if several else timed.parts:
+        is_word = not several and part.name.isalpha() and part.name[1:].islower()
+        if part.of is PartOf.DATA and (not is_word or took is None or part.seconds <= took):
+            return part.seconds
     return None
 
 

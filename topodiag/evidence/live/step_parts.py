@@ -21,9 +21,9 @@ _SECONDS: Mapping[str, float] = {
 _UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
 _TIMED = regex(
     r"(?<![\w.+/-])((?:[A-Za-z]{1,16}[ _/+&-]){0,5}[A-Za-z]{1,16})"
-    rf"(?:\s?[(\[]({_UNIT})[)\]]|[_ ]in[_ ]({_UNIT})(?=\s?[:=]))?\s{{0,3}}[:=]?\s{{0,8}}"
+    rf"(?:\s?[(\[]({_UNIT}|t)[)\]]|[_ ]in[_ ]({_UNIT})(?=\s?[:=]))?\s{{0,3}}[:=]?\s{{0,8}}"
     rf"([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)\s?({_UNIT})?(?![\w%/.:])"
-    r"(?!\s?(?:[KMGTkmg]i?[Bb]\b|[KMGTPkmg]?FLOP|it/|%|(?:tokens|samples|bytes|rows|files|workers|batches)\b(?!\s?[:=])))"
+    r"(?!\s?(?:[KMGTkmg]i?[Bb]\b|[KMGTPkmg]?FLOP|it/|%|(?:tokens|samples|bytes|rows|files|workers|batches)\b(?!/|\s?[:=])))"
 )
 """A name of up to six words, its unit where it stands in brackets, and a number: no share, count or rate."""
 _WORDS = own_data("evidence/live/steps")

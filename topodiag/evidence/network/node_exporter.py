@@ -27,7 +27,6 @@ from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
 _PREFIX = "node_infiniband_"
-_MARKS = ("node_infiniband_", "# HELP node_", "# TYPE node_")
 _WORD = 4
 """Bytes that port_rcv_data and port_xmit_data count as one."""
 _TIMES = ("node_boot_time_seconds", "node_time_seconds")
@@ -37,9 +36,6 @@ MAX_DEVICES = 1024
 class NodeExporter(Direct):
     """RDMA devices, their ports and counters from a scrape of the node exporter. Of several scrapes in one text the
     last counts."""
-
-    def recognises(self, head: str) -> bool:
-        return any(line.lstrip(" \t").startswith(_MARKS) for line in head.split("\n"))
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, converted
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.provenance import NotObserved
@@ -34,9 +33,6 @@ def _traffic_class(text: str) -> int | None:
 
 class SysInfiniband(Direct):
     """RDMA devices from sysfs."""
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, "sys/class/infiniband/")
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = Notes(blob, draft)

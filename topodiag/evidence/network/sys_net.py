@@ -10,7 +10,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.local_addresses import read_addresses
 from topodiag.evidence.network.sys_infiniband import Files, link_name, read_counters
-from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes
 
 _ROOT = "sys/class/net"
@@ -32,9 +31,6 @@ _LINKS = {"master": "master", "device/driver": "driver"}
 
 class SysNet(Direct):
     """Interfaces from sysfs and /proc/net."""
-
-    def recognises(self, head: str) -> bool:
-        return shows(head, "sys/class/net/")
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = Notes(blob, draft)

@@ -158,9 +158,6 @@ _PACE = regex(r"\((\d{1,9}) Gflop/s\)")
 class GpuBurn(Direct):
     """GPUs that are slow or wrong under gpu_burn."""
 
-    def recognises(self, head: str) -> bool:
-        return _PROGRESS in head and _PACE.search(head) is not None
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
         failed: list[tuple[int, str, int, str]] = []

@@ -46,7 +46,6 @@ _MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 HEAT = "tviol"
 """What nvidia-smi's monitor calls it where heat holds the clock: 1 where it does."""
-_MARKS = ("DCGM_FI_DEV_", "DCGM_EXP_")
 _PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
 """Labels of samples that are not of a whole GPU."""
 
@@ -65,9 +64,6 @@ class GpuField:
 
 class DcgmExporter(Direct):
     """Facts of GPUs from a scrape of the DCGM exporter."""
-
-    def recognises(self, head: str) -> bool:
-        return any(line.lstrip().startswith(_MARKS) and "{" in line for line in head.split("\n"))
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
@@ -169,9 +165,6 @@ _Sample = dict[str, GpuField]
 
 class DcgmDmon(Direct):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
-
-    def recognises(self, head: str) -> bool:
-        return any("Entity" in _columns(line)[:1] for line in head.split("\n"))
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         return Parsed(_read_samples(blob, draft, "Entity", _NAMES["dcgm-short"]), partial=True)

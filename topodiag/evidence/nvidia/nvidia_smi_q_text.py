@@ -14,7 +14,6 @@ Format: nvidia-smi(1), and the output of drivers R450 to R610.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -34,19 +33,6 @@ MAX_VALUE = 400
 
 _MARGIN = ">|#\t "
 _TAG = regex(r"[^a-z0-9]+")
-_HEAD = regex(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
-
-_EXCERPT = regex(
-    r"^[>|\t ]{0,20}GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0[ \t]*\n[>|\t ]{1,24}[A-Z]"
-    r"|^[>|\t ]{0,20}Fabric[ \t]*\n[>|\t ]{1,24}State {1,60}: "
-    r"|^[>|\t ]{0,20}Clocks (?:Event|Throttle) Reasons[ \t]*\n[>|\t ]{1,24}(?:GPU )?Idle {1,60}: "
-    r"|^[>|\t ]{0,20}Remapped Rows[ \t]*\n[>|\t ]{1,24}Correctable Error {1,60}: "
-    r"|^[>|\t ]{0,40}Remapping Failure Occurred {1,60}: (?:Yes|No)[ \t]*$"
-    r"|^[>|\t ]{0,20}ECC Errors[ \t]*\n[>|\t ]{1,24}Volatile[ \t]*\n"
-    r"|^[>|\t ]{0,20}GPU Link Info[ \t]*\n[>|\t ]{1,24}PCIe Generation",
-    re.MULTILINE,
-)
-"""A part that people cut out, or that grep left: the head of one GPU, or a section alone."""
 _SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors",
                        "gpu_link_info"})  # fmt: skip
 """Sections that stand once in each GPU: without heads of GPUs the next one of a name is the next GPU's."""
@@ -77,9 +63,6 @@ class _Block:
 class NvidiaSmiQText(Source[XmlRecord]):
     """The full query as text. Offers what the XML form offers."""
 
-    def recognises(self, head: str) -> bool:
-        return _HEAD.search(head) is not None or _EXCERPT.search(head) is not None
-
     def parse(self, blob: Blob) -> Parsed[XmlRecord]:
         parsed: Parsed[XmlRecord] = Parsed()
         reading = _Reading()
@@ -89,7 +72,7 @@ class NvidiaSmiQText(Source[XmlRecord]):
         if reading.driver or reading.blocks:
             parsed.records.append(XmlDriver(1, tuple(reading.driver), whole=True))
         for order, block in enumerate(reading.blocks.values()):
-            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields), complete=True))
+            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields)))
         if not _counted(parsed):
             parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
         return parsed

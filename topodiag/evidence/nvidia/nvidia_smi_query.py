@@ -109,7 +109,7 @@ class NvidiaSmiQuery(Source[QueryRow]):
             reports.setdefault(index, []).extend(_fields(row))
             bus_id, line = heads.get(index, ("", row.line))
             heads[index] = (bus_id or row.cell("bus_id"), line)
-        gpus = [XmlGpu(index, *heads[index], tuple(fields), True) for index, fields in reports.items()]
+        gpus = [XmlGpu(index, *heads[index], tuple(fields)) for index, fields in reports.items()]
         fill_report(blob, gpus, draft, ordered=ordered)
         for row in rows:
             capability = to_float(row.cell("compute_cap"), low=1, high=100)

@@ -1,133 +1,103 @@
 """`nvidia-smi -q -x`: one XML report of the driver and every GPU, of any version of its DTD.
 
-Read GPU by GPU, so that a report that ends in the middle, or one broken element, keeps all that stands before it. The
-DTD is never read: the prolog is left out, and entities of it stay plain text. What the values mean is in
-`smi_xml_facts`.
+Read tag by tag, so that a report that ends in the middle, or one broken element, keeps all else. The prolog is left
+out, and its entities stay plain text. What the values mean is in `smi_xml_facts`.
 """
 
 from __future__ import annotations
-
-import re
-from xml.etree.ElementTree import ParseError
-
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import DefusedXMLParser
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
-from topodiag.lazy import regex
+from topodiag.evidence.xml_tags import XmlTag, tags
+from topodiag.model.errors import InputError
 
-MAX_BLOCK = 4_000_000
-"""Characters read of one GPU's element: the longest seen, with many processes, is about 200 KB."""
-MAX_HEAD = 100_000
+MAX_TAGS = 4_000_000
+"""A GPU with many processes has some thousands."""
 MAX_FIELDS = 20_000
+"""Of one GPU."""
 MAX_DEPTH = 24
 MAX_VALUE = 400
-
-_GPU = regex(r"<gpu(?:\s[^<>]{0,200})?>")
-_BARE_AMPERSAND = regex(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_UNFIT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
 class NvidiaSmiXml(Source[XmlRecord]):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
-    def recognises(self, head: str) -> bool:
-        return "<nvidia_smi_log" in head
-
     def parse(self, blob: Blob) -> Parsed[XmlRecord]:
         parsed: Parsed[XmlRecord] = Parsed()
         text = blob.text
-        start = text.find("<nvidia_smi_log")
+        start = text.find(f"<{_ROOT}")
         if start < 0:
             if LOST.search(text) is None:
                 parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
             return parsed
-        starts = [match.start() for _, match in zip(range(MAX_GPUS + 1), _GPU.finditer(text, start), strict=False)]
-        if len(starts) > MAX_GPUS:
-            parsed.leave(blob, None, "", f"more than {MAX_GPUS} GPUs: the others are left out")
-            del starts[MAX_GPUS:]
-        head = text[start : min(starts[0] if starts else len(text), start + MAX_HEAD)]
-        line = text.count("\n", 0, start) + 1
-        whole = "</nvidia_smi_log>" in text[starts[-1] if starts else start :]
-        fields, _ = _fields(head, line)
-        parsed.records.append(XmlDriver(line, fields, whole))
+        report = _Report(text.count("\n", 0, start))
+        try:
+            for tag in tags(text[start:], blob.name, MAX_TAGS):
+                report.take(tag)
+        except InputError as error:
+            parsed.leave(blob, error.line, "", error.message)
+        whole = report.is_open is None
         if not whole:
-            parsed.leave(blob, None, "", "the report ends before its last element")
-        at = start
-        for index, begin in enumerate(starts):
-            line += text.count("\n", at, begin)
-            at = begin
-            limit = starts[index + 1] if index + 1 < len(starts) else len(text)
-            parsed.records.append(self._gpu(blob, parsed, text[begin : min(limit, begin + MAX_BLOCK)], line, index))
+            parsed.leave(blob, None, "", f"the report ends before its last element, inside {report.is_open}")
+        if report.broken is not None:
+            parsed.leave(blob, report.broken, "", "broken XML: its elements do not nest; what can be read is kept")
+        if len(report.gpus) == MAX_GPUS:
+            parsed.leave(blob, None, "", f"{MAX_GPUS} GPUs or more: the others are left out")
+        parsed.records.append(XmlDriver(report.above + 1, tuple(report.driver), whole))
+        for order, (bus_id, line, fields) in enumerate(report.gpus):
+            parsed.records.append(XmlGpu(order, bus_id, line, tuple(fields)))
         return parsed
-
-    def _gpu(self, blob: Blob, parsed: Parsed[XmlRecord], block: str, line: int, index: int) -> XmlGpu:
-        end = block.find("</gpu>")
-        fields, error = _fields(block if end < 0 else block[: end + 6], line)
-        opening = block[: block.find(">") + 1]
-        if end < 0 or error is not None:
-            why = error[1] if error else "the report ends inside this GPU"
-            parsed.leave(blob, error[0] if error else line, opening, f"{why}; what stands before is kept")
-        bus_id = re.search(r"""\bid\s?=\s?["']([^"']{1,40})["']""", opening)
-        return XmlGpu(index, bus_id[1] if bus_id else "", line, fields, end >= 0 and error is None)
 
     def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
         lost = fill_lost(blob, draft)
         fill_report(blob, parsed.records, draft, ordered=not lost)
 
 
-class _Leaves:
-    """Collects the text of elements that have no children. Errors of depth and number end the reading."""
+class _Report:
+    """Elements without children, of the driver and of each GPU, as far as the report is read."""
 
-    def __init__(self, line: int) -> None:
-        self.fields: list[XmlField] = []
-        self.first_line = line
-        self.parser: DefusedXMLParser | None = None
+    def __init__(self, above: int) -> None:
+        self.above = above
+        """Lines above the report."""
+        self.driver: list[XmlField] = []
+        self.gpus: list[tuple[str, int, list[XmlField]]] = []
+        self.is_open: str | None = _ROOT
+        """The element that has not ended; None after the last."""
+        self.broken: int | None = None
+        """The first line with the end of an element that is not open."""
+        self._fields = self.driver
         self._path: list[str] = []
-        self._text: list[str] = []
         self._leaf = False
 
-    def start(self, tag: str, attrs: dict[str, str]) -> None:
-        if len(self._path) >= MAX_DEPTH or len(self.fields) >= MAX_FIELDS:
-            raise ValueError("nested or repeated beyond any real report")
-        self._path.append(tag[:80])
-        self._text, self._leaf = [], True
+    def take(self, tag: XmlTag) -> None:
+        if tag.name in (_ROOT, _GPU):
+            self._path, self._leaf = [], False
+            self.is_open = _ROOT if tag.closes == (tag.name == _GPU) else None if tag.closes else _GPU
+            self._fields = self.driver
+            if tag.name == _GPU and not tag.closes:
+                self._fields = []
+                if len(self.gpus) < MAX_GPUS:
+                    self.gpus.append(((tag.get("id") or "")[:40], self.above + tag.line, self._fields))
+        elif not tag.closes:
+            self._path.append(tag.name)
+            self._leaf = True
+            if tag.alone or len(self._path) > MAX_DEPTH:
+                self._close(tag)
+        elif tag.name in self._path:
+            self._close(tag)
+        else:
+            self.broken = self.broken or self.above + tag.line
 
-    def data(self, text: str) -> None:
-        if self._leaf and len(self._text) < MAX_VALUE:
-            self._text.append(text[:MAX_VALUE])
-
-    def end(self, tag: str) -> None:
-        if self._leaf:
-            line = self.first_line + (self.parser.parser.CurrentLineNumber - 1 if self.parser is not None else 0)
-            text = "".join(self._text).strip()[:MAX_VALUE]
-            self.fields.append(XmlField("/".join(self._path[1:]), text, line))
+    def _close(self, tag: XmlTag) -> None:
+        """End an element and what is open inside of it; keep its text where it has no children."""
+        path = "/".join(self._path)
+        if self._path[-1] != tag.name:
+            self.broken = self.broken or self.above + tag.line
+        elif self._leaf and len(self._fields) < MAX_FIELDS:
+            self._fields.append(XmlField(path, tag.before.strip()[:MAX_VALUE], self.above + tag.line))
         self._leaf = False
-        if self._path:
-            self._path.pop()
-
-    def close(self) -> None:
-        return None
-
-
-def _fields(text: str, line: int) -> tuple[tuple[XmlField, ...], tuple[int, str] | None]:
-    """Leaf elements below the outermost one of a piece of XML, and where and why the reading stopped, if it did.
-
-    A piece that merely ends early is no error here: its caller knows where it was cut.
-    """
-    leaves = _Leaves(line)
-    parser = DefusedXMLParser(target=leaves, forbid_dtd=True, forbid_entities=True, forbid_external=True)
-    leaves.parser = parser
-    why: tuple[int, str] | None = None
-    try:
-        parser.feed(_BARE_AMPERSAND.sub("&amp;", _UNFIT.sub("\ufffd", text)))
-    except ParseError as error:
-        why = line + error.position[0] - 1, "broken XML"
-    except (DefusedXmlException, ValueError) as error:
-        why = line, str(error)[:80] or "refused"
-    # a parser and its handlers hold each other, until Python searches for cycles: the fields do not wait for that
-    fields, leaves.fields = tuple(leaves.fields), []
-    return fields, why
+        while self._path.pop() != tag.name:
+            pass

@@ -12,7 +12,6 @@ from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed
 from topodiag.evidence.json_values import error_of, integer, load, objects, shown, text
 from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES, distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvml_gpu import GpuAnswers
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
@@ -22,19 +21,12 @@ MAX_INDEX = 9999
 
 P2P_NAMES = ("read", "write", "nvlink", "atomics", "prop")
 
-_MARKS = ("nvml_version", "cuda_driver_version", "nvlinks", "device_count", "pcie_gpu_max_gen", "pcie_replay")
-_ALONE = regex(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[^"]{1,80}"\s{0,20}\}\s{0,20}$')
 _Pair = tuple[int, int, dict[str, Any], str]
 """Two GPUs, the answers about them, and where these stand in the document."""
 
 
 class Nvml(Direct):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
-
-    def recognises(self, head: str) -> bool:
-        if not head.lstrip().startswith("{"):
-            return False
-        return bool(_ALONE.match(head[:200])) or ('"gpus"' in head and any(f'"{name}"' in head for name in _MARKS))
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

@@ -44,13 +44,12 @@ class XmlDriver:
 
 @dataclass(frozen=True, slots=True)
 class XmlGpu:
-    """One GPU in the order of the report; `complete` is False where the report breaks off inside it."""
+    """One GPU in the order of the report."""
 
     order: int
     bus_id: str
     line: int
     fields: tuple[XmlField, ...]
-    complete: bool
 
 
 XmlRecord = XmlDriver | XmlGpu
