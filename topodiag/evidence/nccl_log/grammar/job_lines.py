@@ -68,9 +68,9 @@ def _said_of(text: str) -> Said | None:
 def end_of(text: str) -> Said | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
-    `how` of an end: wrong (results), no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
-    killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary that names rank
-    or host, a function of NCCL in a stack).
+    `how` of an end: wrong (results), no room, memory, limit, preempted, evicted, node failure, cancelled, stopped,
+    crash, exception, killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary
+    that names rank or host, a function of NCCL in a stack).
     """
     return _first(text, _ENDS)
 
