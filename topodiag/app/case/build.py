@@ -6,7 +6,7 @@ What no reader takes is left aside by name, with the command that reads it: noth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,11 +61,9 @@ class Opened:
     runs: BenchEvidence | None = None
 
 
-def _as_it_is(case: Case) -> Case:
-    return case
-
-
-def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *, sizes: Layout | None = None) -> Opened:
+def open_case(
+    paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
+) -> Opened:
     """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
@@ -225,17 +223,13 @@ def _with_scripts(case: Case, intake: Intake) -> Case:
 def _with_joined(case: Case, intake: Intake) -> Case:
     """The case with pods, hostfiles, maps and descriptions of the cluster. One that cannot be read costs itself."""
     system = next((node.system.value for node in case.nodes if node.system.value), "")
-    with _plain(intake) as plain:
+    with spooled(intake, lambda piece: piece.is_any(JOINED)) as plain:
         for piece in plain.of(*JOINED):
             try:
                 case = _with(case, _more(plain, piece, system))
             except TopodiagError as error:
                 case = _without(case, error)
     return case
-
-
-def _plain(intake: Intake) -> AbstractContextManager[Intake]:
-    return spooled(intake, lambda piece: piece.is_any(JOINED))
 
 
 def _more(intake: Intake, piece: Piece, system: str) -> Case:
@@ -250,10 +244,9 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
     layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
     if layout is not None:
         case = replace(case, layouts=(_layout(blob, layout),))
-    sizes = piece.is_any((Kind.SIZES,))
-    lines = blob.data.count(b"\n") + 1
-    size = len(case.ties) + len(case.layouts) + len(case.clusters) + sizes
-    return replace(case, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=size),))
+    size = len(case.ties) + len(case.layouts) + len(case.clusters) + piece.is_any((Kind.SIZES,))
+    taken = Input(piece.name, piece.kind.value, lines=blob.data.count(b"\n") + 1, records=size)
+    return replace(case, inputs=(taken,))
 
 
 def _cluster(blob: Blob, system: str) -> Cluster:
@@ -271,12 +264,9 @@ def _cluster(blob: Blob, system: str) -> Cluster:
 def _layout(blob: Blob, kind: Kind) -> RankHosts:
     from topodiag.evidence.layout import rank_files  # noqa: PLC0415 - numpy
 
-    readers: dict[Kind, Callable[[Blob], RankHosts]] = {
-        Kind.HOSTFILE: rank_files.read_hostfile,
-        Kind.RANKFILE: rank_files.read_rankfile,
-        Kind.RANK_MAP: rank_files.read_map,
-    }
-    return readers[kind](blob)
+    if kind is Kind.HOSTFILE:
+        return rank_files.read_hostfile(blob)
+    return rank_files.read_rankfile(blob) if kind is Kind.RANKFILE else rank_files.read_map(blob)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

@@ -31,10 +31,12 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
     `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started;
-    `handled` are exceptions that a program handled when another one was raised."""
+    `done` the last one on which a program said that its work was done, 0 where one started below it; `handled` are
+    exceptions that a program handled when another one was raised."""
 
     is_cut: bool = False
     began: int = 0
+    done: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
@@ -83,7 +85,7 @@ _NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
 def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for _, end in read.values():
-        events = tuple(event for event in events if event.text.strip() not in end.handled)
+        events = tuple(event for event in events if not _is_no_end(event, end))
         events = _with_last(job, events, end.last) if end.last is not None else events
     return replace(
         job,
@@ -116,11 +118,17 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
+def _is_no_end(event: Event, end: TextEnd) -> bool:
+    """Whether the program handled an exception, or lost a worker of its data loader when its work was done."""
+    is_over = event.details.get("how") == "worker" and 0 < end.done < _line(event)
+    return is_over or event.text.strip() in end.handled
+
+
 _OF_LAUNCH = frozenset({"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
-_BEGAN = "progress.began"
-"""Lines that a program or its launcher prints once, when it starts."""
+_BEGAN, _DONE = "progress.began", "progress.done"
+"""Lines that a program or its launcher prints once: when it starts, and when its work is done."""
 _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
@@ -195,10 +203,17 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(last_traceback(texts, handled), above, piece.name)
-    began = max((line.last.line or 0 for line in counted if line.kind == _BEGAN), default=0)
-    progress = tuple(line for line in counted if line.kind != _BEGAN)
+    began, done = _last_of(counted, _BEGAN), _last_of(counted, _DONE)
+    progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
-    return progress, TextEnd(is_cut, began, last, lines, frozenset(texts[at].strip() for at in handled))
+    return progress, TextEnd(
+        is_cut, began, done if done > began else 0, last, lines, frozenset(texts[at].strip() for at in handled)
+    )
+
+
+def _last_of(counted: Sequence[Progress], kind: str) -> int:
+    """The last line of a kind, 0 without one."""
+    return max((line.last.line or 0 for line in counted if line.kind == kind), default=0)
 
 
 def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | None:

@@ -68,9 +68,9 @@ def _said_of(text: str) -> Said | None:
 def end_of(text: str) -> Said | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
-    `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
-    killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary that names rank
-    or host, a function of NCCL in a stack).
+    `how` of an end: wrong (results), no room, memory, limit, preempted, evicted, node failure, cancelled, stopped,
+    crash, exception, killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary
+    that names rank or host, a function of NCCL in a stack).
     """
     return _first(text, _ENDS)
 
@@ -101,8 +101,8 @@ _DETAILS = {
 }  # fmt: skip
 """Fields of an end."""
 _SIGNALS = {
-    1: "hung up", 2: "cancelled", 3: "stopped", 6: "aborted", 7: "crash", 8: "crash", 9: "killed", 11: "crash",
-    15: "stopped",
+    1: "hung up", 2: "cancelled", 3: "stopped", 4: "crash", 6: "aborted", 7: "crash", 8: "crash", 9: "killed",
+    11: "crash", 15: "stopped", 24: "limit",
 }  # fmt: skip
 _STARTS = {
     "rank": {"world": "expected", "rank": "rank", "at": "address"},
