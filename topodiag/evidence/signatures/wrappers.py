@@ -56,7 +56,7 @@ LABELS = {name: _PATTERNS[name] for name in _TABLES["labels"]}
 _OF_JOBS = tuple(name for name in LABELS if name != "host")
 """Labels that say of a text what it is by themselves; a name before a colon stands before anything."""
 _OF_LAUNCHERS, _LAYERS = (tuple(_PATTERNS[name] for name in _TABLES[of]) for of in ("launchers", "layers"))
-_KEYS: Mapping[str, Sequence[str]] = _TABLES["keys"]
+_KEYS = {name: tuple(keys) for name, keys in _TABLES["keys"].items()}
 """Members of JSON lines that hold the message, host, time, process and rank."""
 _ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _ISO = regex(_CLOCK)
