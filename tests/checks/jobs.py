@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.connections import Connections
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
@@ -50,7 +51,10 @@ def message(kind: str, text: str, count: int = 1) -> Message:
 
 
 def event(kind: str, text: str, host: str = "n0", **changes: Any) -> Event:
-    return replace(Event(kind, text, host, origin=origin(text, 40)), **changes)
+    """An event with what its line says, but where `details` say something else."""
+    named = {name: value for name, value in classify(changes.get("level", "WARN"), text)[2] if name != "fault"}
+    details = {**named, **changes.pop("details", {})}
+    return replace(Event(kind, text, host, origin=origin(text, 40), details=details), **changes)
 
 
 def connections(rows: Iterable[Row], hosts: Sequence[str], gpus_per_host: int) -> Connections:

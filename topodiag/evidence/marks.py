@@ -8,20 +8,14 @@ What a file that says where ranks sit looks like, by the first 64 KiB of its tex
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
+from topodiag.words.own_data import own_data
 
-NODE = ("node", "host", "hostname", "name", "nodename")
-DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
-LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
-          "zone", "fabric")  # fmt: skip
-"""In the usual order from the innermost; what the rows themselves show counts before that."""
-_TIMES = frozenset({"time", "timestamp", "date", "datetime", "ts"})
-_MEASURED = (
-    "temp", "clock", "util", "ecc", "error", "state", "status", "bandwidth", "gbps", "mhz", "throttl", "slowdown",
-    "remap", "_up ",
-)  # fmt: skip
+_TABLES = own_data("evidence/marks")
+NODE, DOMAIN, LEVELS = (tuple(_TABLES[name]) for name in ("node", "domain", "levels"))
 _LONGEST = 4096
 """Characters of a header that are looked at."""
 COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
@@ -73,24 +67,13 @@ def is_csv(head: str) -> bool:
     cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
     if len(cells) < 2 or set(cells).isdisjoint(NODE) or sum(cell in COLUMNS for cell in cells) < 2:
         return False
-    measured = any(word in f"{cell} " for cell in cells for word in _MEASURED)
-    return not (measured or _TIMES.intersection(cells))
-
-
-_OF_NODES = "; give `sinfo -N -l` or `scontrol show node`"
-_UNREAD = (
-    (("JOBID", "PARTITION", "NODELIST"), "a list of jobs (squeue), which says nothing of nodes" + _OF_NODES),
-    (("JobId=", "JobState=", "NodeList="), "a job (`scontrol show job`), which says nothing of nodes" + _OF_NODES),
-    (("PartitionName=", "MaxNodes="), "a list of partitions, which says nothing of nodes" + _OF_NODES),
-    (('"jobs"', '"job_state"'), "a list of jobs, which says nothing of nodes" + _OF_NODES),
-    (("LLDP neighbors:",), "a list of neighbours (LLDP), which is not read; give a table with the columns node, leaf"),
-)
-"""What texts hold that are known and not read, and what they are."""
+    measured = any(word in f"{cell} " for cell in cells for word in _TABLES["measured"])
+    return not (measured or set(_TABLES["times"]).intersection(cells))
 
 
 def unread(head: str) -> str:
     """What a text is that is known and not read, and what to give instead; "" of any other."""
-    return next((what for words, what in _UNREAD if all(word in head for word in words)), "")
+    return next((row["what"] for row in _TABLES["unread"] if all(word in head for word in row["holds"])), "")
 
 
 def is_pods(head: str) -> bool:
@@ -139,15 +122,8 @@ _NUMBERED = regex(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.
 _MAP = regex(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
 _TOGETHER = regex(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
 _SIZE = regex(r'"?([A-Za-z_-]{2,40})"?\s{0,9}:\s{0,9}"?[\w-]{1,60}"?,?', re.ASCII)
-SIZE_NAMES = {
-    "tp": "tp", "tensor_parallel": "tp", "tensor_parallel_size": "tp", "tensor_model_parallel_size": "tp",
-    "pp": "pp", "pipeline_parallel": "pp", "pipeline_parallel_size": "pp", "pipeline_model_parallel_size": "pp",
-    "dp": "dp", "data_parallel": "dp", "data_parallel_size": "dp",
-    "cp": "cp", "context_parallel": "cp", "context_parallel_size": "cp",
-    "ep": "ep", "expert_parallel_size": "ep", "expert_model_parallel_size": "ep",
-    "order": "order", "world_size": "world",
-}  # fmt: skip
-"""What files call the sizes of a job: topodiag's options and Megatron's arguments, by topodiag's names."""
+SIZE_NAMES: Mapping[str, str] = _TABLES["sizes"]
+"""What files call the sizes of a job, by topodiag's names."""
 _FEW = 400
 """Lines that are looked at."""
 

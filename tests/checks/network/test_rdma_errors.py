@@ -82,8 +82,8 @@ def test_a_completion_names_device_peer_and_gid_from_its_text() -> None:
     assert finding.where.ranks == (3,)
 
 
-def test_details_are_believed_before_the_text() -> None:
-    details = {"status": "IBV_WC_REM_ACCESS_ERR(10)", "hca": "mlx5_7", "peer": "n1"}
+def test_what_a_line_names_is_named() -> None:
+    details = {"status": "10", "hca": "mlx5_7", "peer": "n1"}
     (finding,) = (
         RdmaErrors().judge(jobs.job(events=[jobs.event("ib completion", COMPLETION, details=details)])).findings
     )

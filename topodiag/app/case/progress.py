@@ -10,6 +10,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, LastTraceback, handled_lookups, last_traceback
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.lazy import dataclass, regex
@@ -219,7 +220,8 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
     """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
     if last is None:
         return None
-    details = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
+    named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
+    details = {**facts_of(last.text), **named}
     details["last"] = "" if last.caught else "1"
     origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
     return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)

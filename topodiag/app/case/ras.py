@@ -79,6 +79,7 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
                     ts=answer.time,
                     level="APP",
                     secondary=lost_peer,
+                    details={"peer gone": "1"} if lost_peer else {},
                     origin=member.origin,
                 ),
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.shared.phrases import phrases
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Process
 from topodiag.model.provenance import Origin
@@ -202,17 +201,6 @@ class UnknownSettingInLog(SettingsInLog):
 # Settings that made a job fail, each with the line by which NCCL says so.
 
 
-_NO_ALGORITHM = regex(
-    r"[Nn]o algorithm/protocol (?:nor symKernelId )?available"
-    r"|NCCL_(?:ALGO|PROTO).{0,80}(?:invalid|not (?:supported|available))"
-)
-"""src/enqueue.cc (topoGetAlgoInfo) v2.18 and later; src/tuning/tuning.cc from v2.31 on."""
-_NO_NETWORK = regex(
-    r"network \S{1,60} not found|Failed to initialize (?:any )?NET plugin|Could not find (?:net|NET) plugin"
-)
-"""src/net.cc v2.19 and later, src/plugin/net.cc from v2.27 on."""
-
-
 Shows = Callable[[Job, Process], Origin | None]
 """The line by which a process shows that a setting of its own failed."""
 
@@ -234,10 +222,10 @@ def _no_device(job: Job, process: Process) -> Origin | None:
     return next((message.origin for message in process.said("no hca")), None)
 
 
-def _event(pattern: re.Pattern[str]) -> Shows:
+def _event(fact: str) -> Shows:
     def shows(job: Job, process: Process) -> Origin | None:
         own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
-        return next((event.origin for event in own if pattern.search(event.text)), None)
+        return next((event.origin for event in own if fact in event.details), None)
 
     return shows
 
@@ -249,10 +237,10 @@ _FAILURES = (
              " devices", _no_device, Confidence.MEDIUM),
     _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL"), "leaves no algorithm for an operation of this job",
              "a value that has an algorithm for each operation in use",
-             "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
+             "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event("no algorithm")),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",
              "a network whose plugin loads, or NCCL's own: IB, Socket",
-             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
+             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event("no network")),
 )  # fmt: skip
 
 

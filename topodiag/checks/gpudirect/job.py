@@ -37,8 +37,6 @@ from topodiag.words.units import in_gbs
 TOO_FAR = regex(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
 
-PLUGIN_OFF = regex(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
-"""aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
 
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
@@ -169,15 +167,15 @@ class GdrOffInLog(JobCheck):
 
     def _by_plugin(self, job: Job) -> Iterator[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
-        events = [event for event in job.events if PLUGIN_OFF.search(event.text)]
+        events = [event for event in job.events if "gdr_off" in event.details]
         if not events:
             return
-        hosts, instance = hosts_in(events), PLUGIN_OFF.search(events[0].text)
+        hosts = hosts_in(events)
         yield self.of_events(
             events,
             "plugin",
             f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though"
-            f" {instance[1] if instance is not None else 'the instance'} has it",
+            f" {events[0].details['gdr_off']} has it",
             cost=self._cost(job, None, False),
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )

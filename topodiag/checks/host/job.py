@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -82,25 +81,19 @@ class StorageInLog(FaultInLog):
 # Bus errors of a job's processes that are those of shared memory without room.
 
 
-_BUS = regex(r"[Bb]us error|\bSIGBUS\b|\bsignal 7\b", re.IGNORECASE)
-_OTHER_BUS = regex(r"alignment|object-specific|BUS_(?:ADRALN|OBJERR|MCEERR)|[Hh]ardware", re.IGNORECASE)
-"""Bus errors for which the kernel has other reasons: an odd address, and memory that failed."""
-_NO_PAGE = regex(r"nonexistent physical address|\bBUS_ADRERR\b", re.IGNORECASE)
-_FRAME = regex(r"\s{0,8}@ {1,16}0x[0-9a-f]{6,16} .{0,40}?\bnccl[A-Z]")
-"""A frame as glog prints it, of a function whose name stands in NCCL's own errors, too."""
 MOST_BETWEEN = 30
 """Lines between a signal and a frame of the stack that its handler prints below."""
 
 
 def in_nccl(job: Job) -> tuple[Event, ...]:
     """The bus errors below which a stack names functions of NCCL."""
-    frames = [event for event in job.events if event.details.get("symbol") or _FRAME.match(event.text)]
+    frames = [event for event in job.events if event.details.keys() & {"symbol", "frame of nccl"}]
     return tuple(event for event in _bus_errors(job) if any(_below(event, frame) for frame in frames))
 
 
 def of_no_page(job: Job) -> tuple[Event, ...]:
     """The bus errors of which the handler says that no page stands behind the address."""
-    return tuple(event for event in _bus_errors(job) if _NO_PAGE.search(event.text) is not None)
+    return tuple(event for event in _bus_errors(job) if "no page" in event.details)
 
 
 def _bus_errors(job: Job) -> list[Event]:
@@ -108,8 +101,8 @@ def _bus_errors(job: Job) -> list[Event]:
         event
         for event in job.events
         if event.details.get("how") == "crash"
-        and _BUS.search(event.text) is not None
-        and _OTHER_BUS.search(event.text) is None
+        and "bus error" in event.details
+        and "other bus error" not in event.details
     ]
 
 

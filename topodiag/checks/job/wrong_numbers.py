@@ -14,9 +14,6 @@ from topodiag.words.fold import plural
 
 TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
 """Faults of lines that say so (evidence/signatures/catalogue/process.toml)."""
-_TWICE = regex(r"\brank (\d{1,9}) of (\d{1,9}) ranks has already")
-_BEYOND = regex(r"\bInvalid rank requested : (\d{1,9})/(\d{1,9})|\brank < size\. (\d{1,9}) vs (\d{1,9})")
-_WORLDS = regex(r"\bfrom procs(?:,? nranks)? (\d{1,9}) (?:vs|:) (\d{1,9})\b")
 _OF_FILE = regex(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
 """How launchers and people name the output of a rank."""
 _MOST_NAMED = 4
@@ -25,7 +22,7 @@ _MOST_NAMED = 4
 
 def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
     """A number that two processes have, and one that no rank of the world can have."""
-    for event, rank, world in _numbers(job, TWICE, _TWICE):
+    for event, rank, world in _numbers(job, TWICE):
         yield check.finding(
             check.where(ranks=[rank] if _of_world(job, world) else []),
             check.advice("number of two processes", rank=rank, last=world - 1),
@@ -34,7 +31,7 @@ def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
             evidence=[event.origin],
         )
         return
-    for event, rank, world in _numbers(job, BEYOND, _BEYOND):
+    for event, rank, world in _numbers(job, BEYOND):
         root = {0} if "Invalid rank" in event.text else set()  # NCCL's id is there; gloo's ranks may begin at 1
         yield check.finding(
             check.where([event.host] if event.host else []),
@@ -49,7 +46,7 @@ def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
 
 def unlike_sizes(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Ranks of one meeting that count worlds of different sizes."""
-    for event, own, other in _numbers(job, WORLDS, _WORLDS):
+    for event, own, other in _numbers(job, WORLDS):
         at = f" ({event.host})" if event.host else ""
         yield check.finding(
             check.where(),
@@ -62,14 +59,12 @@ def unlike_sizes(check: JobCheck, job: Job) -> Iterator[Finding]:
         return
 
 
-def _numbers(job: Job, fault: str, pattern: re.Pattern[str]) -> Iterator[tuple[Event, int, int]]:
+def _numbers(job: Job, fault: str) -> Iterator[tuple[Event, int, int]]:
     """The lines that name a fault, each with its two numbers; NCCL's own before those that repeat it."""
     events = [event for event in job.events if event.details.get("fault") == fault]
     for event in sorted(events, key=lambda event: event.level == "APP"):
-        match = pattern.search(event.text)
-        if match is not None:
-            first, second = (int(part) for part in match.groups() if part is not None)
-            yield event, first, second
+        if {"number", "size"} <= event.details.keys():
+            yield event, int(event.details["number"]), int(event.details["size"])
 
 
 def _of_world(job: Job, size: int) -> bool:

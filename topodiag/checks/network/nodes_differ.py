@@ -12,16 +12,11 @@ from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word
-from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
-
-MET_OTHER = regex(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
-"""A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
-v2.14 and later; the first number is the one that came in."""
 
 NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
 """Kinds of lines that show which network a process took, the plainest first."""
@@ -136,11 +131,11 @@ class NodesDiffer(JobCheck):
 
     def _met_other(self, job: Job) -> Iterator[Finding]:
         """Ranks whose peer connected by the other network: it shows on one node's log alone."""
-        events = [event for event in job.events if MET_OTHER.search(event.text)]
+        events = [event for event in job.events if "socket_type" in event.details]
         if not events:
             return
-        match = MET_OTHER.search(events[0].text)
-        here, there = ("NET/IB", "NET/Socket") if match is not None and match[1] else ("NET/Socket", "NET/IB")
+        by_sockets = events[0].details["socket_type"].startswith("3")
+        here, there = ("NET/IB", "NET/Socket") if by_sockets else ("NET/Socket", "NET/IB")
         yield self.of_events(
             events,
             "another network",

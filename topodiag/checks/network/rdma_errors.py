@@ -19,17 +19,6 @@ from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.own_data import own_data
 
-STATUS = regex(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
-PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
-HCA = regex(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
-GID = regex(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
-
-QUEUE_PAIR = regex(
-    r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
-)
-"""wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
-REMOTE = regex(r"remote GID ([0-9A-Fa-f:.]{2,60})")
-
 GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
 """At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
@@ -124,8 +113,8 @@ class RdmaErrors(JobCheck):
         """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment. With
         them the work that ended without an answer on the same path."""
         unanswered = sum(event.count for event in events if event.kind == "ib completion")
-        hcas = _values(events, "hca", HCA)
-        gids = _values(events, "remote_gid", REMOTE)
+        hcas = _values(events, "hca")
+        gids = _values(events, "remote_gid")
         known = phrase_in("errno", errno.lower())
         device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
         what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
@@ -150,9 +139,9 @@ class RdmaErrors(JobCheck):
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
             name, fix = "work over libfabric ended with an error", self.steps("security group")
-        hcas = _values(events, "hca", HCA)
-        peers = _values(events, "peer", PEER)
-        gids = _values(events, "", GID)
+        hcas = _values(events, "hca")
+        peers = _values(events, "peer")
+        gids = _values(events, "remote_gid")
         count = sum(event.count for event in events)
         place = f" on {fold_runs(hcas[:4])}" if hcas else ""
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
@@ -172,8 +161,8 @@ class RdmaErrors(JobCheck):
         )
 
     def _async(self, what: str, events: Sequence[Event]) -> Finding:
-        hcas = _values(events, "hca", HCA)
-        fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
+        hcas = _values(events, "hca")
+        fatal = FATAL_EVENT.search(what) or any("fatal" in event.details for event in events)
         passing = not fatal and PASSING.match(what)
         return self.of_events(
             events,
@@ -215,36 +204,18 @@ def _who(events: Sequence[Event]) -> str:
 
 def _status(event: Event) -> int:
     """The completion's status, -1 if the text has none."""
-    code = re.search(r"(?<!\d)\d{1,3}(?!\d)", event.details.get("status", "")[:80])
-    match = code or STATUS.search(event.text[:400])
-    return int(match[match.lastindex or 0]) if match else -1
+    status = event.details.get("status", "")
+    return int(status) if status.isdecimal() else -1
 
 
-def _values(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
-    """What the events name, in order: from their details, else from the text."""
-    names: dict[str, None] = {}
-    for event in events:
-        value = event.details.get(key, "")
-        if not value:
-            match = pattern.search(event.text[:400])
-            value = next((group for group in match.groups() if group), "") if match else ""
-        if value:
-            names[value] = None
-    return list(names)
+def _values(events: Sequence[Event], name: str) -> list[str]:
+    """What the events name, in order."""
+    return list(dict.fromkeys(event.details[name] for event in events if event.details.get(name)))
 
 
 def _what(event: Event) -> str:
     """The event in the driver's words: `port error`."""
-    text = event.text.strip().splitlines()[0] if event.text.strip() else event.kind
-    words = event.details.get("event", "").strip()
-    if words:
-        return words[:60]
-    match = re.search(
-        r"(?:Got )?(?:non-fatal )?async (?:(?:error|fatal|unknown) )?event(?: on \w{2,6})?(?:, unused for now)?"
-        r" ?(?:\([^)]{0,20}\))? ?: ?(.{1,60}?)(?:\(\d{1,6}\))?$",
-        text[:300],
-    )
-    return (match[1].strip() if match else text[:80]) or event.kind
+    return event.details.get("event", "").strip()[:60] or event.text.strip().partition("\n")[0][:80] or event.kind
 
 
 def _of_nccl(events: list[Event]) -> list[Event]:
@@ -253,9 +224,8 @@ def _of_nccl(events: list[Event]) -> list[Event]:
 
 
 def _errno(event: Event) -> str:
-    match = QUEUE_PAIR.search(event.text)
-    return match[1].strip() if match else event.details.get("refused", "")
+    return event.details.get("errno", "").strip() or event.details.get("refused", "")
 
 
 def _is_refused(event: Event) -> bool:
-    return QUEUE_PAIR.search(event.text) is not None or "refused" in event.details
+    return not event.details.keys().isdisjoint({"errno", "refused"})

@@ -76,18 +76,8 @@ HEALTH = regex(
 )
 """src/init.cc v2.32, at level ATTN: only where the bandwidth is degraded."""
 
-IMEX = regex(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
-"""ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
-
-NOT_UP = regex(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
-"""CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
 
 P2P_FILE = regex(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
-REFUSED = regex(
-    r"Cuda failure (?:\d{1,5} )?'(?:operation not supported|invalid argument|invalid device context|unknown error)'"
-)
-"""What CUDA says of a fabric handle that it cannot import: cuMemImportFromShareableHandle without an IMEX channel, or
-with one of another domain (src/transport/p2p.cc, src/include/alloc.h v2.20 and later)."""
 
 NVLS = regex(r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
 """ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
@@ -153,7 +143,9 @@ class FabricInLog(JobCheck):
 
     def _not_up(self, job: Job) -> Iterator[Finding]:
         """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
-        events = [event for event in job.events if event.details.get("fault") == "fabric" or NOT_UP.search(event.text)]
+        events = [
+            event for event in job.events if event.details.get("fault") == "fabric" or "fabric not up" in event.details
+        ]
         if not events:
             return
         hosts = hosts_in(events)
@@ -186,7 +178,7 @@ class FabricInLog(JobCheck):
         )
 
     def _imex(self, job: Job, between_trays: bool) -> Iterator[Finding]:
-        events = [event for event in job.events if event.level == "WARN" and IMEX.search(event.text)]
+        events = [event for event in job.events if event.level == "WARN" and "no imex" in event.details]
         events = events or (_not_imported(job) if between_trays else [])
         if not events:
             return
@@ -216,15 +208,15 @@ def _not_imported(job: Job) -> list[Event]:
     return [
         event
         for event in job.events
-        if event.level == "WARN" and P2P_FILE.search(event.place) and REFUSED.search(event.text)
+        if event.level == "WARN" and P2P_FILE.search(event.place) and "import refused" in event.details
     ]
 
 
 def _of_nvls(event: Event) -> bool:
-    if NVLS.search(event.text):
+    if "no multicast" in event.details:
         return True
     failed = event.level == "WARN" and event.kind == "cuda" and NVLS_FILE.search(event.place) is not None
-    return failed and "out of memory" not in event.text
+    return failed and "out of memory" not in event.details
 
 
 # For NVL005: which NVLink domain (cluster UUID and clique) each tray of a job says that it is in.
@@ -244,9 +236,6 @@ class Membership:
     bus: str
     domain: Domain
     origin: Origin | None
-
-
-_HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
 def judge_domains(check: JobCheck, job: Job, memberships: Sequence[Membership]) -> Iterator[Finding]:
@@ -316,7 +305,7 @@ def _between(
     what = "clusters" if len(clusters) > 1 else "cliques of one cluster"
     message = f"the trays of the job are in {plural(len(shared), 'NVLink domain')}: different {what}"
     # A handle of memory means nothing in another domain: who shares it across them took them for one.
-    failed = any(event.kind == "cuda" and _HANDLE.search(event.text) for event in job.events)
+    failed = any(event.kind == "cuda" and "bad handle" in event.details for event in job.events)
     if uneven:
         message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
     return check.finding(

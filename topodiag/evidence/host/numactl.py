@@ -17,6 +17,7 @@ Processors and NUMA nodes from `/proc/cpuinfo` and `/sys/devices/system/{cpu,nod
 from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.readings import Notes, value_line
 from topodiag.evidence.sentences import report
@@ -84,11 +85,7 @@ class SysCpu(Direct):
                 _read_node_cpus(notes, draft.numa(number), files["cpulist"], packages)
             if number is not None and "distance" in files:
                 notes.convert(draft.numa(number), "distances", _distances, files["distance"])
-        # The frequency governor and the driver below it, of the first processor.
-        for name, field in (("scaling_governor", "governor"), ("scaling_driver", "frequency_driver")):
-            for file, line in notes.lines(f"{_CPUS}/cpu0/cpufreq/{name}"):
-                if (word := line[1].strip()).replace("_", "").replace("-", "").isalnum():
-                    notes.take(draft.single("os"), field, word[:32], file, line)
+        read_files(notes)
         return notes.parsed
 
 

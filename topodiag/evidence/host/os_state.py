@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import NodeDraft, Offer
 from topodiag.evidence.host import virtualization
-from topodiag.evidence.host.shell_facts import limit
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.host.shell_facts import read_files
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.readings import Notes, is_absent, is_present, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
@@ -41,7 +41,6 @@ class OsState(Direct):
         notes.read_modules()
         notes.read_peermem()
         notes.read_iommu()
-        notes.read_limits()
         notes.read_devices()
         notes.read_gpus()
         for name, verdict in virtualization.verdicts(notes.tree):
@@ -71,18 +70,7 @@ class _State(Notes):
         return None
 
     def read_kernel(self) -> None:
-        if (file := self._readable("proc/version", "kernel")) is not None:
-            words = value_line(file)[1].split(None, 3)
-            kernel = words[2][:120] if words[:2] == ["Linux", "version"] and len(words) > 2 else None
-            self.read(self.os, "kernel", kernel, "not a /proc/version", file)
-        if (file := self._readable("proc/cmdline", "cmdline")) is not None:
-            self.take(self.os, "cmdline", value_line(file)[1], file)
-        if (file := self._readable("proc/uptime", "uptime_s")) is not None:
-            self.read(self.os, "uptime_s", to_float(value_line(file)[1], low=0), "not an uptime", file)
-        if (file := self._readable("proc/sys/kernel/numa_balancing", "numa_balancing")) is not None:
-            state = to_int(value_line(file)[1], low=0, high=7)
-            why = "not a state of numa_balancing"
-            self.read(self.os, "numa_balancing", None if state is None else state != 0, why, file)
+        read_files(self)
         # PRETTY_NAME, or NAME and VERSION_ID (os-release(5)).
         self._readable("etc/os-release", "distribution")
         values: dict[str, tuple[TreeFile, tuple[int, str], str]] = {}
@@ -176,28 +164,6 @@ class _State(Notes):
                 empty.append(shown)
         if empty:
             self.take(self.os, "iommu_enabled", False, empty[-1])
-
-    def read_limits(self) -> None:
-        """Limits on locked memory (soft) and open files (hard) (proc_pid_limits(5)), size of /dev/shm, huge pages."""
-        self._readable("proc/self/limits", "memlock_bytes")
-        for file, line in self.lines("proc/self/limits"):
-            if line[1].startswith("Max locked memory"):
-                soft = limit((line[1].split() + [""] * 4)[3])
-                if soft is None:
-                    self.reject(self.os, "memlock_bytes", "not a limit", file, line)
-                else:
-                    self.take(self.os, "memlock_bytes", soft, file, line)
-            elif line[1].startswith("Max open files") and (hard := limit((line[1].split() + [""] * 5)[4])) is not None:
-                self.take(self.os, "open_files", hard, file, line)
-        if (shm := self._readable("statvfs/dev/shm", "shm_bytes")) is not None:
-            pairs = dict(word.partition("=")[::2] for word in value_line(shm)[1].split())
-            self.read(self.os, "shm_bytes", to_int(pairs.get("size"), low=0), "no size in it", shm)
-            if (free := to_int(pairs.get("avail"), low=0)) is not None:
-                self.take(self.os, "shm_free_bytes", free, shm)
-        for file, line in self.lines("sys/kernel/mm/transparent_hugepage/enabled"):
-            chosen = line[1].partition("[")[2].partition("]")[0]
-            if chosen.isalpha():
-                self.take(self.os, "huge_pages", chosen[:12], file, line)
 
     def read_devices(self) -> None:
         shown = [file for path, file in self.tree.files.items() if path == "dev" or path.startswith("dev/")]

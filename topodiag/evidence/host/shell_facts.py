@@ -8,7 +8,8 @@ r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdlin
     BOOT_IMAGE=/vmlinuz-5.15.0 root=UUID=... ro intel_iommu=on
     ls: cannot access '/dev/nvidia-caps-imex-channels': No such file or directory
 
-Each line counts by itself, with a prompt before it or without.
+Each line counts by itself, with a prompt before it or without. Files of a capture that hold one such value are read by
+the same table.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
 from topodiag.evidence.page import Line, Page
+from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
 from topodiag.words.own_data import own_data
@@ -115,8 +117,30 @@ def _uptime(text: str) -> float:
 
 _CONVERT: Mapping[str, Callable[[str], object]] = {
     "kib": _bytes, "count": limit, "size": _size, "text": str, "words": lambda text: " ".join(text.split()),
-    "uptime": _uptime,
+    "uptime": _uptime, "real": lambda text: to_float(text, low=0), "switch": lambda text: text != "0",
 }  # fmt: skip
 _FACTS = tuple(
     (fact["fields"], _CONVERT[fact["is"]], regex(fact["pattern"])) for fact in own_data("evidence/host/shell")["fact"]
 )
+_FILES = tuple(
+    (file["path"], file["field"], _CONVERT[file["is"]], regex(file["line"]), file.get("optional", False))
+    for file in own_data("evidence/host/shell")["file"]
+)
+
+
+def read_files(notes: Notes) -> None:
+    """What the files of a capture say of the system, each in one line."""
+    system = notes.draft.single("os")
+    for path, field, convert, pattern, optional in _FILES:
+        file = notes.tree.files.get(path)
+        if file is None:
+            continue
+        found = next(((line, match[1]) for line in file.lines if (match := pattern.search(line[1])) is not None), None)
+        if found is None and optional:
+            continue
+        if not file.lines:
+            notes.miss(system, field, file.error or "nothing was read", file)
+        elif found is None or (value := convert(found[1])) is None:
+            notes.reject(system, field, f"no {field.replace('_', ' ')} in it", file, found[0] if found else None)
+        else:
+            notes.take(system, field, value, file, found[0])

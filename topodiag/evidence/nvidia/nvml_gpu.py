@@ -14,29 +14,16 @@ from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_numbers
+from topodiag.words.own_data import own_data
 
 MAX_LINKS = 64
 MAX_SPEED_MBPS = 10_000_000
-MAX_MHZ = 20_000
-MAX_WATTS = 20_000
-_MOST_PSTATE = 31
-"""Below NVML_PSTATE_UNKNOWN."""
 _FIELD_STATE, _FIELD_SPEED = "165", "164"
 
 
 Convert = Callable[[Any], object]
 Answers = Mapping[str, Any]
 """What a call answered, by its short name: a value, or an object with the error's name."""
-
-
-def _integer(low: int, high: int, per_unit: int = 1) -> Convert:
-    """A whole number within bounds; with `per_unit` of them to one, as a real number."""
-
-    def converted(given: object) -> float | None:
-        value = integer(given, low, high)
-        return value if value is None or per_unit == 1 else value / per_unit
-
-    return converted
 
 
 def _one_of(names: Mapping[int, object]) -> Convert:
@@ -72,45 +59,20 @@ def _reasons(given: object) -> tuple[str, ...] | None:
     return None if mask is None else nvidia.event_reasons(mask)
 
 
-_GPU: Mapping[str, tuple[str, Convert]] = {
-    "name": ("name", lambda given: reading(text(given))),
-    "board_part_number": ("board", text),
-    "minor": ("minor", _integer(0, 4095)),
-    "numa_node": ("memory_numa", _integer(0, 65_535)),
-    "compute_capability": ("sm", _capability),
-    "cpu_affinity": ("cpu_affinity", _cpus),
-    "mig_mode": ("mig", _mig),
-    "compute_mode": ("compute_mode", _one_of(nvidia.COMPUTE_MODES)),
-    "persistence": ("persistence", _FLAG),
-    "utilization.gpu": ("utilization", _integer(0, 100)),
-    "utilization.memory": ("memory_utilization", _integer(0, 100)),
-    "power_mw": ("power_w", _integer(0, 1000 * MAX_WATTS, 1000)),
-    "power_limit_mw": ("power_limit_w", _integer(0, 1000 * MAX_WATTS, 1000)),
-    "pstate": ("pstate", _integer(0, _MOST_PSTATE)),
-    "event_reasons": ("throttle", _reasons),
-    "clocks.sm": ("sm_clock_mhz", _integer(1, MAX_MHZ)),
-    "clocks.sm_max": ("max_sm_clock_mhz", _integer(1, MAX_MHZ)),
-    "recovery_action": ("recovery_action", _one_of(nvidia.RECOVERY_ACTIONS)),
-    "c2c.count": ("c2c", lambda given: None if (count := integer(given, 0, 64)) is None else count > 0),
-}
-"""The fields of a GPU by the answers that hold them, with a dot for what stands below an answer."""
-_PCI: Mapping[str, tuple[str, Convert]] = {
-    "pcie_gen": ("gen", _integer(1, 8)),
-    "pcie_width": ("width", _integer(1, 32)),
-    "pcie_max_gen": ("slot_max_gen", _integer(1, 8)),
-    "pcie_gpu_max_gen": ("max_gen", _integer(1, 8)),
-    "pcie_max_width": ("max_width", _integer(1, 32)),
-}
-"""NVML's plain maximum accounts for the slot, the GPU's does not."""
-_FABRIC: Mapping[str, tuple[str, Convert]] = {
-    "fabric.state": ("state", _one_of(nvidia.FABRIC_STATES)),
-    "fabric.clique_id": ("clique_id", _integer(0, 2**32 - 1)),
-    "fabric.cluster_uuid": ("cluster_uuid", text),
-}
-_LINK: Mapping[str, tuple[str, Convert]] = {
-    "version": ("version", _one_of(nvidia.NVLINK_VERSIONS)),
-    "capability.0": ("p2p_supported", _FLAG),
-}
+def _watts(given: object) -> float | None:
+    milliwatts = integer(given)
+    return None if milliwatts is None else nvidia.bounded("power_w", milliwatts / 1000)
+
+
+_CONVERT: Mapping[str, Convert] = {
+    "name": lambda given: reading(text(given)), "board": text, "sm": _capability, "cpu_affinity": _cpus, "mig": _mig,
+    "compute_mode": _one_of(nvidia.COMPUTE_MODES), "persistence": _FLAG, "power_w": _watts, "power_limit_w": _watts,
+    "throttle": _reasons, "recovery_action": _one_of(nvidia.RECOVERY_ACTIONS),
+    "c2c": lambda given: None if (count := integer(given, 0, 64)) is None else count > 0,
+    "state": _one_of(nvidia.FABRIC_STATES), "cluster_uuid": text, "version": _one_of(nvidia.NVLINK_VERSIONS),
+    "p2p_supported": _FLAG,
+}  # fmt: skip
+"""The values of fields by NVML's answers; those of all others are whole numbers within bounds."""
 _SPANS = ("volatile_corrected", "volatile_uncorrected", "aggregate_corrected", "aggregate_uncorrected")
 _ROWS = ("correctable", "uncorrectable", "pending", "failure")
 
@@ -127,7 +89,7 @@ class GpuAnswers:
     def fill(self, uuid: str | None) -> None:
         """Offer everything but the PCIe link."""
         get = self.answers.get
-        self._offer_all(self.entity, _GPU, self.answers)
+        self._offer_all(self.entity, "nvml-gpu", self.answers)
         if uuid is not None:
             self._offer(self.entity, "uuid", "uuid", get("uuid"), uuid)
         self._lost()
@@ -142,7 +104,7 @@ class GpuAnswers:
 
     def fill_pcie(self, pci: Entity) -> None:
         """Offer the PCIe link to the GPU's function."""
-        self._offer_all(pci, _PCI, self.answers)
+        self._offer_all(pci, "nvml-pci", self.answers)
         self._count(pci, "replay", "pcie_replay", self.answers.get("pcie_replay"))
 
     def _origin(self, path: str, given: object) -> Origin:
@@ -154,14 +116,13 @@ class GpuAnswers:
             why = error_of(given) or "not a value that NVML gives"
             entity.offer(name, value, self._origin(path, given), why)
 
-    def _offer_all(
-        self, entity: Entity, table: Mapping[str, tuple[str, Convert]], answers: Answers, above: str = ""
-    ) -> None:
+    def _offer_all(self, entity: Entity, table: str, answers: Answers, above: str = "") -> None:
         """Offer the fields of a table, each by the answer that holds it; `above` is where the answers stand."""
-        for path, (name, convert) in table.items():
+        for path, name in own_data("evidence/nvidia/names")[table].items():
             first, _, below = path.partition(".")
             given = member(answers.get(first), below) if below else answers.get(first)
-            self._offer(entity, name, above + path, given, convert(given))
+            value = _CONVERT[name](given) if name in _CONVERT else nvidia.bounded(name, integer(given))
+            self._offer(entity, name, above + path, given, value)
 
     def _count(self, entity: Entity, name: str, path: str, given: object) -> None:
         value = integer(given, high=2**63 - 1)
@@ -190,7 +151,7 @@ class GpuAnswers:
         if not isinstance(given, dict):
             return
         child = self.entity.child("fabric", 0)
-        self._offer_all(child, _FABRIC, self.answers)
+        self._offer_all(child, "nvml-fabric", self.answers)
         status, summary = member(given, "status"), given.get("health_summary")
         code = integer(status, 0, 9999)
         if _key(member(given, "state")) == 3 or code:
@@ -220,7 +181,7 @@ class GpuAnswers:
         link = self.entity.child("nvlink", number)
         fields = answers.get("fields")
         fields = fields if isinstance(fields, dict) else {}
-        self._offer_all(link, _LINK, answers, f"{path}.")
+        self._offer_all(link, "nvml-link", answers, f"{path}.")
         # Field 165 tells sleep and disabled traffic from active; the older call does not.
         key, given = "state", answers.get("state")
         if _key(fields.get(_FIELD_STATE)) in nvidia.NVLINK_STATES:
@@ -228,7 +189,8 @@ class GpuAnswers:
         self._offer(link, "state", f"{path}.{key}", given, nvidia.NVLINK_STATES.get(_key(given)))
         speed = answers.get("speed_mbps")
         speed = speed if integer(speed, 1) is not None else fields.get(_FIELD_SPEED)
-        self._offer(link, "line_gbs", f"{path}.speed_mbps", speed, _integer(1, MAX_SPEED_MBPS, 1000)(speed))
+        mbps = integer(speed, 1, MAX_SPEED_MBPS)
+        self._offer(link, "line_gbs", f"{path}.speed_mbps", speed, None if mbps is None else mbps / 1000)
         self._far_end(link, path, answers)
         for name in ("replay", "recovery", "crc_flit", "crc_data", "ecc"):
             self._count(link, name, f"{path}.errors.{name}", member(answers.get("errors"), name))

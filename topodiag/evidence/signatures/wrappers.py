@@ -30,6 +30,7 @@ import msgspec
 
 from topodiag.lazy import dataclass, regex
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import own_data
 
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
@@ -45,56 +46,18 @@ _CLOCK = (
 )
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
-LABELS = {
-    name: regex(pattern)
-    for name, pattern in {
-        "mpirun": r"\[(?:[\w.@-]{1,100}@)?\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
-        "srun": r" {0,6}(?P<rank>\d{1,6}): ",
-        "ray": r"(?:\x20{0,4})\((?=[^()]{0,200}\bpid=)[^()]{0,200}?\bpid=(?P<pid>\d{1,10})"
-        r"(?:, ip=(?P<host>[\w.:-]{2,64}))?\)(?: \[repeated \d{1,9}x[^\]]{0,120}\])? ?",
-        "pod": r"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ",
-        "cri": rf"{_CLOCK} std(?:out|err) [FP] ",
-        "journal": rf"{_CLOCK} (?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
-        "syslog": r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
-        rf"(?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
-        "compose": r"(?P<name>[\w.-]{1,80}-\d{1,6}) {1,40}\| ",
-        # pdsh, clush: a clock before each line is no name.
-        "host": r" {0,6}(?!\d{4}-\d\d-\d\d[T_]\d\d:\d\d|\d\d:\d\d:\d\d)(?P<host>[A-Za-z0-9][\w.-]{0,62}): ?",
-    }.items()
+_TABLES = own_data("evidence/signatures/wrappers")
+_PATTERNS = {
+    name: regex(pattern.replace("<<clock>>", _CLOCK).replace("<<host>>", _HOST))
+    for name, pattern in _TABLES["pattern"].items()
 }
+LABELS = {name: _PATTERNS[name] for name in _TABLES["labels"]}
 """What puts a label before every line that a program prints, by name."""
 _OF_JOBS = tuple(name for name in LABELS if name != "host")
 """Labels that say of a text what it is by themselves; a name before a colon stands before anything."""
-_OF_LAUNCHERS = (
-    LABELS["mpirun"],
-    regex(r"\[rank ?(?P<rank>\d{1,7})\]: ?"),
-    regex(r"\[default\d{1,6}\]: ?"),
-    LABELS["srun"],
-    LABELS["ray"],
-)
-_LAYERS = (
-    *_OF_LAUNCHERS,
-    *(LABELS[name] for name in ("pod", "cri", "journal", "syslog")),
-    regex(rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}"),
-    regex(r"- (?:[\w.-]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - "),
-    regex(r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] "),
-    regex(r"<\d{1,3}>(?=\[)"),
-    regex(
-        r"[EWIFC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
-        r" {1,6}(?P<pid>\d{1,10}) [\w./-]{1,200}:\d{1,7}\] "
-    ),
-    LABELS["compose"],
-    regex(r"> "),
-    regex(r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\s*\S)"),
-)
-"""Tried in this order, again after each that fits. A name before a colon is a host only where a digit is in it: words
-that end so (`Error: `, `modprobe: `) belong to the sentence."""
-
-_MESSAGES = ("MESSAGE", "message", "msg", "log", "text", "line", "event", "body", "jsonPayload", "textPayload", "_raw")
-_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "nodeName", "Hostname")
-_TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
-_PIDS = ("_PID", "pid", "process_id")
-_RANKS = ("rank", "global_rank")
+_OF_LAUNCHERS, _LAYERS = (tuple(_PATTERNS[name] for name in _TABLES[of]) for of in ("launchers", "layers"))
+_KEYS = {name: tuple(keys) for name, keys in _TABLES["keys"].items()}
+"""Members of JSON lines that hold the message, host, time, process and rank."""
 _ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _ISO = regex(_CLOCK)
 
@@ -304,7 +267,7 @@ def members(line: str) -> list[Unwrapped]:
 def _from_json(line: Unwrapped) -> Unwrapped | None:
     """The message of a JSON object, which may stand in an object inside it."""
     objects = _objects_of(line)
-    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
+    message = next((text for held in objects if (text := _first(held, _KEYS["message"]))), "")
     return _sentence(message, objects, line) if message else None
 
 
@@ -322,9 +285,9 @@ def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> U
     }
     return Unwrapped(
         without_colours(message).rstrip("\r\n").replace("\n", " "),
-        next((text for held in objects if (text := _first(held, _HOSTS))), line.host),
-        _number(objects, _RANKS, line.rank),
-        _number(objects, _PIDS, line.pid),
+        next((text for held in objects if (text := _first(held, _KEYS["host"]))), line.host),
+        _number(objects, _KEYS["rank"], line.rank),
+        _number(objects, _KEYS["pid"], line.pid),
         _time(objects, line.time_s),
         addresses.pop() if len(addresses) == 1 else "",
     )
@@ -361,7 +324,7 @@ def _number(objects: list[dict[str, Any]], names: tuple[str, ...], default: int)
 def _time(objects: list[dict[str, Any]], default: float) -> float:
     """ISO time, seconds since the epoch, or journald's microseconds."""
     for held in objects:
-        for name in _TIMES:
+        for name in _KEYS["time"]:
             value = held.get(name)
             if isinstance(value, str) and (match := _ISO.search(value)) is not None:
                 return seconds_of(match.groupdict())

@@ -10,7 +10,7 @@ from topodiag.evidence.nccl_log.rebuild.events import classify
 def test_an_event_of_a_device_names_the_device_its_port_and_what_happened(text: str, event: str) -> None:
     kind, secondary, details = classify("WARN", text)
     assert (kind, secondary) == ("ib async", False)
-    assert dict(details) == {"hca": "mlx5_3", "port": "1", "event": event}
+    assert {"hca": "mlx5_3", "port": "1", "event": event}.items() <= dict(details).items()
 
 
 @examples("text", "kind")
@@ -23,5 +23,6 @@ def test_a_connect_that_failed_names_its_peer_in_all_spellings() -> None:
         "socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host) errno 115(In progress)",
         "socketStartConnect: Connect to 10.0.0.4<56849> failed : No route to host",
     ):
-        assert classify("WARN", text) == ("connect", False, (("peer", "10.0.0.4<56849>"),))
+        kind, secondary, details = classify("WARN", text)
+        assert (kind, secondary, dict(details)["peer"]) == ("connect", False, "10.0.0.4<56849>")
     assert classify("WARN", "socketStartConnect: exceeded timeouts (5)")[0] == "connect"

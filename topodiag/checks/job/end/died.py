@@ -9,10 +9,10 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
-from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
+from topodiag.checks.shared.job.text import Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -58,12 +58,6 @@ _UNSAID = (None, "context", "aborted")
 """Of these, that a process was told to stop is the cause: any other end may be why it was."""
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
-
-_FOLLOWS = regex(
-    r"remote process exited or there was a network error|\bncclRemoteError\b|Connection (?:closed by|reset by)"
-    r"|Broken pipe|peer (?:closed|exited|died)"
-)
-"""What a process says of one that is gone: it ended nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,9 +316,7 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
     if all(event.details.get("how") == "context" for event in events):
         return False
     return any(
-        (other.kind in ERRORS or "fault" in other.details)
-        and not other.secondary
-        and _FOLLOWS.search(other.text) is None
+        (other.kind in ERRORS or "fault" in other.details) and not other.secondary and "peer gone" not in other.details
         for other in job.events
         if other.kind != ENDED
     )
@@ -332,9 +324,9 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
 
 def _breaks(other: Event) -> bool:
     """Whether a hang or an error ends the process that prints it."""
-    if other.kind not in HANGS and (other.kind not in ERRORS or LIVED_WITH.search(other.text)):
+    if other.kind not in HANGS and (other.kind not in ERRORS or "goes on" in other.details):
         return False
-    return _FOLLOWS.search(other.text) is None
+    return "peer gone" not in other.details
 
 
 def _may_be_caught(event: Event) -> bool:

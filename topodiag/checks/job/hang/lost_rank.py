@@ -15,19 +15,13 @@ from topodiag.checks.job.hang.ras_ranks import Standing
 from topodiag.checks.shared.job.first_error import first_error, peer_of
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
 MOST_SHARE = 0.25
 """Share of the ranks without a report above which their logs are only not here."""
-_CLOSED = regex(
-    r"[Cc]onnection (?:closed|reset) by|remote process exited|Remote process error|ncclRemoteError"
-    r"|Broken pipe"
-)
-_ENDED_WELL = regex(r"destroy_process_group\(\) was not called|process group has NOT been destroyed")
-"""What torch prints at the regular end of a program, which one that is killed does not reach."""
 _WAITS = frozenset({"watchdog", "timeout"})
 """Kinds of first errors that may follow from a rank that is gone: ranks far from it wait until their watchdogs."""
 _NO_REPORTS = frozenset({"note", "ended", "launched", "stalled"})
@@ -53,7 +47,7 @@ class LostRanks:
 
 def gone(job: Job) -> LostRanks | None:
     """None where an error stands for itself, where nothing closed, or where it does not show who is gone."""
-    closed = tuple(event for event in job.events if event.kind == "peer closed" and _CLOSED.search(event.text))
+    closed = tuple(event for event in job.events if event.kind == "peer closed" and "peer gone" in event.details)
     if not closed or not _gave_up(job) or _other_error(job):
         return None
     rank_of = _ranks_of_processes(job)
@@ -91,7 +85,7 @@ def lost_a_peer(job: Job) -> set[int]:
     """Ranks that report closed connections and no timeout of their own: their watchdogs did not wait long enough for
     one, so that the connections closed while the others still worked."""
     rank_of = _ranks_of_processes(job)
-    closed = (e for e in job.events if e.kind == "peer closed" and _CLOSED.search(e.text))
+    closed = (e for e in job.events if e.kind == "peer closed" and "peer gone" in e.details)
     timed_out = {event.rank for event in job.events if event.kind == "watchdog" and "op" in event.details}
     return {rank_of.get((event.host, event.pid), event.rank) for event in closed} - timed_out - {-1}
 
@@ -168,7 +162,7 @@ def by_leaving(check: JobCheck, job: Job) -> Iterator[Finding]:
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
         evidence=[
-            *(e.origin for e in job.events if e.rank in lost.ranks and _ENDED_WELL.search(e.text)),
+            *(e.origin for e in job.events if e.rank in lost.ranks and "ended well" in e.details),
             *(event.origin for event in lost.closed),
         ],
         coverage=lost.coverage,
@@ -204,7 +198,7 @@ def _reporters(job: Job, rank_of: Mapping[tuple[str, int], int]) -> set[int]:
 def _ended_well(job: Job) -> set[int]:
     """Ranks of which torch says that their program came to its end, or NCCL that their communicator was torn down; what
     they print later is their teardown. Not those that are torn down after an error of their own."""
-    ended = {event.rank for event in job.events if event.rank >= 0 and _ENDED_WELL.search(event.text)}
+    ended = {event.rank for event in job.events if event.rank >= 0 and "ended well" in event.details}
     torn_down = set(job.world.torn_down) if job.world is not None else set()
     broken = {event.rank for event in job.events if event.kind in ("watchdog", "peer closed")}
     return (ended | torn_down) - broken

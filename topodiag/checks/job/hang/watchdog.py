@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -18,7 +18,6 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
 
 WORLD = "0"
-_HANG = regex(r"watchdog hang\b|due to a collective timeout")
 _BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
 
 
@@ -205,7 +204,7 @@ def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
     prints while it dumps and ends, alone."""
     if any(event.kind not in _BESIDE_A_HANG for event in job.events):
         return
-    events = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
+    events = [event for event in job.events if event.kind == "watchdog" and "watchdog ends" in event.details]
     if not events:
         return
     yield check.finding(

@@ -158,14 +158,6 @@ def _chain(frames: Sequence[Frame]) -> str:
     return " < ".join(frame.function for frame in frames[:4])
 
 
-TRUNCATED = regex(
-    r"[Mm]essage truncated ?: receiv(?:ing|ed) (\d{1,18}) bytes instead of (\d{1,18})"
-    r"|[Mm]ismatched? collective|collective mismatch"
-)
-"""NET/Socket and the bootstrap, src/transport/net_socket.cc and src/bootstrap.cc v2.4 and later."""
-THROUGH = regex(r"Horovod has been shut down\b.{0,200}after one of the ranks (?:has )?finished execution")
-"""Horovod common/common.h (SHUT_DOWN_ERROR), the same in all versions: it leaves open whether a rank was through or
-met an exception, which its own output shows."""
 NO_NEWS = frozenset({"note", "other", "peer closed"})
 """Kinds of events that name no cause by themselves."""
 MOST_RANKS = 4096
@@ -190,7 +182,7 @@ def by_words(check: JobCheck, job: Job) -> Iterator[Finding]:
 
 
 def _cut_short(check: JobCheck, job: Job) -> Iterator[Finding]:
-    cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
+    cut = [event for event in job.events if event.level == "WARN" and "truncated" in event.details]
     if cut:
         yield _truncated(check, cut)
 
@@ -212,7 +204,7 @@ def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
 
 
 def _ended_early(check: JobCheck, job: Job) -> Iterator[Finding]:
-    over = [event for event in job.events if event.kind == "peer closed" and THROUGH.search(event.text)]
+    over = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
     if over and not any(_names_cause(event, _line(over[0])) for event in job.events):
         yield _through(check, job, over)
 
@@ -285,8 +277,8 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
 
 def _truncated(check: JobCheck, events: Sequence[Event]) -> Finding:
     first = events[0]
-    match = TRUNCATED.search(first.text)
-    sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""
+    named = first.details
+    sizes = f": {named['received']} bytes came where {named['awaited']} were expected" if "received" in named else ""
     return check.of_events(
         events, "truncated message", f"ranks do not agree on an operation{sizes}", observed=first.text[:300]
     )

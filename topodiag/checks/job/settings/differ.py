@@ -11,7 +11,6 @@ from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.words import hosts_word, processes_word
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import ChoiceApart, Job, Process
 from topodiag.words.fold import few, plural
@@ -29,9 +28,6 @@ NAMES_DEVICES = frozenset({"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_IB
 
 READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
-
-_BROKEN_MESSAGE = regex(r"[Mm]essage truncated|address {1,3}with family \d{1,6} is neither")
-"""NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
 
 
 class SettingsDiffer(JobCheck):
@@ -168,7 +164,7 @@ def _is_believed(job: Job, name: str, lacking: Sequence[int]) -> bool:
 def _broke_messages(job: Job) -> bool:
     """Whether a message came of another size than its rank expected, or from a peer without an address: what ranks do
     to each other whose settings differ."""
-    return any(event.level == "WARN" and _BROKEN_MESSAGE.search(event.text) is not None for event in job.events)
+    return any(event.level == "WARN" and "broken message" in event.details for event in job.events)
 
 
 def _harm(name: str) -> tuple[Severity, str]:
@@ -236,13 +232,11 @@ def _spoke(job: Job, process: Process, name: str) -> bool:
 
 
 DEVICES = "NCCL_IB_HCA"
-_OPEN = regex(r"\bring \d{1,6} does not (?:loop back to start|contain rank)")
-"""src/graph/rings.cc, all versions: what the ranks exchanged of their graphs makes no ring."""
 
 
 def ring_is_open(job: Job) -> bool:
     """Whether NCCL says that the ranks' graphs make no ring."""
-    return any(_OPEN.search(event.text) for event in job.events)
+    return any("open ring" in event.details for event in job.events)
 
 
 def lists_all(job: Job, having: set[int]) -> list[int]:

@@ -9,14 +9,11 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import quoted, rank_word
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
 
 ABSENT = "absent"
 """The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""
-_CAME = regex(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")
-_WORKERS = regex(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d{1,6})")
 _MOST_RANKS = 1 << 16
 
 
@@ -29,7 +26,7 @@ def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
         return
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
     lines = sorted(events, key=lambda event: not _count(event)) or waits
-    sure = bool(events) and (_CAME.search(lines[0].text) is not None or "all" in lines[0].details)
+    sure = bool(events) and not {"joined", "all"}.isdisjoint(lines[0].details)
     yield check.of_events(
         lines,
         "absent at a meeting",
@@ -81,10 +78,9 @@ def _wait_long(waits: Sequence[Event], came: int) -> bool:
 
 def _count(event: Event) -> str:
     """How many came of how many, where the line counts them."""
-    text, named = event.text, event.details
+    named = event.details
     if "all" in named:
         return f": {named['came']} of {named['all']} did"
-    came, workers = _CAME.search(text), _WORKERS.search(text)
-    if came is not None:
-        return f": {came[1] or came[3]} of {came[2] or came[4]} did"
-    return f": {workers[2]} for {workers[1]} ranks" if workers is not None else ""
+    if "joined" in named:
+        return f": {named['joined']} of {named['wanted']} did"
+    return f": {named['workers']} for {named['wanted_workers']} ranks" if "workers" in named else ""

@@ -227,23 +227,15 @@ def _wording(process: Process) -> Origin | None:
 # For JOB002: a library of another version than what was built with it.
 
 
-_NOT_AS_BUILT = regex(r"undefined symbol|version `|not defined in file")
-_OF_RANKS = regex(
-    r"\blib(?:nccl|rccl|mlx[45]|ibverbs|rdmacm|efa|uc[tpsmc]|fabric|psm2|mpi|open-rte|pmix|nvshmem|torch_cuda|c10_cuda"
-    r"|sharp|hcoll)(?!-net)[\w+-]{0,40}\.so|\b(?:nccl[A-Z]|mlx[45]dv_|ibv_|uc[tps]_|MPI_|PMIx_)\w"
-)
-"""Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
-
-
 def not_as_built(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
     it."""
     events = [
         event
         for event in job.events
-        if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
+        if event.details.get("how") == "loader" and {"not as built", "library of ranks"} <= event.details.keys()
     ]
-    if not events or any("libnccl-net" in event.text for event in events):
+    if not events or any("net library" in event.details for event in events):
         return
     yield check.of_events(
         events,

@@ -27,8 +27,6 @@ from topodiag.model.job import Event, GivenSetting, Job, Process
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
 NO_NUMBER = regex(r"NET/Socket ?: 0 interfaces found\b")
-NO_FAMILY = regex(r"\b[Ss]ocket creation failed ?: Address family not supported")
-"""ncclSocket of 2.4 to 2.7 (src/include/socket.h): the address that it was given is empty."""
 NO_INTERFACE = (
     "no socket interface found",
     "no usable listening interface",
@@ -217,7 +215,7 @@ def _without_interface(job: Job, *, named: bool) -> list[Event]:
         if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
     ]
     if not events and not settings_of(job, "NCCL_SOCKET_FAMILY"):
-        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
+        events = [event for event in job.events if event.level == "WARN" and "no family" in event.details]
     return events or [
         Event("interface", text, job.processes[number].host, level="INFO", origin=origin)
         for number, text, origin in said_by(job, "socket note")

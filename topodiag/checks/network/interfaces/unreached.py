@@ -70,14 +70,6 @@ def place_of(process: Process) -> Origin | None:
     return messages[0].origin if messages else process.origin
 
 
-UNREACHED = regex(
-    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}"
-    r"(?:No route to host|[Nn]etwork is unreachable|timed out|caused connection abort)"
-)
-"""A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
-interface."""
-OWN_WORDS = regex(r"(?:ncclS|s)ocket[A-Z]\w{1,40}: |Net : Connect to ")
-"""NCCL's own last warning, which torch repeats below `Last error:` where the log has no line of NCCL's."""
 TRIED = regex(
     r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
@@ -93,8 +85,6 @@ TRIED_AGAIN = "tried"
 LOOPBACK = regex(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
-_REFUSED = regex(r"[Cc]onnection refused|\bECONNREFUSED\b")
-CONNECTED = regex(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +138,8 @@ def _failed(job: Job) -> list[FailedConnect]:
 
 
 def _is_unreached(event: Event) -> bool:
-    if event.level == "WARN" or OWN_WORDS.match(event.text):
-        return UNREACHED.search(event.text) is not None
+    if event.level == "WARN" or "by sockets" in event.details:
+        return "unreached" in event.details
     return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
 
 
@@ -184,7 +174,7 @@ def _is_gone(job: Job, refused: Event) -> bool:
     """Whether a process had ended above a connect that was refused: ranks of one host meet at such an address, too, and
     then it is that process which no longer listens."""
     at = refused.origin
-    if at is None or at.line is None or _REFUSED.search(refused.text) is None:
+    if at is None or at.line is None or "refused connect" not in refused.details:
         return False
     above = (event.origin for event in job.events if event.kind == "ended" and event.details.get("how") != "context")
     return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
@@ -193,9 +183,8 @@ def _is_gone(job: Job, refused: Event) -> bool:
 def by_own_bridge(check: JobCheck, job: Job) -> Iterator[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
     for event in job.events:
-        match = CONNECTED.search(event.text)
         own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
-        tried = match[1] if match is not None and event.level != "UNWIND" else ""
+        tried = event.details.get("failed_connect", "") if event.level != "UNWIND" else ""
         if event.details.get("why") == "own" and not _is_gone(job, event):
             tried, own = event.details["peer"], {event.details["peer"]}
         if not tried or not (tried == OWN_NAME or any(one_bridge(tried, name) for name in own)):

@@ -11,7 +11,7 @@ import numpy as np
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding
 from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Process
@@ -25,8 +25,6 @@ NEAR = PathType.PXB
 OVER_PCI = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
 """Types of paths between GPUs that no NVLink carries."""
 
-UNOPENED = regex(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
-"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MAX_CLIMB = 64
 """Parents that are followed in a printed tree, so that a broken one cannot hold us."""
@@ -83,8 +81,8 @@ def is_interface(name: str) -> bool:
 def unopened(job: Job) -> Iterator[tuple[Event, str]]:
     """Lines that say that a node has an RDMA device which the job may not open, with the device."""
     for event in job.events:
-        if event.host and (match := UNOPENED.search(event.text)):
-            yield event, match[1]
+        if event.host and "unopened" in event.details:
+            yield event, event.details["unopened"]
 
 
 def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.checks.shared.devices import addresses_of_node
-from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, Clocks, clocks_of, failed, survived
+from topodiag.checks.shared.job.text import NO_ERRORS, Clocks, clocks_of, failed, survived
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
@@ -31,8 +31,6 @@ WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 """Kinds of lines that an application prints in the end of which none names what came first."""
 
-_ADDRESS = regex(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
-
 
 def first_error(job: Job) -> Event | None:
     """The event that JOB005 takes for the first error, None where it finds only what follows from others."""
@@ -49,7 +47,7 @@ def errors_of(job: Job) -> list[Event]:
         and event.kind not in NO_ERRORS
         and not survived(job, event)
         and not (event.kind == "mismatch" and event.details.keys() & {"one", "told"})  # whole verdicts: JOB006
-        and not (event.level == "APP" and (LIVED_WITH.search(event.text) or refused_over_iwarp(job, event)))
+        and not (event.level == "APP" and ("goes on" in event.details or refused_over_iwarp(job, event)))
     ]
 
 
@@ -57,7 +55,7 @@ def primary_errors(job: Job, errors: Sequence[Event]) -> list[Event]:
     """The errors that stand for themselves; warnings only where the job shows that it failed."""
     broken = failed(job)
     primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
-    return _that_ended([event for event in primary if not LIVED_WITH.search(event.text)], job)
+    return _that_ended([event for event in primary if "goes on" not in event.details], job)
 
 
 def repeated_errors(secondary: Sequence[Event]) -> list[Event]:
@@ -153,11 +151,7 @@ def process_of(event: Event) -> tuple[str, int]:
 
 def peer_of(job: Job, event: Event) -> str:
     """The peer that an event names, with its host where the address is one that a process used."""
-    named = event.details.get("peer", "")
-    if not named:
-        match = _ADDRESS.search(event.text)
-        named = match[1] if match else ""
-    address = named.split("<")[0]
+    address = (event.details.get("peer") or event.details.get("address", "")).split("<")[0]
     if not address:
         return ""
     at = regex(rf":{re.escape(address)}<")

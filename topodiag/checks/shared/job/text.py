@@ -29,17 +29,6 @@ MET = "met"
 NO_ERRORS = frozenset({"unwind", "ended", "stalled", "device", "note", "launched", "met", "tried"})
 """Kinds of events that are no errors of communication: what unwinds, ends or waits after one, or without any."""
 
-LIVED_WITH = regex(
-    r"Failed to open libibverbs|Failed to open \S*gdrapi|Failed to find CUDA library|No NVML device handle"
-    r"|ibv_query_port_speed|falling back to simple order|is being ignored because|Continue without profiler"
-    r"|SHARP (?:coll init|group create)|Cannot initialize CollNet|CollNet is not supported or|disabling CollNet"
-    r"|GID table change|client reregistration|async (?:error )?event ?: SM change|port active"
-    r'|Missing "(?:iommu=|amd_iommu=|HSA_)|NUMA auto balancing enabled'
-    r"|Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"
-)
-"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc), RCCL,
-the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
-
 
 _OF_INIT = ("graph/", "nvmlwrap")
 """Parts of NCCL's files that only its init runs: they read NVML and the topology."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.grammar.job_lines import fault_of, refused_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 from topodiag.lazy import dataclass, regex
@@ -46,10 +47,12 @@ _LIKE = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
 def classify(level: str, text: str) -> Trouble:
     """What an event says. An application's line follows always: it repeats NCCL's own, which may be lost."""
     if level == "UNWIND":
-        return "unwind", True, ()
+        return "unwind", True, tuple(facts_of(text).items())
     kind, secondary, details = _classified(level, text)
-    fault = "" if any(name == "fault" for name, _ in details) else fault_of(text)
-    return kind, secondary, (*details, ("fault", fault)) if fault else details
+    named = {**facts_of(text), **dict(details)}
+    if "fault" not in named and (fault := fault_of(text)):
+        named["fault"] = fault
+    return kind, secondary, tuple(named.items())
 
 
 def _classified(level: str, text: str) -> Trouble:
@@ -64,7 +67,7 @@ def _classified(level: str, text: str) -> Trouble:
     if pair is not None:
         return pair[0], True, _nonempty(pair[1])
     if of_application:
-        return ("watchdog" if "atchdog" in text else "other"), True, _nonempty(_more(text, "group"))
+        return ("watchdog" if "atchdog" in text else "other"), True, _nonempty(_more(text, "group", "qp"))
     trouble = _first(_ENTRIES["by_nccl"], level, text)
     if trouble is not None:
         return trouble
