@@ -61,12 +61,14 @@ class GivenSetting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar/texts.toml."""
+    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar/texts.toml, `details` what it
+    says and names by facts.toml there."""
 
     kind: str
     text: str
     origin: Origin | None = None
     count: int = 1
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
@@ -25,7 +26,8 @@ def _rows() -> Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]:
 _ROWS = _rows()
 
 
-def facts_of(text: str, kind: str = _ERRORS) -> dict[str, str]:
+@lru_cache(maxsize=65536)
+def facts_of(text: str, kind: str = _ERRORS) -> Mapping[str, str]:
     """The facts of a line of this kind, `1` for those that it says and does not name; of an error without a kind."""
     facts: dict[str, str] = {}
     for name, pattern in _ROWS.get(kind, ()):
