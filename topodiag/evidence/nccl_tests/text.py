@@ -308,7 +308,8 @@ class TextReader:
         kind, fields = words.sentence(text)
         if kind == "version":
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = str(fields["version"]), words.library_of(int(fields.get("code", 0))) or run.nccl
+            run.version = str(fields["version"])
+            run.nccl = words.version_of_code(int(fields.get("code", 0))) or run.nccl
             run.maker = {"rccl": Maker.AMD}.get(str(fields["name"]), run.maker)
         elif kind in ("starting", "concluded"):
             name = str(fields["name"])

@@ -111,10 +111,6 @@ def sentence(text: str) -> tuple[str, Mapping[str, Value]]:
     return ("", NO_FIELDS) if taken is None else (taken.entry.says.removeprefix("benchmark."), taken.fields)
 
 
-def library_of(code: int) -> str:
-    return version_of_code(code) if code else ""
-
-
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 

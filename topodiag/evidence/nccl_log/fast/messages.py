@@ -55,7 +55,9 @@ class Messages:
                 if code is None:
                     message = messages[index]
                     code = known.get(message)
-                    codes[index] = self._new(message) if code is None else code
+                    if code is None:
+                        code = known[message] = self._read(message)
+                    codes[index] = code
         return np.array(codes, dtype=np.int64)
 
     def kinds(self, starts: Words) -> Ints:
@@ -68,10 +70,6 @@ class Messages:
 
     def understood(self, codes: Ints) -> int:
         return int(np.array(self._understood)[codes].sum()) if len(codes) else 0
-
-    def _new(self, message: bytes) -> int:
-        code = self._codes[message] = self._read(message)
-        return code
 
     def _read(self, message: bytes) -> int:
         text = message.decode("utf-8", "replace").rstrip()

@@ -153,15 +153,11 @@ def _one_communicator(seen: _Lanes, processes: Processes) -> bool:
     owner: dict[int, Lane] = {}
     for lane, ranks in seen.ranks.items():
         known = [rank for rank in ranks if rank >= 0]
-        if len(known) > 1 and _is_named(lane, processes):
+        if len(known) > 1 and processes.host[lane[0]]:
             return False
         if any(owner.setdefault(rank, lane) != lane for rank in known):
             return False
     return bool(seen.ranks)
-
-
-def _is_named(lane: Lane, processes: Processes) -> bool:
-    return bool(processes.host[lane[0]])
 
 
 def untold(inferred: bool) -> str:
