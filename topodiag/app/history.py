@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from topodiag.app.case.opening import stream_for
 from topodiag.app.redact.redacting import hidden
@@ -51,11 +52,8 @@ def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHis
     aside = _take(intake, addition)
     if not addition.added and not addition.known_before:
         raise refusal(intake, {*NODE_KINDS, Kind.WATCH}, "capture of a node, and no file of a watch", ())
-    fleet_history = _asked(addition.commit(), hosts)
-    return FleetHistory(
-        **{name: getattr(fleet_history, name) for name in fleet_history.__slots__}
-        | {"added": addition.added, "known_before": addition.known_before, "aside": tuple(aside[:ASIDE_TOLD])}
-    )
+    answers = _asked(addition.commit(), hosts)
+    return replace(answers, added=addition.added, known_before=addition.known_before, aside=tuple(aside[:ASIDE_TOLD]))
 
 
 def _take(intake: Intake, addition: Addition) -> list[str]:

@@ -2,7 +2,7 @@
 
 >>> from topodiag.app.case.system import machine_of
 >>> from topodiag.app.model import ask_collective
->>> made = ask_collective(machine_of("dgx-h100"), "all_reduce", 1 << 30, against=(8, 1)).placements
+>>> made = ask_collective(machine_of("dgx-h100"), "all_reduce", 1 << 30, against=(8, 1))[0]
 >>> [round(each.priced.time_us / 1000, 2) for each in made.placed]
 [3.97, 39.18]
 """
@@ -26,12 +26,10 @@ from topodiag.cost.questions import (
 )
 from topodiag.cost.tiers import Machine, Tier
 from topodiag.cost.tiers import system_names as known_systems
-from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
-    from topodiag.cost.step import Step, Work
+    from topodiag.cost.step import Step
     from topodiag.hardware.compute import Peak
-    from topodiag.model.layout import Layout
 
 
 def machine_of_links(inside: Link, outside: Link | None, per_node: int, nodes: int) -> Machine:
@@ -40,11 +38,6 @@ def machine_of_links(inside: Link, outside: Link | None, per_node: int, nodes: i
     far = Tier("network", outside, per_node * nodes, 0.0, GIVEN) if outside is not None else None
     tiers = (near,) if far is None else (near, far)
     return Machine("the links given", nodes, per_node, per_node, near, far, tiers=tiers)
-
-
-def link_of(alpha_us: float, gbs: float, name: str) -> Link:
-    """A link as a user gives it. Raises ValueError for a latency below 0 or a bandwidth that is not above 0."""
-    return Link(alpha_us, gbs, name)
 
 
 def ask_links(size: int, *, machine: Machine | None = None, links: Sequence[Link] = ()) -> tuple[LinkPrice, ...]:
@@ -57,14 +50,6 @@ def ask_links(size: int, *, machine: Machine | None = None, links: Sequence[Link
 # --- collectives ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveAnswer:
-    """A collective under one placement or two. `reading` is what a measured time speaks for, None without one."""
-
-    placements: Placements
-    reading: Reading | None
-
-
 def ask_collective(
     machine: Machine,
     collective: str,
@@ -74,15 +59,16 @@ def ask_collective(
     against: tuple[int, int] | None = None,
     algorithm: str = "auto",
     measured_us: float | None = None,
-) -> CollectiveAnswer:
+) -> tuple[Placements, Reading | None]:
     """A collective of `size` bytes under `placement` (nodes, ranks on each; by default one full node) and under
-    `against` (by default one rank per node). Raises ModelError for what the model does not know."""
+    `against` (by default one rank per node), and what a measured time speaks for. Raises ModelError for what the model
+    does not know."""
     first = placement or (1, machine.gpus_per_node)
     other = against or (first[0] * first[1], 1)
     # A reducing switch has nothing to do for one rank per node.
     single = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
     placements = price_placements(machine, collective, float(size), (first,) if single else (first, other), algorithm)
-    return CollectiveAnswer(placements, read_measured(placements, measured_us) if measured_us is not None else None)
+    return placements, read_measured(placements, measured_us) if measured_us is not None else None
 
 
 def ask_hierarchy(machine: Machine) -> Hierarchy:
@@ -94,32 +80,20 @@ def ask_hierarchy(machine: Machine) -> Hierarchy:
 # --- training -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StepAnswer:
-    """A priced training step, the work and the peak that it was priced with, and what was assumed."""
-
-    step: Step
-    layout: Layout
-    work: Work
-    peak: Peak
-    assumed: tuple[str, ...]
-
-
 def ask_step(
     machine: Machine, trained: Mapping[str, Any], sizes: Mapping[str, int], order: Sequence[str]
-) -> StepAnswer:
-    """A step of a model on all GPUs of the machine. `trained` are the options of `topodiag model step` by name, `sizes`
-    those of its dimensions, `order` the fastest first. Raises ModelError where sizes do not divide."""
+) -> tuple[Step, Peak, tuple[str, ...]]:
+    """A step of a model on all GPUs of the machine, the peak of a GPU, and what was assumed. `trained` are the options
+    of `topodiag model step` by name, `sizes` those of its dimensions, `order` the fastest first. Raises ModelError
+    where sizes do not divide."""
     from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed, work_of  # noqa: PLC0415 - numpy
 
     layout = fitted_layout(machine, sizes, order)
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
-    work = work_of(trained, layout.dp, peak)
-    step = price_training(work, layout, machine)
-    return StepAnswer(step, layout, work, peak, work_assumed(step, peak))
+    step = price_training(work_of(trained, layout.dp, peak), layout, machine)
+    return step, peak, work_assumed(step, peak)
 
 
 __all__ = [
-    "CollectiveAnswer", "Link", "StepAnswer", "ask_collective", "ask_hierarchy", "ask_links", "ask_step",
-    "known_systems", "link_of", "machine_of_links",
+    "Link", "ask_collective", "ask_hierarchy", "ask_links", "ask_step", "known_systems", "machine_of_links",
 ]  # fmt: skip

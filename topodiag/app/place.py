@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topodiag.app.case.cluster import PlaceError, stdin_of
+from topodiag.app.case.cluster import PlaceError
+from topodiag.app.case.opening import stream_for
 from topodiag.app.judge.placing import PlaceOptions, audited, open_place, talk_for
 from topodiag.checks.run import fold
 from topodiag.evidence.intake.one_file import open_blob
@@ -55,4 +56,4 @@ def read_map(path: str) -> PlaceMap:
     """A map that `topodiag place solve --format json` wrote; `-` is standard input. Raises InputError."""
     from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415 - for this command only
 
-    return read_place_map(open_blob(path, stdin_of(path)))
+    return read_place_map(open_blob(path, stream_for((path,))))

@@ -175,7 +175,6 @@ class LinkParam(_Base):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Link:
         from topodiag.app.model import Link as Made  # noqa: PLC0415 - not for the help
-        from topodiag.app.model import link_of  # noqa: PLC0415
 
         if isinstance(value, Made):
             return value
@@ -185,7 +184,7 @@ class LinkParam(_Base):
         alpha, gbs = float(match[2]), float(match[3])
         if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
             self.fail(f"{value!r}: a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.", param, ctx)
-        return link_of(alpha, gbs, (match[1] or self.called).strip())
+        return Made(alpha, gbs, (match[1] or self.called).strip())
 
 
 class Ratio(click.FloatRange):

@@ -20,7 +20,7 @@ from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import dataclass, regex
-from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, SharedFact
+from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
 from topodiag.words.fold import plural
 from topodiag.words.units import number, spell_bytes
 
@@ -294,12 +294,8 @@ def _populations(
                 for at, mask in enumerate(masks)
             ),
             known=int(known.sum()),
-            association=_association(masks, known, places),
+            association=associate(masks[1], known, places),
         )
-
-
-def _association(masks: Sequence[Mask], known: Mask, places: Mapping[str, Sequence[str | None]]) -> Association | None:
-    return associate(masks[1], known, places)
 
 
 def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -78,9 +78,9 @@ def run_pool(
                 on_bytes(counter.value)
             if len(waiting) < others * OUTSTANDING:
                 with starting():
-                    waiting.add(_submit(pool, job, chunk))
+                    waiting.add(pool.submit(_run, job, chunk))
                 continue
-            for part in [_piece(job)] if isinstance(job, Read) else parts_of(job, chunk, on_raw):
+            for part in [extract_pieces([job])] if isinstance(job, Read) else parts_of(job, chunk, on_raw):
                 tree.add(part)
             waiting = _collect(waiting, tree)
         while waiting:
@@ -114,10 +114,6 @@ def _finer(tasks: Sequence[Task], workers: int) -> Iterator[Task]:
             continue
         for start in range(span.start, span.end, step):
             yield (replace(span, start=start, end=min(start + step, span.end)),)
-
-
-def _submit(pool: ProcessPoolExecutor, job: Task | Read, chunk: int) -> Future[Part | str]:
-    return pool.submit(_run_piece, job) if isinstance(job, Read) else pool.submit(_run, job, chunk)
 
 
 def _collect(waiting: set[Future[Part | str]], tree: Tree, seconds: float = 0) -> set[Future[Part | str]]:
@@ -174,13 +170,5 @@ def _count(raw: int) -> None:
         _read.value += raw
 
 
-def _run_piece(read: Read) -> Part | str:
-    return _left(_piece(read))
-
-
-def _piece(read: Read) -> Part:
-    return extract_pieces([read])
-
-
-def _run(task: Task, chunk: int) -> Part | str:
-    return _left(run_task(task, chunk, _count))
+def _run(job: Task | Read, chunk: int) -> Part | str:
+    return _left(extract_pieces([job]) if isinstance(job, Read) else run_task(job, chunk, _count))

@@ -11,8 +11,8 @@ from topodiag.report.html.interface import Cell
 from topodiag.report.html.sections.verdict import section
 from topodiag.report.html.sheets import drawn_sheet
 from topodiag.report.html.swept import sweep_extras
-from topodiag.report.sweep.json import sweep_findings
 from topodiag.report.sweep.page import draw_sweep
+from topodiag.sweep.findings import sweep_findings
 
 FABRIC = SWEEP.plans[-1].fabric
 

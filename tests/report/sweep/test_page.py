@@ -19,11 +19,11 @@ from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
 from topodiag.report.sweep.json import sweep_json
 from topodiag.report.sweep.page import draw_sweep
-from topodiag.report.sweep.words import fault_words, untold
 from topodiag.report.text import Page
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
+from topodiag.sweep.words import fault_words, untold
 
 FABRIC = fabric_of(16, 2)
 FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import BinaryIO
 
 import numpy as np
 
-from topodiag.app.case.opening import stdin
+from topodiag.app.case.opening import stream_for
 from topodiag.app.case.system import machine_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
@@ -112,11 +111,6 @@ def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNod
     return replace(cluster, usable=_free(cluster, options))
 
 
-def stdin_of(path: str) -> BinaryIO | None:
-    """Standard input where the path is `-`."""
-    return stdin() if path == "-" else None
-
-
 def _described(options: ClusterOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
@@ -128,7 +122,7 @@ def _described(options: ClusterOptions) -> ClusterFacts:
     if not options.topology:
         assert machines is not None  # noqa: S101 - one of them is given
         return machines
-    network = read_cluster(open_blob(resolve(options.topology), stdin_of(options.topology)))
+    network = read_cluster(open_blob(resolve(options.topology), stream_for((options.topology,))))
     return network if machines is None else merged(network, machines)
 
 
@@ -189,7 +183,8 @@ def _free(cluster: Cluster, options: ClusterOptions) -> Bools:
     index = {name: number for number, name in enumerate(cluster.names)}
     slots = cluster.usable
     if options.free:
-        slots = keep_free(options.free, slots, index, read_free(open_blob(options.free, stdin_of(options.free))))
+        listed = read_free(open_blob(options.free, stream_for((options.free,))))
+        slots = keep_free(options.free, slots, index, listed)
     try:
         return take_out(slots, index, options.exclude)
     except NodeSetError as error:

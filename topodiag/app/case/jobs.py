@@ -20,7 +20,7 @@ from topodiag.app.case.progress import with_progress
 from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
 from topodiag.evidence.flight.flight_recorder import read_flight
-from topodiag.evidence.intake.log_plan import CHUNK_BYTES, is_read
+from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
@@ -48,12 +48,11 @@ Read = Callable[[int, int], None]
 @dataclass(frozen=True, slots=True)
 class LogOptions:
     """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
-    `chunk`: bytes per shard (None: the usual). `layout` is the declared layout of the job, None where it is not
+    `layout` is the declared layout of the job, None where it is not
     declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
 
     workers: int | None = None
     dask: str | None = None
-    chunk: int | None = None
     layout: Layout | None = None
     flight: tuple[str, ...] = ()
     save: str | None = None
@@ -93,7 +92,6 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
                 plain,
                 workers=chosen.workers,
                 dask=chosen.dask,
-                chunk=chosen.chunk or CHUNK_BYTES,
                 on_progress=on_progress,
             )
         except InputError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.cluster import PlaceError, stdin_of
+from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.one_file import open_blob
@@ -67,7 +67,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     if files:
         path = getattr(layout, files[0])
         try:
-            declared = READERS[files[0]](open_blob(path, stdin_of(path)))
+            declared = READERS[files[0]](open_blob(path, stream_for((path,))))
         except InputError as error:
             raise _foreign(path, error) from None
     if not layout.logs:

@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Outcome
-from topodiag.model.job_wires import seen_kind, wires_of
+from topodiag.model.job_wires import seen_kind
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
@@ -60,12 +60,6 @@ def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:
         return None
     _, host, system = max(prints, key=lambda row: row[0])
     return host, system
-
-
-def network_of(jobs: Sequence[Job]) -> tuple[tuple[int, float] | None, str | None]:
-    """The NICs (count, Gb/s each) of the process that lists most of them, and the kind of network in use."""
-    wires = wires_of(jobs)
-    return wires.nics, wires.kind
 
 
 def known_of(run: BenchRun, machine: Machine, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> Evidence:

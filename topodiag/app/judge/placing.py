@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.cluster import ClusterOptions, PlaceError, stdin_of
+from topodiag.app.case.cluster import ClusterOptions, PlaceError
 from topodiag.app.case.layout import READERS, LayoutOptions, LayoutRead
+from topodiag.app.case.opening import stream_for
 from topodiag.app.case.place_paths import sort_paths
 from topodiag.app.case.placement import Opened, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
@@ -149,13 +150,13 @@ def open_place(options: PlaceOptions) -> Ready:
 def _groups(path: str) -> tuple[Demand, ...]:
     from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
 
-    return read_groups(open_blob(path, stdin_of(path)))
+    return read_groups(open_blob(path, stream_for((path,))))
 
 
 def _sizes(path: str) -> Layout | None:
     from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
 
-    return layout_of(read_job(open_blob(path, stdin_of(path))))
+    return layout_of(read_job(open_blob(path, stream_for((path,)))))
 
 
 def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

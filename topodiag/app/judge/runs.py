@@ -11,7 +11,7 @@ from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contr
 from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
-from topodiag.app.judge.bench_log import known_of, network_of, node_of_print
+from topodiag.app.judge.bench_log import known_of, node_of_print
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
@@ -29,7 +29,7 @@ from topodiag.model.bench import Benchmark, BenchRun, Fit
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
-from topodiag.model.job_wires import seen_kind
+from topodiag.model.job_wires import seen_kind, wires_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
@@ -197,7 +197,8 @@ def _hosts(nodes: Sequence[Node]) -> str:
 def _expectation(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
     """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
     it is built with are no reason to expect less."""
-    logged, network = network_of(jobs)
+    wires = wires_of(jobs)
+    logged, network = wires.nics, wires.kind
 
     def with_nics(nics: tuple[int, float] | None) -> Expected:
         return expected(

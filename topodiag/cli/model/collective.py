@@ -43,12 +43,11 @@ def collective(  # noqa: PLR0917 - one parameter per option
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)
     machine = asked.of_nodes(max(nodes, 2))
-    answer = ask_collective(
+    placements, reading = ask_collective(
         machine, collective, size, algorithm=algo, measured_us=measured,
         placement=(placement[0], int(placement[1])) if placement else None,
         against=(against[0], int(against[1])) if against else None,
     )  # fmt: skip
-    placements, reading = answer.placements, answer.reading
     inputs = {"collective": collective, "size": size, "algorithm": algo, "measured_us": measured}
 
     draw_or_dump(

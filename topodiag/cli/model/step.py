@@ -44,11 +44,11 @@ def step(  # noqa: PLR0917 - one parameter per option
     if trained.serves:
         raise click.UsageError("--job starts a server: it trains nothing, and has no step to price.")
     machine = asked.of_nodes(nodes)
-    answer = ask_step(machine, trained.given, sizes, order)
-    priced, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
+    priced, peak, assumed = ask_step(machine, trained.given, sizes, order)
+    layout, work = priced.layout, priced.work
     inputs = {
         **trained.given, "global_batch": work.global_batch, "zero": work.zero, "shard": work.shard,
-        "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.all_sizes, "order": "-".join(order),
+        "peak_tflops": peak.tflops, "nodes": nodes, **layout.all_sizes, "order": "-".join(order),
     }  # fmt: skip
     title = f"{spell_time(priced.time_us)} per step: {layout.world} GPUs, {machine.name}"
     bars = [(name, us / 1000, f"{spell_time(us)}  {percent(us / priced.time_us)}") for name, us, _ in parts(priced)]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from topodiag.expect.fit import main_rows
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.report.bench.words import collective_words, folder_of, gpus_words, place_words, ranks_words
-from topodiag.report.plot.scale import LINEAR_BANDWIDTH, SIZE, Mark, Series
+from topodiag.report.plot.scale import BANDWIDTH, SIZE, Mark, Series
 from topodiag.report.plot.terminal import draw_plot
 from topodiag.report.text import Page
 from topodiag.words.units import spell_bytes
 
-AXIS = LINEAR_BANDWIDTH
+AXIS = BANDWIDTH
 """Linear, since what matters is the height of the plateau: half of it is next to all of it on a logarithmic axis."""
 MOST_CURVES = 6
 """Signs and hues that a terminal tells apart."""

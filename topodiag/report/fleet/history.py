@@ -70,36 +70,27 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
     if not answers.failing:
         return
     page.heading("nodes that keep failing")
-    shown = page.some(answers.failing, FEW)
-    for failure in shown:
+    for failure in page.listed(answers.failing, FEW, "node"):
         what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
         page.add(
             page.text("  ", (failure.host, "strong"), "  "),
             f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}",
         )
-    _draw_more(page, len(answers.failing) - len(shown), "node")
 
 
 def _draw_rising(page: Page, answers: FleetHistory) -> None:
     if not (answers.rising or answers.common):
         return
     page.heading("counters that rise")
-    shown = page.some(answers.rising, FEW)
-    for growth in shown:
+    for growth in page.listed(answers.rising, FEW, "counter"):
         page.add(
             page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  "),
             f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)};"
             f" rises on {growth.parts} of {growth.total}",
         )
-    _draw_more(page, len(answers.rising) - len(shown), "counter")
     if answers.common:
         words = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
         page.add("  ", (f"on many parts, so no part's fault: {words}", "dim"))
-
-
-def _draw_more(page: Page, count: int, what: str) -> None:
-    if count > 0:
-        page.add("  ", (f"{plural(count, f'more {what}')}: -v", "dim"))
 
 
 def document(answers: FleetHistory) -> Document:

@@ -9,11 +9,11 @@ import numpy as np
 from rich.text import Text
 
 from topodiag.model.cluster import Cluster
-from topodiag.model.dimensions import BY_NAME
-from topodiag.model.finding import Finding, Input, Severity, Where
+from topodiag.model.finding import Input
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
+from topodiag.placement.split_findings import split_findings
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Columns, Field, draw_table
@@ -131,28 +131,6 @@ def _nodes(page: Page, solved: Solved) -> None:
 
 def _folded(numbers: Iterable[int]) -> str:
     return fold_labels([str(number) for number in numbers])
-
-
-def split_findings(solved: Solved) -> list[Finding]:
-    """The groups that stay split in the map that was found, as the checks of a layout name them (PLC001, PLC002)."""
-    return [
-        Finding(
-            id=_check_of(split.dimension),
-            severity=Severity.WARNING,
-            message=f"{split.groups} of {split.of} {split.dimension} groups stay split over NVLink domains",
-            observed=f"ranks {fold_labels([str(rank) for rank in split.example])} on {fold_hosts(split.nodes)}",
-            expected="each group in as few domains as its size needs",
-            fix=(split.why,),
-            where=Where(nodes=split.nodes, ranks=split.example),
-        )
-        for split in solved.solution.splits
-    ]
-
-
-def _check_of(dimension: str) -> str:
-    """The check that speaks of a split of this dimension, or of any group that belongs together."""
-    known = BY_NAME.get(dimension.split(maxsplit=1)[0])
-    return (known.split_check if known is not None else "") or "PLC001"
 
 
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:

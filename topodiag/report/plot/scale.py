@@ -63,8 +63,7 @@ class Axis:
 
 SIZE = Axis("size", lambda value: spell_bytes(round(value)), 2)
 TIME = Axis("time", spell_us)
-BANDWIDTH = Axis("GB/s", spell_gbs)
-LINEAR_BANDWIDTH = Axis("GB/s", spell_gbs, 0)
+BANDWIDTH = Axis("GB/s", spell_gbs, 0)
 
 
 @dataclass(frozen=True, slots=True)

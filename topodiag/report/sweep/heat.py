@@ -5,8 +5,8 @@ from __future__ import annotations
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.sweep.words import SEVERE_SHARE, run_words
 from topodiag.report.text import Page, Part
+from topodiag.sweep.words import SEVERE_SHARE, run_words
 from topodiag.words.fold import fold_hosts
 
 _LEAST_LABEL, _MOST_LABEL = 4, 24

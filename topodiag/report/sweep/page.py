@@ -10,8 +10,8 @@ from topodiag.report.answer import note_answer
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.sweep.heat import draw_heat
-from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.report.text import Page, Part
+from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -26,13 +26,9 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     note_answer(page, _verdict(judged))
     if not page.style.quiet:
         page.add("  ", (_extent(judged, plans), "dim"))
-    limit = len(judged.faults) if page.style.verbose else _SHOWN_FAULTS
-    for fault in (*judged.confirmed, *judged.suspects)[:limit]:
+    for fault in page.listed((*judged.confirmed, *judged.suspects), _SHOWN_FAULTS, "fault", indent=""):
         page.blank()
         _draw_fault(page, fault, judged, fabric)
-    if len(judged.faults) > limit:
-        page.blank()
-        page.add("", f"{len(judged.faults) - limit} more (-v)")
     _draw_gaps(page, judged.gaps)
     if page.style.quiet:
         return
@@ -85,19 +81,15 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
         page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, seen in {_runs_text(fault)}")
     else:
         page.add((f"{sign}{label} ", hue), f"suspect, {share}: one of these, not told apart yet")
-        for word in words[: None if page.style.verbose else 8]:
+        for word in page.listed(words, 8, "place", indent="    "):
             page.add("    - ", word)
-        if len(words) > 8 and not page.style.verbose:
-            page.add("    ", f"and {len(words) - 8} more (-v)")
     alike = untold(fault) if fault.confirmed else ""
     if alike:
         page.add("    ", alike)
     ids = set(fault.runs)
     runs = [run for run in judged.runs if run.run.id in ids]
-    for run in runs if page.style.verbose else runs[:_SHOWN_RUNS]:
+    for run in page.listed(runs, _SHOWN_RUNS, "run", indent="    "):
         page.add("    ", (run_words(run), "dim"))
-    if len(runs) > _SHOWN_RUNS and not page.style.verbose:
-        page.add("    ", (f"and {plural(len(runs) - _SHOWN_RUNS, 'run')} more (-v)", "dim"))
     if fault.confirmed:
         for line in look_at(fault, fabric):
             page.add("    fix: ", line)
@@ -157,8 +149,7 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
         [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown
     ]
     draw_grid(page, [Field("node", least=8), *(Field(str(rail), right=True) for rail in range(fabric.rails))], rows)
-    if len(slow) > len(shown):
-        page.add("  ", f"and {plural(len(slow) - len(shown), 'node')} more (-v)")
+    page.add_more(len(slow) - len(shown), "node")
 
 
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:

@@ -45,11 +45,8 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     moved = moved_paths(before, after, {**answer.names, **virtual_names(before, after)})
     if moved:
         page.blank()
-        shown = page.some(moved, 6)
-        for text in shown:
+        for text in page.listed(moved, 6, "change"):
             page.add("  ", text)
-        if len(moved) > len(shown):
-            page.add("  ", (f"… and {plural(len(moved) - len(shown), 'more change')} (-v shows all)", "dim"))
     page.blank()
     page.add("  ", (sentence(answer), "strong"))
     draw_assumed(page, after.assumed)

@@ -12,7 +12,7 @@ from topodiag.model.timeline import Clock, Moment
 from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
-from topodiag.report.verdict.when import around_first_error
+from topodiag.verdict.around_error import around_first_error
 from topodiag.words.units import signed_s, spell_s
 
 MOST = 300
