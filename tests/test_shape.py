@@ -109,7 +109,8 @@ def _calls(source: str) -> Iterator[str]:
 
 def test_the_package_does_not_grow() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "topodiag").rglob("*.py")}
-    assert sum(map(_code_lines, sources.values())) <= MOST_CODE_LINES
+    lines = sum(map(_code_lines, sources.values()))
+    assert lines <= MOST_CODE_LINES, f"take out {lines - MOST_CODE_LINES} lines of code of topodiag/ for what you added"
     patterns = Counter(name for source in sources.values() for name in _calls(source) if name in {"regex", "compiled"})
     assert patterns.total() <= MOST_PATTERNS
     assert sum("evidence" in path.parts for path in sources) <= MOST_FILES_OF_EVIDENCE
