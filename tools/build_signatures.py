@@ -12,7 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from topodiag.evidence.signatures.entry import INDEX, Signature, families, family
+from topodiag.evidence.signatures.entry import INDEX, Signature, catalogue, families, family
+from topodiag.evidence.signatures.fields import FIELDS
 
 
 def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:
@@ -33,7 +34,20 @@ def text() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def unknown_fields() -> list[str]:
+    """A line for each entry whose pattern names a group that is no field."""
+    return [
+        f"{entry.id}: no field {', '.join(sorted(names))}; a named group is one of {', '.join(FIELDS)}"
+        for entry in catalogue()
+        if (names := entry.pattern.groupindex.keys() - FIELDS.keys())
+    ]
+
+
 def main() -> int:
+    unknown = unknown_fields()
+    if unknown:
+        print("\n".join(unknown))
+        return 1
     built = text()
     if "--check" in sys.argv[1:]:
         if INDEX.read_text(encoding="utf-8") != built:

@@ -71,7 +71,9 @@ def read() -> set[str]:
 
 def test_a_field_is_read_or_kept_for_a_reason() -> None:
     unread = fields() - read()
-    assert unread - set(KEPT) == set(), "fields that nothing reads: drop them, or say why they are kept"
+    assert unread - set(KEPT) == set(), (
+        "fields that no check, report or emitter reads: write the check that asks for it, or say in KEPT why it stays"
+    )
 
 
 def test_what_is_kept_for_a_reason_is_still_there() -> None:

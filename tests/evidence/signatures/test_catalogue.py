@@ -57,7 +57,8 @@ def test_an_entry_is_admitted_by_a_program_or_by_two_threads_and_has_both_sample
     threads = [source for source in entry.sources if _ADDRESS.search(source)]
     programs = [source for source in entry.sources if not _ADDRESS.search(source) and len(source.split()) > 1]
     assert programs or len(set(threads)) > 1
-    assert set(entry.pattern.groupindex) <= FIELDS.keys()
+    unknown = entry.pattern.groupindex.keys() - FIELDS.keys()
+    assert not unknown, f"no fields: {sorted(unknown)}; a group is one of {', '.join(FIELDS)}, or has no name"
     assert all(any(literal in line for literal in entry.literals) for line in entry.shows)
 
 
