@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.connections import Connections
 from topodiag.model.dimensions import Role
@@ -47,7 +48,7 @@ def given(name: str, value: str, how: str = "environment") -> GivenSetting:
 
 
 def message(kind: str, text: str, count: int = 1) -> Message:
-    return Message(kind, text, origin(text, 30), count)
+    return Message(kind, text, origin(text, 30), count, facts_of(text, kind))
 
 
 def event(kind: str, text: str, host: str = "n0", **changes: Any) -> Event:

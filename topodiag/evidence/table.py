@@ -27,6 +27,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.table_columns import MAX_NAME, columns_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model import tables
+from topodiag.words.own_data import own_data
 from topodiag.words.text import words_of_name
 
 MAX_LINE = 1000
@@ -52,42 +53,11 @@ _SPLITS = (
 """How cells are parted, the clearest first."""
 _EDGE = ' \t|#>\r"'
 _RULE = frozenset(" \t+-=|_:")
-_NUMBER = regex(r"-?\d{1,18}(?:\.\d{1,9})?")
-_PARTS = regex(r"\t\s{0,40}|\s{2,40}|\s{0,20}[|;]\s{0,20}")
-_FIELD = regex(r"([A-Za-z][\w ./-]{0,50}?)\s{0,3}(?::|=)\s{0,3}(\S.{0,80}?)\s{0,20}\Z")
-_PAIR = regex(r"(?<![\w./-])([A-Za-z][\w.]{1,60})=(\[[^\]\n]{1,80}\]|\"[^\"\n]{1,80}\"|[^\s,;\"\[]{1,80})")
-_TIMED = regex(
-    r"([A-Za-z][A-Za-z_/-]{0,30}(?: [A-Za-z]{2,20}){0,2})[ :=]{1,3}(?:took )?(\d{1,8}(?:\.\d{1,6})?) ?(ms|s)\b"
-)
-_LABEL = regex(r"\s{0,12}([\w.:'\"/ -]{1,80}?)\s{0,3}(?::|->|=>)?\s{0,20}\Z")
-_ONE_VALUE = regex(
-    r"\s{0,12}([A-Za-z][\w.-]{0,62})\s{0,3}: ?(\(?\d{1,4}(?:\.\d{1,5}|, ?\d{1,5}){1,3}(?:[+.-][\w.]{1,20})?\)?)\s*\Z"
-)
-"""`n3: (2, 18, 1)`: what each host prints of a version."""
+_LIKE = {name: regex(pattern) for name, pattern in own_data("evidence/columns")["line"].items()}
 _ANSWERS = ("CHANGED", "SUCCESS", "FAILED")
 """What Ansible says behind the name of a host, above what it printed."""
-_SPOKEN_OF = regex(r"n?ccl|torch|driver|cuda|ofed|firmware|\bfw\b|version", re.IGNORECASE)
 _RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
-_OWN_FORMS = regex(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
-"""JSON that has a reader of its own."""
-_IN_ANY_TEXT = regex(
-    r"^[ \t]{0,12}(?:#[ \t]{1,4}Rank |(?i:(?:global[ _])?rank)"
-    r"|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
-    r"|^[\w.-]{2,63} \| (?:CHANGED|SUCCESS)"
-    r"|\"(?:[Hh]ealth|[Hh]ealthy|is_?[Ff]atal|is_?[Uu]nhealthy|status|verdict|result|ok|passed)\\{0,3}\"\s{0,4}:",
-    re.MULTILINE,
-)
-"""In every text with rows of ranks or hosts, or with the objects of a health agent."""
-_COMMAND = regex(
-    r"\b(?:mpirun|mpiexec(?:\.hydra)?|orterun|prun|srun)\b(?P<options>.{1,800}?)(?:[\s/]|=)\w{2,40}_perf\b"
-)
-_COUNT = regex(r"\s(?:-n|-np|--np|-c|--ntasks)[ =]?(\d{1,6})\b")
-_CHEAP = regex(
-    r"[Rr]ank|RANK|GPU|gpu|[Nn][Vv]_?[Ll]ink|[Ss]tate|[Ss]tatus|STAT|ecc|ECC|[Ll]nk[CS]|[Cc]lo?c?k|NCCL_|UCX_|mtu|MTU|tclass|trust|pfc"
-    r"|pkey|gid_index|[Hh]ealth|[Ff]atal|[Ee]rror|: ?\(?\d{1,4}[.,]"
-)  # fmt: skip
-"""In every text with such a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +73,7 @@ class Tables(Source[tables.Table]):
     """Tables whose columns checks ask for."""
 
     def recognises(self, head: str) -> bool:
-        return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
+        return _LIKE["cheap"].search(head) is not None and any(True for _ in _of_head(head))
 
     def parse(self, blob: Blob) -> Parsed[tables.Table]:
         parsed: Parsed[tables.Table] = Parsed()
@@ -118,7 +88,7 @@ class Rows(Tables):
     """Those that may stand in any text: rows of ranks and hosts, and what health agents say of a component."""
 
     def recognises(self, head: str) -> bool:
-        return _IN_ANY_TEXT.search(head) is not None and any(_is_known(table) for table in _of_head(head))
+        return _LIKE["in_any_text"].search(head) is not None and any(_is_known(table) for table in _of_head(head))
 
     def parse(self, blob: Blob) -> Parsed[tables.Table]:
         parsed = super().parse(blob)
@@ -172,11 +142,13 @@ def _headed(lines: Sequence[str]) -> Iterator[Found]:
 def _heads(line: str) -> Iterator[tuple[re.Pattern[str], list[str]]]:
     """How the cells of a header may be parted, with its names; nothing for a line that is no header."""
     text = line.strip(_EDGE)
-    if len(text) < 6 or text[0].isdigit() or text.endswith(":") or _CHEAP.search(text) is None:
+    if len(text) < 6 or text[0].isdigit() or text.endswith(":") or _LIKE["cheap"].search(text) is None:
         return
     for split in _SPLITS:
         names = [name.strip('"') for name in split.split(text)]
-        named = all(name and not _NUMBER.fullmatch(name) and "=" not in name and ":" not in name for name in names)
+        named = all(
+            name and not _LIKE["number"].fullmatch(name) and "=" not in name and ":" not in name for name in names
+        )
         if 2 <= len(names) <= MAX_COLUMNS and named and columns_of(names):
             yield split, names
 
@@ -196,7 +168,8 @@ def _below(lines: Sequence[str], at: int, split: re.Pattern[str], width: int) ->
 def _has_numbers(rows: Sequence[_Cells]) -> bool:
     """Whether a column is of numbers: words of a sentence are parted by blanks, too."""
     return any(
-        all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*(cells for *_, cells in rows), strict=True)
+        all(_LIKE["number"].fullmatch(cell) for cell in column)
+        for column in zip(*(cells for *_, cells in rows), strict=True)
     )
 
 
@@ -207,7 +180,7 @@ def _keyed(lines: Sequence[str]) -> Iterator[Found]:
     """Rows with the same names, wherever they stand."""
     groups: dict[tuple[str, ...], list[_Keyed]] = defaultdict(list)
     for number, line in enumerate(lines, 1):
-        row = _row_of(number, line) if _CHEAP.search(line) is not None else None
+        row = _row_of(number, line) if _LIKE["cheap"].search(line) is not None else None
         if row is not None and len(groups[tuple(row.cells)]) < MAX_ROWS:
             groups[tuple(row.cells)].append(row)
     for names, rows in groups.items():
@@ -216,21 +189,21 @@ def _keyed(lines: Sequence[str]) -> Iterator[Found]:
 
 
 def _row_of(number: int, line: str) -> _Keyed | None:
-    pairs = list(_PAIR.finditer(line)) or (list(_TIMED.finditer(line)) if "ank" in line else [])
+    pairs = list(_LIKE["pair"].finditer(line)) or (list(_LIKE["timed"].finditer(line)) if "ank" in line else [])
     if pairs:
         cells = {
-            f"{pair[1]}_{pair[3]}" if pair.re.pattern == _TIMED.pattern else pair[1]: pair[2].strip('"[]')
+            f"{pair[1]}_{pair[3]}" if pair.re.pattern == _LIKE["timed"].pattern else pair[1]: pair[2].strip('"[]')
             for pair in pairs
         }
         label = line[: pairs[0].start()]
     else:
-        parts = [part for part in _PARTS.split(line.strip()) if part]
-        fields = [match for part in parts if (match := _FIELD.match(part)) is not None]
+        parts = [part for part in _LIKE["parts"].split(line.strip()) if part]
+        fields = [match for part in parts if (match := _LIKE["field"].match(part)) is not None]
         if len(fields) < 2 or len(fields) < len(parts) - 1:
             return None
         cells = {match[1]: match[2] for match in fields}
         label = "" if len(fields) == len(parts) else parts[0]
-    named = _LABEL.match(label)
+    named = _LIKE["label"].match(label)
     return _Keyed(number, named[1] if named is not None else "", cells)
 
 
@@ -241,9 +214,9 @@ def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
         name, _, answer = line.partition(" | ")
         if answer.startswith(_ANSWERS) and answer.endswith(">>") and " " not in name:
             host = name
-        elif (row := _ONE_VALUE.match(f"{host}: {line}" if host else line)) is not None:
+        elif (row := _LIKE["one_value"].match(f"{host}: {line}" if host else line)) is not None:
             rows.append((number, row[1], [row[2]]))
-    if len(rows) > 1 and any(_SPOKEN_OF.search(line) for line in lines):
+    if len(rows) > 1 and any(_LIKE["spoken_of"].search(line) for line in lines):
         yield [tables.VERSION], rows
 
 
@@ -257,7 +230,7 @@ def _devices(lines: Sequence[str]) -> Iterator[Found]:
         comment = " ".join(line[:MAX_NAME].split()) if line[:1] == "#" else ""
         began = comment.startswith(_RUN_BEGAN) or (ended and "nThread" in line)
         ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
-        command = _COMMAND.search(line) if "_perf" in line else None
+        command = _LIKE["command"].search(line) if "_perf" in line else None
         if command is not None or (started < 2 and began):
             if _twice(rows):
                 yield names, rows
@@ -275,7 +248,7 @@ def _twice(rows: Sequence[_Cells]) -> bool:
 
 def _processes(command: re.Match[str]) -> int:
     """How many processes of one job a command starts; srun starts jobs of their own, too, where it names no MPI."""
-    count = _COUNT.search(command["options"])
+    count = _LIKE["count"].search(command["options"])
     if count is None or ("srun" in command[0][:12] and " --mpi" not in command["options"]):
         return 0
     return int(count[1])
@@ -286,7 +259,7 @@ def _processes(command: re.Match[str]) -> int:
 
 def _objects(text: str, lines: Sequence[str]) -> Iterator[Found]:
     """Objects with the same members are rows of one table."""
-    if _OWN_FORMS.search(text[:4096]) is not None:
+    if _LIKE["own_forms"].search(text[:4096]) is not None:
         return
     groups: dict[tuple[str, ...], list[_Cells]] = defaultdict(list)
     whole = _decoded(text) if text.lstrip()[:1] in ("{", "[") and len(text) <= MAX_JSON else None

@@ -10,20 +10,12 @@ from topodiag.words.own_data import own_data
 from topodiag.words.text import words_of_name
 
 MAX_NAME = 60
-_SETTING = regex(r"(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60}\Z")
-_OF_ONE_NODE = regex(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
-"""Settings that hold names, files and addresses of one node."""
-_OWN = regex(
-    r"\b(?:data|input|load|loader|loading|fetch|batch|forward|fwd|compute|prepro\w*|augment\w*|host|cpu|gemm)\b"
-)
-_WAITS = regex(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
-"""Columns of waiting, and of sums in which it hides."""
+_LIKE = {name: regex(pattern) for name, pattern in own_data("evidence/columns")["name"].items()}
 _UNITS = frozenset({"ms", "s", "sec", "seconds"})
 _STATES = frozenset({"state", "status"})
 _HAVE = frozenset(
     {"active", "up", "found", "seen", "actual", "detected", "present", "have", "got", "current", "online", "visible"}
 )
-_WANT = regex(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
 _NAMED, _PARTS = (
     tuple((listed["name"], regex(listed["pattern"])) for listed in own_data("evidence/columns")[kind])
     for kind in ("column", "part")
@@ -45,17 +37,22 @@ def columns_of(names: Sequence[str], label: str = "") -> dict[int, str]:
 
 
 def _column(name: str, words: str) -> str:
-    if _SETTING.match(name) is not None:
-        return "" if _OF_ONE_NODE.search(name) else f"{tables.SETTING}{name}"
+    if _LIKE["setting"].match(name) is not None:
+        return "" if _LIKE["of_one_node"].search(name) else f"{tables.SETTING}{name}"
     column = next((column for column, pattern in _NAMED if pattern.search(words)), "")
-    if not column and words.rpartition(" ")[2] in _UNITS and _OWN.search(words) and not _WAITS.search(words):
+    if (
+        not column
+        and words.rpartition(" ")[2] in _UNITS
+        and _LIKE["own"].search(words)
+        and not _LIKE["waits"].search(words)
+    ):
         return f"{tables.TIME}{words}"
     return column
 
 
 def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
     """Columns that say how many of a part there are and should be, or in which state it is."""
-    wanted = [at for at, name in enumerate(words) if _WANT.search(name)]
+    wanted = [at for at, name in enumerate(words) if _LIKE["want"].search(name)]
     had = [at for at, name in enumerate(words) if _HAVE.intersection(name.split()) and at not in wanted]
     if len(wanted) == len(had) == 1 and (part := _part(f"{words[wanted[0]]} {words[had[0]]}")):
         return {wanted[0]: f"{tables.WANT}{part}", had[0]: f"{tables.HAVE}{part}"}

@@ -61,12 +61,13 @@ class GivenSetting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar/texts.toml."""
+    """A line that is known and kept: `kind` and `details` by {texts,facts}.toml of evidence/nccl_log/grammar."""
 
     kind: str
     text: str
     origin: Origin | None = None
     count: int = 1
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +261,8 @@ class Event:
     `ib completion`, `ib async`, `port`, `peer closed`, `connect`, `timeout`, `cuda`, `memory`, `bootstrap`, `version`,
     `duplicate gpu`, `topology`, `plugin`, `mismatch`, `watchdog`, `unwind`, `other`; of lines without a head of NCCL
     also `ended` (a process), `stalled` (ranks that others wait for), `device` (a fault), and without an error
-    `launched` (a start), `met` (at torch's store), `tried` (a connect that is tried again)
-    and `note` (names no cause).
-    `secondary` events follow from another one by their nature: a peer that closed, a flushed work request, an
-    unwinding.
+    `launched` (a start), `met` (at torch's store), `tried` (a connect that is tried again) and `note` (no cause).
+    `secondary` events follow from another one by nature: a peer that closed, a flushed work request, an unwinding.
     """
 
     kind: str
@@ -280,7 +279,8 @@ class Event:
     secondary: bool = False
     details: Mapping[str, str] = field(default_factory=dict)
     """What the text names: hca, port, peer, status, vendor_err, gid, ranks, bus_id, seq, work; of an end how, code,
-    what, host; `fault` of a device, a limit or the host (ecc, nvlink, lost, fabric, shm, memlock, files, busy)."""
+    what, host; `fault` of a device, a limit or the host (ecc, nvlink, lost, fabric, shm, memlock, files, busy); and
+    what it says by evidence/nccl_log/grammar/facts.toml."""
     origin: Origin | None = None
 
 

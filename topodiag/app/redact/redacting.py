@@ -93,12 +93,13 @@ def _strings(value: object) -> set[str]:
         value = waiting.pop()
         if isinstance(value, str):
             texts.add(value)
-        elif names := _fields_of(value):
+        elif names := _FIELDS[type(value)]:
             if id(value) not in seen:
                 seen.add(id(value))
                 kept = _OfSecrets.skipped.get(type(value).__name__, _KEPT)
-                parts = [getattr(value, name) for name in names if name not in kept]
-                waiting += [part for part in parts if type(part) not in _PLAIN]
+                waiting += [
+                    part for name in names if name not in kept and type(part := getattr(value, name)) not in _PLAIN
+                ]
         elif isinstance(value, (tuple, list, frozenset)):
             waiting += value
         elif not isinstance(value, Enum) and isinstance(value, Mapping):
@@ -124,15 +125,15 @@ def _stem(expression: str, hosts: list[str]) -> bool:
     return at < len(hosts) and hosts[at].startswith(head)
 
 
-def _fields_of(value: object) -> tuple[str, ...]:
-    """The fields of a value, () for what is no dataclass."""
-    kind = type(value)
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-    return _FIELDS[kind]
+class _Fields(dict[type, tuple[str, ...]]):
+    """The fields of each class, () for what is no dataclass."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        self[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        return self[kind]
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {}
+_FIELDS = _Fields()
 
 
 def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
@@ -141,7 +142,7 @@ def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
         yield owner, name, value
     elif isinstance(value, Enum):
         return
-    elif names := _fields_of(value):
+    elif names := _FIELDS[type(value)]:
         kind = type(value).__name__
         for each in names:
             held = getattr(value, each)
@@ -176,7 +177,7 @@ class _Walk(ABC):
             return value
         if kind is str:
             return self._text(value, owner, name)  # type: ignore[return-value, arg-type]
-        if names := _fields_of(value):
+        if names := _FIELDS[type(value)]:
             kept = self._made.get(id(value))
             if kept is None:
                 kept = self._made[id(value)] = value, self._fields(value, names)

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, without_gdr
+from topodiag.checks.gpudirect.job import WithoutGdr, without_gdr
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     fold,
     hcas_by_host,
     multi_node,
+    named_by,
     only_sockets,
     piece,
-    said_by,
     settings_of,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
-
-OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|HCA/GPU (\S{1,40}))")
-"""NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
 
 class GdrTooFarInLog(JobCheck):
@@ -112,23 +109,20 @@ class PairDecision:
 def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
     """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed."""
     decisions: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
-    for number, text, where in said_by(job, "gdr pair"):
-        gpu, far = OF_A_GPU.search(text), TOO_FAR.search(text)
-        if gpu is None or (far is None and gpu[1] == "Disabled"):
+    for number, named, where in named_by(job, "gpu", "gdr pair"):
+        if "distance" not in named and named["gdr"] == "Disabled":
             continue
-        decision = PairDecision(far[1], far[2], where) if far is not None else PairDecision("", "", where)
-        decisions[job.processes[number].host if number >= 0 else "", gpu[2] or gpu[3]].append(decision)
+        decision = PairDecision(named.get("distance", ""), named.get("limit", ""), where)
+        decisions[job.processes[number].host if number >= 0 else "", named["gpu"]].append(decision)
     return decisions
 
 
 def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
     notes: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
-    for number, text, where in said_by(job, "gdr pair"):
-        match = TOO_FAR.search(text)
-        if match:
-            for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                notes[host].append((match[1], match[2], where))
+    for number, named, where in named_by(job, "distance", "gdr pair"):
+        for host in [job.processes[number].host] if number >= 0 else job.hosts:
+            notes[host].append((named["distance"], named["limit"], where))
     return notes
 
 

@@ -13,9 +13,9 @@ from topodiag.checks.shared.job.evidence import (
     fold,
     gpu_word,
     multi_node,
+    named_by,
     nic_world,
     piece,
-    said_by,
     world_ranks,
 )
 from topodiag.checks.shared.job.faults import FaultInLog
@@ -143,17 +143,6 @@ def removed(job: Job) -> list[Event]:
     return events if first is not None and first.details.get("fault") == "removed" else []
 
 
-AFFINITY = regex(
-    r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
-    r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
-)
-"""`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
-2.28 and later); `is empty, ignoring.` where the two have no core in common."""
-
-SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
-"""`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
-process and GPU have in common, and no line where they have none."""
-
 Cores = tuple[str, frozenset[int], frozenset[int], Origin | None]
 """The number of a GPU, the cores near it and those of its process, and the line."""
 
@@ -212,12 +201,11 @@ class AwayFromGpuInLog(JobCheck):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         cores: dict[int, Cores] = {}
-        for number, text, where in said_by(job, "affinity"):
-            match = AFFINITY.search(text)
-            if match and number >= 0 and number not in cores:
-                near, own = parse_cpulist(match[3].strip()), parse_cpulist(match[4].strip())
+        for number, named, where in named_by(job, "near", "affinity"):
+            if number >= 0 and number not in cores:
+                near, own = parse_cpulist(named["near"].strip()), parse_cpulist(named.get("own", "").strip())
                 if near and own:
-                    cores[number] = (match[1], frozenset(near), frozenset(own), where)
+                    cores[number] = (named["gpu"], frozenset(near), frozenset(own), where)
         bound, unbound = _by_silence(job)
         if not cores and not bound:
             return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
@@ -264,9 +252,7 @@ class AwayFromGpuInLog(JobCheck):
 def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]]]:
     """In logs of NCCL to 2.27: the processes that were bound to cores near their GPU, with the line; and by host those
     that completed init and were not, while others of the host were."""
-    bound = {
-        number: where for number, text, where in said_by(job, "affinity") if number >= 0 and SET_AFFINITY.search(text)
-    }
+    bound = {number: where for number, _, where in named_by(job, "bound", "affinity") if number >= 0}
     if not bound or not _names_unbound(job):
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)

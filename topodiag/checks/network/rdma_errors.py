@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
 from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
@@ -18,9 +18,6 @@ from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.own_data import own_data
-
-GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
-"""At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
 FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
@@ -178,16 +175,15 @@ class RdmaErrors(JobCheck):
 def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
     """By host the devices whose table changed after the process had connected; before, the change costs nothing."""
     changed: dict[str, dict[str, Origin | None]] = {}
-    for number, text, where in said_by(job, "gid change"):
-        match = GID_CHANGED.search(text)
+    for number, named, where in named_by(job, "nic", "gid change"):
         connected = [message.origin for message in job.processes[number].said("connected")] if number >= 0 else []
-        if match is None or where is None:
+        if where is None:
             continue
         if any(
             origin is not None and origin.source == where.source and _line(origin) < _line(where)
             for origin in connected
         ):
-            changed.setdefault(job.processes[number].host, {}).setdefault(match[1], where)
+            changed.setdefault(job.processes[number].host, {}).setdefault(named["nic"], where)
     return changed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import fsum
@@ -13,6 +12,7 @@ from topodiag.checks.shared.job.evidence import (
     by_host,
     hcas_by_host,
     multi_node,
+    named_by,
     net_uses,
     piece,
     said_by,
@@ -44,10 +44,6 @@ NONE = "no network"
 OFI_TCP = "libfabric over tcp"
 """What a process has whose OFI plugin took a provider of libfabric that is sockets again."""
 
-_TCP_PROVIDER = regex(r"Selected provider is (?:tcp|sockets)\b", re.IGNORECASE)
-"""aws-ofi-nccl, src/nccl_ofi_net.cpp, 1.1 to 1.16."""
-
-NO_VERBS = regex(r"Failed to open libibverbs")
 
 NOT_OF_NETWORKS = frozenset({"cuda", "memory", "version", "duplicate gpu", "connect"})
 """Kinds of first errors that sockets bring about no more than RDMA does."""
@@ -298,7 +294,7 @@ def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
 
 def _provider_tcp(process: Process) -> Message | None:
     """What a process says of an OFI plugin that goes over sockets."""
-    return next((message for message in process.said("ofi") if _TCP_PROVIDER.search(message.text)), None)
+    return next((message for message in process.said("ofi") if "tcp provider" in message.details), None)
 
 
 def _tcp_providers(job: Job) -> list[Origin | None]:
@@ -325,8 +321,8 @@ def _ended_by_itself(job: Job) -> bool:
 
 def _no_verbs(job: Job) -> Origin | None:
     """The line by which NCCL cannot load the library of RDMA."""
-    origins = [where for kind in ("ib note", "retry") for _, text, where in said_by(job, kind) if NO_VERBS.search(text)]
-    origins += [event.origin for event in job.events if NO_VERBS.search(event.text)]
+    origins = [where for _, _, where in named_by(job, "no verbs", "ib note", "retry")]
+    origins += [event.origin for event in job.events if "no verbs" in event.details]
     return next((where for where in origins if where is not None), None)
 
 

@@ -12,8 +12,8 @@ from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
     multi_node,
+    named_by,
     ranks_on,
-    said_by,
     settings_of,
     unopened,
     with_cut_lists,
@@ -25,14 +25,11 @@ from topodiag.checks.shared.job.nic_uses import (
 )
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word, quoted
-from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbps, in_gbs, percent
-
-_SPEED = regex(r"NET/IB ?: ([\w.\-]{1,40}):(\d{1,3}) speed change detected: (\d{1,9}) -> (\d{1,9}) Mbps")
 
 
 class PortFellInLog(JobCheck):
@@ -42,11 +39,10 @@ class PortFellInLog(JobCheck):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
-        for number, text, where in said_by(judged, "port speed"):
-            match = _SPEED.search(text)
-            if match is not None and number >= 0:
-                change = (int(match[3]), int(match[4]), where)
-                rates[judged.processes[number].host, match[1]].append(change)
+        for number, named, where in named_by(judged, "nic", "port speed"):
+            if number >= 0:
+                change = (int(named["before_mbps"]), int(named["after_mbps"]), where)
+                rates[judged.processes[number].host, named["nic"]].append(change)
         if not rates:
             return self.not_applicable(judged, "no line of NCCL 2.30 or later speaks of a change of rate")
         findings = (self._fell(host, nic, changes) for (host, nic), changes in rates.items())
@@ -68,9 +64,6 @@ class PortFellInLog(JobCheck):
             evidence=[where for *_, where in changes],
         )
 
-
-PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
-"""`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 ANOTHER = "another node"
 """What a node is called whose name was taken off the log, beside one that has its name."""
@@ -177,10 +170,9 @@ class FewerNicsThanSiblings(JobCheck):
 def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
     """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
     nics: dict[str, tuple[int, Origin | None]] = {}
-    for number, text, where in said_by(job, "ofi"):
-        match = PLUGIN_NICS.search(text)
-        if match and number >= 0:
-            host, count = job.processes[number].host, int(match[1])
+    for number, named, where in named_by(job, "nics", "ofi"):
+        if number >= 0:
+            host, count = job.processes[number].host, int(named["nics"])
             if host not in nics or nics[host][0] < count:
                 nics[host] = (count, where)
     return nics

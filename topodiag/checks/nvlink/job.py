@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
-from topodiag.checks.shared.job.evidence import gpu_word, ranks_on, said_by
+from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
@@ -16,8 +15,6 @@ from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Sever
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
-
-_LINK = regex(r"RemoteDeviceType for NVLink (\d{1,3})\b")
 
 
 class NvlinksLeftOutInLog(JobCheck):
@@ -29,12 +26,11 @@ class NvlinksLeftOutInLog(JobCheck):
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         origins = []
         ranks = {rank.process: rank.rank for rank in judged.ranks}
-        for number, text, where in said_by(judged, "nvlink untold"):
-            match = _LINK.search(text)
-            if match is None or number < 0:
+        for number, named, where in named_by(judged, "nvlink", "nvlink untold"):
+            if number < 0:
                 continue
             gpu = gpu_word(judged, ranks.get(number, -1)) or f"process {judged.processes[number].pid}"
-            links[judged.processes[number].host][gpu].add(int(match[1]))
+            links[judged.processes[number].host][gpu].add(int(named["nvlink"]))
             origins.append(where)
         if not links:
             return self.not_applicable(judged, "no line of NCCL 2.31 or later speaks of an NVLink that it leaves out")
@@ -65,23 +61,8 @@ def _have_nvlinks(job: Job, hosts: set[str]) -> bool:
     )
 
 
-FABRIC = regex(
-    r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID (\S{1,40}) cliqueId (0x[0-9a-f]{1,8}) state (\d)"
-    r" healthMask 0x([0-9a-f]{1,8})"
-)
-"""fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
-
-HEALTH = regex(
-    r"MNNVL busId 0x([0-9a-f]{1,16}) NVLink fabric health reports (\w{1,40}) \(healthMask 0x([0-9a-f]{1,8})\)"
-)
-"""src/init.cc v2.32, at level ATTN: only where the bandwidth is degraded."""
-
-
 P2P_FILE = regex(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
 
-NVLS = regex(r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
-"""ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
-groups that are used up (`out of memory`) say nothing of the fabric."""
 
 NVLS_FILE = regex(r"(?:^|/)nvls\.cc:")
 """Where NCCL sets NVLink SHARP up: what CUDA refuses there are multicast objects, in releases without words of their
@@ -100,22 +81,19 @@ class FabricInLog(JobCheck):
         hosts: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         members: list[Membership] = []
-        for number, text, where in said_by(job, "mnnvl"):
-            match, health = FABRIC.match(text), HEALTH.match(text)
-            if number < 0 or (match is None and health is None):
+        for number, named, where in named_by(job, "bus", "mnnvl"):
+            if number < 0:
                 continue
-            host = job.processes[number].host
-            if health is not None:
-                hosts[host].add(health[1])
-                words = f"the fabric's bandwidth is {health[2].lower().removesuffix('_bandwidth')}"
-                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((health[1], where))
-            if match is None:
+            host, bus = job.processes[number].host, named["bus"]
+            hosts[host].add(bus)
+            if "health" in named:
+                words = f"the fabric's bandwidth is {named['health'].lower().removesuffix('_bandwidth')}"
+                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((bus, where))
                 continue
-            hosts[host].add(match[1])
-            if int(match[4]) == COMPLETED:
-                members.append(Membership(host, match[1], (match[2], match[3]), where))
-            for fault in _faults(int(match[4]), int(match[5], 16)):
-                faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
+            if int(named["state"]) == COMPLETED:
+                members.append(Membership(host, bus, (named["uuid"], named["clique"]), where))
+            for fault in _faults(int(named["state"]), int(named["mask"], 16)):
+                faults.setdefault(fault, defaultdict(list))[host].append((bus, where))
         findings = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
         findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]
         findings += judge_domains(self, job, members)
@@ -158,21 +136,20 @@ class FabricInLog(JobCheck):
 
     def _nvls(self, job: Job) -> Iterator[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
-        reports = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
+        reports = [(event.host, event.rank, event.details, event.origin) for event in job.events if _of_nvls(event)]
         reports += [
-            (job.processes[number].host if number >= 0 else "", -1, text, where)
-            for number, text, where in said_by(job, "nvls")
-            if NVLS.search(text)
+            (job.processes[number].host if number >= 0 else "", -1, named, where)
+            for number, named, where in named_by(job, "no multicast", "nvls")
         ]
         if not reports:
             return
         hosts = list(dict.fromkeys(host for host, *_ in reports if host))
-        memory = any("out of memory" in text for _, _, text, _ in reports)
+        memory = any("out of memory" in named for _, _, named, _ in reports)
         yield self.finding(
             self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
             "no multicast",
             f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
-            observed=quoted(reports[0][2]),
+            observed=quoted(next((where.text for *_, where in reports if where is not None), "")),
             fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
             evidence=[where for *_, where in reports],
         )

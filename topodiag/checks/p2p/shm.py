@@ -18,18 +18,18 @@ from topodiag.checks.shared.job.evidence import (
     inside_nodes,
     local_ranks,
     multi_node,
+    named_by,
     nvlink_gbs,
     path_between,
     pcie_gbs,
     prints,
-    said_by,
     settings_of,
     transport_kind,
     views,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job
@@ -44,8 +44,6 @@ APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 DETOUR = "each byte goes up to host memory and down again"
 
 NO_P2P_LEVELS = ("LOC", "0")
-OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
-"""NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
 
 
 def switched_off(job: Job) -> list[tuple[int, GivenSetting]]:
@@ -297,11 +295,9 @@ def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fac
 
 def _refused_pairs(job: Job) -> Refusals:
     pairs: dict[tuple[str, frozenset[str]], Origin | None] = {}
-    for number, text, where in said_by(job, "p2p off"):
-        match = OFF_PAIR.search(text)
-        if match:
-            for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                pairs.setdefault((host, frozenset((f"GPU{match[1]}", f"GPU{match[2]}"))), where)
+    for number, named, where in named_by(job, "other_gpu", "p2p off"):
+        for host in [job.processes[number].host] if number >= 0 else job.hosts:
+            pairs.setdefault((host, frozenset((f"GPU{named['gpu']}", f"GPU{named['other_gpu']}"))), where)
     return pairs
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, prints, said_by, settings_of
+from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, named_by, prints, said_by, settings_of
 from topodiag.checks.words import hosts_word, quoted
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -95,10 +94,6 @@ def _file(job: Job) -> tuple[str, Origin | None]:
     return "", None
 
 
-BLOCKED = regex(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
-"""NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
-
-
 class AcsHinted(JobCheck):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
@@ -106,23 +101,22 @@ class AcsHinted(JobCheck):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         hints = [
-            (judged.processes[number].host if number >= 0 else "", text, where)
-            for number, text, where in said_by(judged, "hint")
-            if BLOCKED.search(text)
+            (judged.processes[number].host if number >= 0 else "", named, where)
+            for number, named, where in named_by(judged, "acs", "hint")
         ]
-        hints += [(e.host, e.text, e.origin) for e in judged.events if e.level == "WARN" and BLOCKED.search(e.text)]
+        hints += [(e.host, e.details, e.origin) for e in judged.events if e.level == "WARN" and "acs" in e.details]
         if not hints:
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
         hosts = tuple(dict.fromkeys(host for host, _, _ in hints if host))
         # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH), and a guest has no IOMMU to set: RCCL
         # looks for the words alone, which are never by themselves why a job failed.
-        by_words = all("Missing" in text for _, text, _ in hints)
+        by_words = all("not on command line" in named for _, named, _ in hints)
         finding = self.finding(
             self.where(hosts),
             "job acs",
             f"{hosts_word(hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
             severity=Severity.INFO if by_words else Severity.WARNING,
-            observed=quoted(hints[0][1]),
+            observed=quoted(next((where.text for *_, where in hints if where is not None), "")),
             evidence=[where for *_, where in hints],
             confidence=Confidence.MEDIUM if by_words else Confidence.LOW,
         )

@@ -30,22 +30,15 @@ from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
+from topodiag.words.own_data import own_data
 
-_WANTED = regex(
-    r"^\W{0,4}(?:none|unknown|n/?a|-)?\W{0,4}$|\b(?:maint(?:enance)?|reserv\w*|upgrad\w*|updat\w*|reinstall\w*"
-    r"|re-?imag\w*"
-    r"|firmware|planned|scheduled|schedule|testing|test|burn-?in|power_?sav\w*|powered down|reboot (?:asap"
-    r"|requested|complete)"
-    r"|moved?|decommission\w*|resum\w*)\b",
-    re.IGNORECASE,
-)
-"""Sentences by which somebody keeps a node free on purpose."""
+_ON_PURPOSE = regex(own_data("evidence/host/names")["slurm"]["on_purpose"])
 
 
 def kind_of(reason: str) -> str:
     """The kind of event that a reason is; "" where somebody keeps the node free on purpose. A health check that fails
     is never one."""
-    if _WANTED.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
+    if _ON_PURPOSE.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
         return ""
     return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
 

@@ -19,23 +19,10 @@ MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
 WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
 """A line without one of these, in whatever case, tells of no step."""
-_IN_EPOCH = regex(
-    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})(?:/[0-9]{1,6})?\]?:?\s{0,8}"
-    r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
-)  # fmt: skip
-"""`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
-BAR = regex(
-    r"(?:([^|%:\]]{0,60}):\s{0,4})?(?:[0-9]{1,3})%\|[^|]{0,300}\|\s{0,4}([0-9]{1,9})/([0-9]{1,9})\s{0,4}"
-    rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
-)
-"""A bar of tqdm. Its rate is a mean that follows slowly."""
-_PAIR = regex(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?")
-"""What follows a name; the name is what stands before it, back to one of _ENDS."""
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
+"""Where the name of a value begins."""
 _LONGEST = 60
 """Characters of a name."""
-_METER = regex(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|Loss|Data)\w{{0,16}} [0-9]))")
-"""`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
 _WORDS = own_data("evidence/live/steps")
 _STEPS = tuple((number["word"], regex(number["pattern"])) for number in _WORDS["number"])
 _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
@@ -43,29 +30,8 @@ _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
 )
 _RATES: Mapping[str, frozenset[str]] = {unit: frozenset(names) for unit, names in _WORDS["rates"].items()}
 _SECONDS: Mapping[str, float] = _WORDS["seconds"]
-_TIMERS = regex(
-    r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
-    r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
-)
-"""megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
-_LOOSE = regex(
-    r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
-    rf"({_NUM})\s{{0,2}}(it/s|(?:m?s|sec)/(?:it|iter|step|batch)|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
-    # A unit before a number with none is the name of that number: `loss 8.99 tokens/s 81230`.
-    rf"(?![\w/]|\s{{0,4}}[:=]|\s{{1,4}}{_NUM}(?![\w/%.]|\s(?:it/s|s/it|m?s\b|sec|samples?/s|tok)))"
-    r"\s{0,4}([|,);.]|$|per )?"
-)
-_NOT_STEPS = regex(
-    r"eval|valid|\bval\b|test|infer|predict|sav(?:e|ing)|checkpoint|load|warm|profil|download|prefill|decod|generat|token"
-    r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
-)  # fmt: skip
-"""Before the number of a step: it is counted in something that is no training."""
-_MAY_WAIT = regex(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
-"""In a line without the number of a step: it is of something that is no training."""
-_UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
-_INSIDE = regex(r"\([^)]{0,40}\)")
-_UNDER_HEAD = regex(r"\s{0,8}Train ")
+_LIKE = {name: regex(pattern.replace("<<number>>", _NUM)) for name, pattern in _WORDS["line"].items()}
+BAR = _LIKE["bar"]
 
 
 @dataclass(slots=True)
@@ -94,7 +60,7 @@ def read_line(text: str) -> StepLine | None:
     if step is None:
         return _bar(line) or _unnumbered(line)
     number, total, at, end = step
-    if _NOT_STEPS.search(line[max(0, at - 40) : at]):
+    if _LIKE["not_steps"].search(line[max(0, at - 40) : at]):
         return None
     timed = timed_parts(line, end)
     values, work = _values(line, end, timed)
@@ -102,7 +68,7 @@ def read_line(text: str) -> StepLine | None:
         return bar
     parts = in_seconds(timed, values.get("s"))
     waited = _waited(timed, values.get("s"))
-    in_epoch = _IN_EPOCH.search(line) if waited is not None else None
+    in_epoch = _LIKE["in_epoch"].search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
 
@@ -110,7 +76,7 @@ def read_line(text: str) -> StepLine | None:
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
     """Number, total, and where the words that say them begin and end."""
     low = line.lower()
-    if ("poch" in low or "train" in low) and (match := _IN_EPOCH.search(line)) is not None:
+    if ("poch" in low or "train" in low) and (match := _LIKE["in_epoch"].search(line)) is not None:
         steps = int(match[3])
         return int(match[1]) * steps + int(match[2]), 0, match.start(), match.end()
     for word, pattern in _STEPS:
@@ -124,7 +90,7 @@ def _bar(line: str) -> StepLine | None:
     match = None
     for match in BAR.finditer(line):  # noqa: B007 - the last one is the newest
         pass
-    if match is None or _NOT_STEPS.search(match[1] or ""):
+    if match is None or _LIKE["not_steps"].search(match[1] or ""):
         return None
     value = number_of(match[4])
     if not value:
@@ -135,9 +101,9 @@ def _bar(line: str) -> StepLine | None:
 
 def _unnumbered(line: str) -> StepLine | None:
     """The figures of a step without its number: below the head of one, or beside the time that it waited for data."""
-    if _UNDER_HEAD.match(line) is not None:
+    if _LIKE["under_head"].match(line) is not None:
         return StepLine(None, 0, _values(line)[0])
-    if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
+    if _LIKE["may_wait"].search(line) is None or _LIKE["not_trained"].search(line) is not None:
         return None
     values, work = _values(line)
     waited = _waited(timed_parts(line), values["s"]) if "s" in values else None
@@ -162,7 +128,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     work: dict[str, float] = {}
     last = 0
     default = _default_unit(line)
-    for pair in _PAIR.finditer(line):
+    for pair in _LIKE["pair"].finditer(line):
         key = line[max(last, pair.start() - _LONGEST) : pair.start()]
         last = pair.end()
         key = key[max((key.rfind(end) + len(end) for end in _ENDS if end in key), default=0) :]
@@ -210,7 +176,7 @@ def _add_time(
 
 def _loose_values(line: str, values: dict[str, float]) -> None:
     """Values whose unit alone says what they are: `123.45 ms`, `took 1.2 s`, `1.2 it/s`."""
-    for loose in _LOOSE.finditer(line):
+    for loose in _LIKE["loose"].finditer(line):
         value, unit = number_of(loose[2]), loose[3].lower()
         if not value:
             continue
@@ -221,14 +187,14 @@ def _loose_values(line: str, values: dict[str, float]) -> None:
             values.setdefault("s", value * _SECONDS[of])
         elif (rate := _rate(unit, unit)) is not None:
             values.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
-    if (meter := _METER.search(line)) is not None and number_of(meter[1]):
+    if (meter := _LIKE["meter"].search(line)) is not None and number_of(meter[1]):
         values.setdefault("s", number_of(meter[1]))
 
 
 def _name(key: str) -> str:
     """The last words of a name, without unit: `Train throughput/batches_per_sec` is `batches per sec`."""
     key = key.replace("(t)", " time")  # OpenCLIP
-    bare = (_INSIDE.sub("", key) if "(" in key else key).strip().lower().replace("_", " ").replace("-", " ")
+    bare = (_LIKE["inside"].sub("", key) if "(" in key else key).strip().lower().replace("_", " ").replace("-", " ")
     if "/" in bare and not bare.split("/", 1)[1].startswith(("s", "g", "d")):
         bare = bare.rsplit("/", 1)[1]
     return " ".join(bare.split()[-6:]).removeprefix("train throughput/")
@@ -239,7 +205,7 @@ def _seconds(name: str, value: float, unit: str | None, key: str) -> float | Non
     words = set(re.split(r"[ /.]", name))
     if words & _PARTS or not words & _DURATIONS or not (words & _COUNTED or name in _BARE):
         return None
-    inside = _UNIT.search(key)
+    inside = _LIKE["unit"].search(key)
     scale = next(word for word in inside.groups() if word) if inside else unit
     return value * _SECONDS.get(scale, 1.0) if scale is not None else None
 
@@ -256,7 +222,7 @@ def _rate(name: str, key: str) -> str | None:
 def timed_batches(line: str) -> float | None:
     """The seconds that Megatron-LM's timers give for making a batch, of the rank that takes longest; they stand below
     the line of the step."""
-    match = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
+    match = _LIKE["timers"].search(line, 0, MAX_LINE) if "batch-generator" in line else None
     return float(match[1] or match[2]) / 1e3 if match is not None else None
 
 

@@ -28,14 +28,8 @@ _REASONS = "clocks_event_reasons/clocks_event_reason_"
 _PATHS: Mapping[str, str] = own_data("evidence/nvidia/names")["query"]
 """Columns by name, as the elements of the full report that hold the same value."""
 
-_ALSO = regex(
-    r"timestamp|serial|gpu_serial|count|driver_version|vbios_version|(?:clocks|clocks_event_reasons|clocks_throttle_reasons"
-    r"|pci|pcie|power|temperature|utilization|memory|ecc|fan|enforced|fabric|mig|gom|inforom|display_mode|display_active"
-    r"|accounting|encoder|retired_pages|remapped_rows|c2c|protected_memory|platform|module|persistence_mode|compute_mode"
-    r"|addressing_mode|reset_status|gsp|hostname|dramencryption|edpp)[a-z0-9_.]{0,80}",
-    re.IGNORECASE,
-)
-"""Other fields of the same queries: they make a header, and nothing is read from them."""
+_ALSO = regex(own_data("evidence/nvidia/names")["other-columns"]["names"])
+"""Columns that make a header, and of which nothing is read."""
 
 _MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")

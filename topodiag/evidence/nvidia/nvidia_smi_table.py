@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from statistics import mode
 
@@ -44,6 +44,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
+from topodiag.words.own_data import own_data
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE = 0.9
@@ -75,12 +76,7 @@ _LISTED = regex(
 )
 """A UUID that somebody masked is none (nvidia_words.py), and the line names the GPU all the same."""
 
-_COMPUTE_MODES = {
-    "Default": "Default",
-    "E. Process": "Exclusive_Process",
-    "E. Thread": "Exclusive_Thread",
-    "Prohibited": "Prohibited",
-}
+_COMPUTE_MODES: Mapping[str, str] = own_data("evidence/nvidia/names")["table-compute-modes"]
 _MIG = {"Enabled": True, "Disabled": False}
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.words import hosts_in, hosts_word, processes_word, rank_word, ranks_in
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
@@ -148,11 +147,6 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
 
 
-_OWN = regex(r"^RAS network listening socket at (\S{3,80}<\d{1,5}>)")
-_GIVEN_UP = regex(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
-"""src/ras/ras.cc and src/ras/peers.cc, 2.24 and later: RAS gives a peer up that it did not reach for 60 s."""
-
-
 def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Processes that the others gave up while the job ran, by NCCL's own log (subsystem RAS). Not at the end of a job,
     where rank 0 saves a checkpoint and all others are gone: a communicator was torn down, or half of the processes and
@@ -162,12 +156,11 @@ def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
     own: dict[str, int] = {}
     tellers: dict[str, set[int]] = defaultdict(set)
     origins: list[Origin | None] = []
-    for number, text, origin in said_by(job, "ras"):
-        if match := _OWN.match(text):
-            own[match[1]] = number
-        elif match := _GIVEN_UP.match(text):
-            tellers[match[1]].add(number)
-            origins.append(origin)
+    for number, named, _ in named_by(job, "own_address", "ras"):
+        own[named["own_address"]] = number
+    for number, named, origin in named_by(job, "dead_peer", "ras"):
+        tellers[named["dead_peer"]].add(number)
+        origins.append(origin)
     dead = sorted({own[address] for address in tellers if own.get(address, -1) >= 0})
     telling = set().union(*tellers.values()).difference(dead)
     size = max(job.world_size, len(job.processes))

@@ -10,13 +10,11 @@ from topodiag.checks.job.hang.check import HANG_KINDS
 from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
-_MULTICAST = regex(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multicast support is available")
 _NVLS_OFF = frozenset({"0"})
 
 
@@ -96,6 +94,6 @@ def _multicast(job: Job) -> Origin | None:
         return None
     for process in job.processes:
         for message in process.said("nvls"):
-            if _MULTICAST.search(message.text):
+            if "multicast" in message.details:
                 return message.origin or process.origin
     return None

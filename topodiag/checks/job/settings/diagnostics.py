@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.checks.words import hosts_with, quoted, rank_word
 from topodiag.lazy import dataclass, regex
@@ -27,10 +27,6 @@ LEAST_POSTS = 1000
 """Fewer are the first posts of a connection."""
 
 NO_LINES = "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
-_SUMMARY = regex(
-    r"WQE latency summary \[.{0,120}?\bdev=(\S{1,60}) .{0,60}\]: n=(\d{1,15}) slow=(\d{1,15}) thr=(\d{1,15})ns"
-    r".{0,160} p99=(\d{1,15})"
-)
 
 
 @dataclass(slots=True)
@@ -53,17 +49,16 @@ class NicPosts:
 def slow_nics(job: Job) -> tuple[NicPosts, ...]:
     """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
     seen: dict[tuple[str, str], NicPosts] = {}
-    for number, text, where in said_by(job, "wqe latency"):
-        match = _SUMMARY.search(text)
-        if match is None or number < 0:
+    for number, named, where in named_by(job, "nic", "wqe latency"):
+        if number < 0:
             continue
-        host = job.processes[number].host
-        nic = seen.setdefault((host, match[1]), NicPosts(host, match[1]))
-        nic.posts += int(match[2])
-        nic.slow += int(match[3])
-        nic.threshold_ns = int(match[4])
-        if nic.origin is None or int(match[5]) > nic.p99_ns:
-            nic.p99_ns, nic.origin = int(match[5]), where
+        host, p99_ns = job.processes[number].host, int(named["p99_ns"])
+        nic = seen.setdefault((host, named["nic"]), NicPosts(host, named["nic"]))
+        nic.posts += int(named["posts"])
+        nic.slow += int(named["slow"])
+        nic.threshold_ns = int(named["threshold_ns"])
+        if nic.origin is None or p99_ns > nic.p99_ns:
+            nic.p99_ns, nic.origin = p99_ns, where
     slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
     rest = [nic for nic in seen.values() if nic not in slow]
     others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.comparisons import grouped
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.evidence import named_by, said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
 from topodiag.lazy import regex
@@ -32,8 +32,6 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = tuple(
 src/net.cc, src/plugin/)."""
 _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
 
-_OTHER_BUILD = regex(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
-"""src/init.cc of 2.32, initTransportsRank."""
 _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
@@ -117,7 +115,7 @@ class VersionsDiffer(JobCheck):
     def _by_notice(self, job: Job) -> Iterator[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
         notices = list(said_by(job, "git mismatch"))
-        others = sorted({int(match[1]) for _, text, _ in notices if (match := _OTHER_BUILD.search(text)) is not None})
+        others = sorted({int(named["rank"]) for _, named, _ in named_by(job, "rank", "git mismatch")})
         if not notices:
             return
         yield self.finding(

@@ -17,7 +17,7 @@ from topodiag.checks.network.interfaces.unreached import (
 )
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
-from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.shared.job.evidence import multi_node, named_by, piece, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
@@ -26,7 +26,6 @@ from topodiag.model.job import Event, GivenSetting, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
-NO_NUMBER = regex(r"NET/Socket ?: 0 interfaces found\b")
 NO_INTERFACE = (
     "no socket interface found",
     "no usable listening interface",
@@ -217,9 +216,9 @@ def _without_interface(job: Job, *, named: bool) -> list[Event]:
     if not events and not settings_of(job, "NCCL_SOCKET_FAMILY"):
         events = [event for event in job.events if event.level == "WARN" and "no family" in event.details]
     return events or [
-        Event("interface", text, job.processes[number].host, level="INFO", origin=origin)
-        for number, text, origin in said_by(job, "socket note")
-        if number >= 0 and NO_NUMBER.match(text)
+        Event("interface", origin.text, job.processes[number].host, level="INFO", origin=origin)
+        for number, _, origin in named_by(job, "no interfaces", "socket note")
+        if number >= 0 and origin is not None
     ]
 
 

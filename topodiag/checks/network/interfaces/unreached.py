@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
@@ -70,13 +70,6 @@ def place_of(process: Process) -> Origin | None:
     return messages[0].origin if messages else process.origin
 
 
-TRIED = regex(
-    r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
-    r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
-    r"|connect to (169\.254\.\d{1,3}\.\d{1,3})<\d{1,5}> returned Connection refused"
-)
-"""socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
-starts, in jobs that are well; but at a link-local address it is the node itself that refuses."""
 _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
@@ -145,14 +138,11 @@ def _is_unreached(event: Event) -> bool:
 
 def _tried(job: Job) -> list[FailedConnect]:
     """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
-    tried = []
-    for kind in ("socket note", "retry"):
-        for number, text, where in said_by(job, kind):
-            match = TRIED.search(text)
-            if match is not None and number >= 0:
-                tried.append(
-                    FailedConnect(job.processes[number].host, match[1] or match[2] or "another node", text, where)
-                )
+    tried = [
+        FailedConnect(job.processes[number].host, named.get("peer", "another node"), where.text, where)
+        for number, named, where in named_by(job, "no way", "socket note", "retry")
+        if number >= 0 and where is not None
+    ]
     return tried or _still_tried(job)
 
 

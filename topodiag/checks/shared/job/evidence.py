@@ -337,6 +337,19 @@ def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
                 yield -1, message.text, message.origin
 
 
+Named = tuple[int, Mapping[str, str], Origin | None]
+"""Index of a process (-1: of a communicator), what its line says and names, and the line."""
+
+
+def named_by(job: Job, fact: str, *kinds: str) -> Iterator[Named]:
+    """Messages of these kinds that say or name a fact (evidence/nccl_log/grammar/facts.toml)."""
+    for kind in kinds:
+        own = [(-1, message) for communicator in job.communicators for message in communicator.messages]
+        for number, message in (*job.messages.get(kind, ()), *own):
+            if message.kind == kind and fact in message.details:
+                yield number, message.details, message.origin
+
+
 def fold(findings: Sequence[Finding]) -> list[Finding]:
     """Findings of single nodes, `node: text`, that say the same of several nodes made into one; costs are a node's."""
     texts = ((finding.message.partition(": ")[2], finding) for finding in findings)

@@ -46,30 +46,26 @@ def communicator(message: str) -> Rows | None:
         event = "start"  # 2.3 prints no more, and the first of 2.4 no more than that
     else:
         return None
-    return [
-        (
-            "init",
-            {
-                "ctx": u64_hex(words[at + 1]),
-                "event": event,
-                "func": words[at - 1] if at and words[at - 1].startswith("nccl") else "",
-                "rank": rank,
-                "nranks": nranks,
-                "cuda_dev": i32(values.get("cudaDev")),
-                "nvml_dev": i32(values.get("nvmlDev")),
-                "bus_id": bus(values.get("busId")),
-                "comm_id": u64_hex(values.get("commId")),
-                "parent": u64_hex(values.get("parent")),
-                "split": i32(values.get("splitCount", values.get("childCount"))),
-                "color": i64(values.get("color")),
-                "key": i64(values.get("key")),
-                "nodes": i32(values.get("nNodes")),
-                "local_ranks": i32(values.get("localRanks")),
-                "local_rank": i32(values.get("localRank")),
-                "mnnvl": int(values["MNNVL"]) if values.get("MNNVL") in ("0", "1") else -1,
-            },
-        )
-    ]
+    columns: dict[str, object] = {
+        "ctx": u64_hex(words[at + 1]),
+        "event": event,
+        "func": words[at - 1] if at and words[at - 1].startswith("nccl") else "",
+        "rank": rank,
+        "nranks": nranks,
+        "cuda_dev": i32(values.get("cudaDev")),
+        "nvml_dev": i32(values.get("nvmlDev")),
+        "bus_id": bus(values.get("busId")),
+        "comm_id": u64_hex(values.get("commId")),
+        "parent": u64_hex(values.get("parent")),
+        "split": i32(values.get("splitCount", values.get("childCount"))),
+        "color": i64(values.get("color")),
+        "key": i64(values.get("key")),
+        "nodes": i32(values.get("nNodes")),
+        "local_ranks": i32(values.get("localRanks")),
+        "local_rank": i32(values.get("localRank")),
+        "mnnvl": int(values["MNNVL"]) if values.get("MNNVL") in ("0", "1") else -1,
+    }
+    return [("init", columns)]
 
 
 def timings(message: str) -> Rows | None:
@@ -93,18 +89,14 @@ def operation(message: str) -> Rows | None:
     if not matched:
         return None
     func, count, elements, dtype, redop, root, comm, nranks = matched.groups()
-    return [
-        (
-            "op",
-            {
-                "ctx": u64_hex(comm),
-                "func": func,
-                "op_count": -1 if func in UNORDERED else min(int(count, 16), (1 << 63) - 1),
-                "elements": max(i64(elements), 0),
-                "dtype": i32(dtype),
-                "redop": i32(redop),
-                "root": i32(root),
-                "nranks": i32(nranks),
-            },
-        )
-    ]
+    columns: dict[str, object] = {
+        "ctx": u64_hex(comm),
+        "func": func,
+        "op_count": -1 if func in UNORDERED else min(int(count, 16), (1 << 63) - 1),
+        "elements": max(i64(elements), 0),
+        "dtype": i32(dtype),
+        "redop": i32(redop),
+        "root": i32(root),
+        "nranks": i32(nranks),
+    }
+    return [("op", columns)]

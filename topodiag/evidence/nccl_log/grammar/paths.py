@@ -82,23 +82,19 @@ def connection(message: str) -> Rows | None:
         via = "SHM/direct"
     elif not _DIRECT.match(via):
         return None
-    return [
-        (
-            "conn",
-            {
-                "rank": i32(rank),
-                "dev": device(dev),
-                "peer": i32(peer),
-                "peer_dev": device(peer_dev),
-                "channels": bit(int(channel)),
-                "conn": min(int(conn), 127) if conn else -1,
-                "direction": _DIRECTIONS[direction],
-                "via": via,
-                "net_dev": net_dev,
-                "proxy": proxy,
-            },
-        )
-    ]
+    columns: dict[str, object] = {
+        "rank": i32(rank),
+        "dev": device(dev),
+        "peer": i32(peer),
+        "peer_dev": device(peer_dev),
+        "channels": bit(int(channel)),
+        "conn": min(int(conn), 127) if conn else -1,
+        "direction": _DIRECTIONS[direction],
+        "via": via,
+        "net_dev": net_dev,
+        "proxy": proxy,
+    }
+    return [("conn", columns)]
 
 
 def channel(message: str) -> Rows | None:
@@ -215,17 +211,13 @@ def order(message: str) -> Rows | None:
         cut = bool(_OLD_FORMAT.search(matched[3])) or any(len(rank) > 2 for rank in ranks)
     if matched[4] and matched[4][0] != " " and len(ranks) > 1:
         ranks = ranks[:-1]  # the dots stand over the rest of a number
-    return [
-        (
-            "order",
-            {
-                "channel": i32(matched[1]),
-                "nchannels": i32(matched[2]),
-                "ranks": " ".join(str(int(rank)) for rank in ranks),
-                "cut": cut,
-            },
-        )
-    ]
+    columns: dict[str, object] = {
+        "channel": i32(matched[1]),
+        "nchannels": i32(matched[2]),
+        "ranks": " ".join(str(int(rank)) for rank in ranks),
+        "cut": cut,
+    }
+    return [("order", columns)]
 
 
 def channel_counts(message: str) -> Rows | None:
@@ -241,19 +233,15 @@ def choice(message: str) -> Rows | None:
     if not matched:
         return None
     func, size, algorithm, protocol, low, high = matched.groups()
-    return [
-        (
-            "choice",
-            {
-                "func": func or "",
-                "bytes": i64(size),
-                "algo": _name_of(algorithm, _ALGORITHMS),
-                "proto": _name_of(protocol, _PROTOCOLS),
-                "lo": i32(low),
-                "hi": i32(high),
-            },
-        )
-    ]
+    columns: dict[str, object] = {
+        "func": func or "",
+        "bytes": i64(size),
+        "algo": _name_of(algorithm, _ALGORITHMS),
+        "proto": _name_of(protocol, _PROTOCOLS),
+        "lo": i32(low),
+        "hi": i32(high),
+    }
+    return [("choice", columns)]
 
 
 def _name_of(word: str, names: tuple[str, ...]) -> str:

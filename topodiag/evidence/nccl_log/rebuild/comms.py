@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named
@@ -247,7 +248,9 @@ class FieldCollector:
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
             self._note(self.fields[number], kinds[kind], texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
-            made.setdefault(number, []).append(Message(kinds[kind], texts[text], origin, times))
+            made.setdefault(number, []).append(
+                Message(kinds[kind], texts[text], origin, times, facts_of(texts[text], kinds[kind]))
+            )
         for number, messages in made.items():
             self.fields[number]["messages"] = tuple(messages)
 

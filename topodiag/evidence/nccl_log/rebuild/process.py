@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from sys import intern
 
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.job import GivenSetting, Hca, Message, Process
@@ -149,7 +150,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[st
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     ports, virtual = devices_of(texts)
-    messages = tuple(Message(*text) for text in texts if text[0] not in OF_DEVICES)
+    messages = tuple(Message(*text, facts_of(text[1], text[0])) for text in texts if text[0] not in OF_DEVICES)
     return Process(
         host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
         addresses=tuple(addresses), hcas_cut=";" not in (_listed(texts) or ";")[0],
