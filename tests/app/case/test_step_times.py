@@ -102,3 +102,12 @@ def test_standard_input_is_read_once_and_an_error_in_it_is_found(monkeypatch: py
 def test_one_step_alone_is_a_text_of_no_kind(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         logs(write(tmp_path, train=megatron(range(1, 2))))
+
+
+def test_times_since_the_begin_of_an_epoch_are_no_steps_but_work(tmp_path: Path) -> None:
+    lines = [f"Epoch: 1\tBatch: {200 * at}/6000\tTime: {117.3 * at:.4f}\tLoss: 0.0{20 - at}" for at in range(1, 15)]
+    (tmp_path / "workerlog.0").write_text("\n".join(lines) + "\n")
+    (tmp_path / "workerlog.1").write_text("I0518 10:15:04.008893 1940 context.cc:74] init context nranks: 2\n")
+    verdict = diagnose([str(tmp_path)]).verdict
+    assert verdict is not None
+    assert (verdict.state.value, verdict.causes) == ("unknown", ())

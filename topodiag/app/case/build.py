@@ -83,9 +83,12 @@ def open_case(
         try:
             case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
         except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
-            if not case.nodes and runs is None:
+            if case.nodes or runs is not None:
+                case = _without(case, error)
+            elif all(piece.kinds == (Kind.STEPS,) for piece in logged):  # too few steps to measure, yet it worked
+                return Opened(_related(live(_alive(intake))))
+            else:
                 raise
-            case = _without(case, error)
         case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
     case = _with_joined(case, intake)
     if runs is not None:
@@ -105,7 +108,7 @@ def _holds_table(piece: Piece) -> bool:
 def _alive(intake: Intake) -> Case:
     """Texts of which nothing can be judged but how they end, or where they show that a program worked: nobody waits
     there. Of a text that shows neither nothing is known. Raises InputError without a text of lines."""
-    texts = [piece for piece in intake.of(Kind.TEXT) if not piece.what]
+    texts = [piece for piece in intake.of(Kind.TEXT, Kind.STEPS) if not piece.what]
     if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
@@ -113,7 +116,8 @@ def _alive(intake: Intake) -> Case:
     why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
     gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
-    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *left_out(intake.beside(Kind.TEXT))))
+    aside = left_out(intake.beside(Kind.TEXT, Kind.STEPS))
+    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))
 
 
 def _with_one_node_each(case: Case) -> Case:
