@@ -109,9 +109,9 @@ class Check(ABC, Generic[J]):
 
     def add_findings(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
         """An outcome with findings of another source before its own."""
-        found = tuple(findings)
+        added = tuple(findings)
         return (
-            replace(outcome, status=Status.FINDING, findings=(*found, *outcome.findings), why="") if found else outcome
+            replace(outcome, status=Status.FINDING, findings=(*added, *outcome.findings), why="") if added else outcome
         )
 
     def clean(self, judged: J, why: str = "", coverage: Coverage | None = None) -> Outcome:

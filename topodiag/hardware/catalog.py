@@ -161,8 +161,8 @@ def _products() -> tuple[tuple[str, SystemSpec], ...]:
 
 def system_by_product(text: str) -> SystemSpec | None:
     """The machine whose DMI product name or instance type stands in `text`; the longest name that fits wins."""
-    said = text[:_MAX_NAME].lower()
-    return next((spec for name, spec in _products() if _has_word(said, name)), None)
+    product = text[:_MAX_NAME].lower()
+    return next((spec for name, spec in _products() if _has_word(product, name)), None)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -232,10 +232,10 @@ def _instance(row: dict[str, Any]) -> InstanceSpec:
 def instance_by_name(text: str) -> InstanceSpec | None:
     """The instance type of this name, in any case, with `Standard_` in front of Azure's or without; its `name` is then
     the one that was asked for, of several with the same layout."""
-    said = text[:_MAX_NAME].strip().lower().removeprefix("standard_")
+    instance = text[:_MAX_NAME].strip().lower().removeprefix("standard_")
     for spec in instances():
         for name in (spec.name, *spec.names):
-            if said == name.lower():
+            if instance == name.lower():
                 return replace(spec, name=name)
     return None
 

@@ -67,10 +67,10 @@ def expand(text: str, most: int = MAX_NODES, *, groups: bool = False) -> tuple[s
         AssertionError,
     )
     try:
-        found = NodeSet(text, resolver=_site_groups(text) if named else RESOLVER_NOGROUP)
-        if len(found) > most:
+        node_set = NodeSet(text, resolver=_site_groups(text) if named else RESOLVER_NOGROUP)
+        if len(node_set) > most:
             raise NodeSetError(f"{short(text)!r} is more than {most} nodes")
-        nodes = tuple(str(node) for node in found)
+        nodes = tuple(str(node) for node in node_set)
     except NodeSetError:
         raise
     except wrong as error:

@@ -144,20 +144,20 @@ def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
         return
     elif names := _FIELDS[type(value)]:
         kind = type(value).__name__
-        for each in names:
-            held = getattr(value, each)
+        for field in names:
+            held = getattr(value, field)
             if held is not None and not isinstance(held, (int, float)):
                 # What a fact says belongs to the field that holds the fact.
-                inner = (owner, name) if kind == "Fact" and each == "value" else (kind, each)
+                inner = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
                 yield from _texts(held, *inner)
     elif isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, field in value.items():
             yield from _texts(key, owner, name)
-            yield from _texts(each, owner, name)
+            yield from _texts(field, owner, name)
     elif isinstance(value, (tuple, list, frozenset, set)):
         kind = type(value).__name__ if hasattr(value, "_fields") else owner
-        for at, each in enumerate(value):
-            yield from _texts(each, kind, value._fields[at] if hasattr(value, "_fields") else name)
+        for at, field in enumerate(value):
+            yield from _texts(field, kind, value._fields[at] if hasattr(value, "_fields") else name)
 
 
 class _Walk(ABC):

@@ -40,7 +40,7 @@ class RdmaTestLow(NodeCheck):
             return self.any_of(judged, low)
         return self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
 
-    def _report(self, node: Node, nic: Nic, port: NicPort, rate: float, said: Fact[float] | Fact[int]) -> Finding:
+    def _report(self, node: Node, nic: Nic, port: NicPort, rate: float, negotiated: Fact[float] | Fact[int]) -> Finding:
         """A port whose test fell short, its rate in Gb/s, and where that is said."""
         tested = port.tested_gbps.get(0.0)
         lost = 1 - tested / rate
@@ -50,7 +50,7 @@ class RdmaTestLow(NodeCheck):
             f"{nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(rate)}",
             observed=in_gbps(tested),
             cost=Cost(share=lost, text=f"{percent(lost)} of the port's bandwidth"),
-            evidence=[port.tested_gbps, said],
+            evidence=[port.tested_gbps, negotiated],
         )
 
 

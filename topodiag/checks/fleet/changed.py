@@ -269,8 +269,8 @@ class ChangedSinceGood(Check[NodeHistory]):
             seen = "another serial number in the same place"
             yield self._note(judged, observed, "a part was replaced", seen, (part,))
         if changes.renamed:
-            said = ", ".join(f"{before} is {now}" for before, now in changes.renamed[:8])
-            yield self._note(judged, observed, "parts are numbered otherwise", said)
+            renames = ", ".join(f"{before} is {now}" for before, now in changes.renamed[:8])
+            yield self._note(judged, observed, "parts are numbered otherwise", renames)
         linked = any(change.family in _LINKS for change in changes.changes)
         pairs = sorted(((severity_of(change, linked), change) for change in changes.changes), key=lambda pair: -pair[0])
         for severity, change in pairs[:MAX_TOLD]:

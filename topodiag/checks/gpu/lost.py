@@ -174,7 +174,7 @@ def losses(node: Node) -> tuple[Loss, ...]:
         if not standing[label] and not logged[label]:
             only_bus.add(label)
         standing[label].append(sign)
-    labels = dict.fromkeys(label for signs in (logged, standing) for label, found in signs.items() if found)
+    labels = dict.fromkeys(label for signs in (logged, standing) for label, lines in signs.items() if lines)
     return tuple(_loss(node, label, logged[label], standing[label], label in only_bus) for label in labels)
 
 

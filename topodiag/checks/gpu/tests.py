@@ -125,8 +125,8 @@ def _failed(node: Node) -> Iterator[ShortGpu]:
     for gpu in node.gpus:
         if gpu.failed_tests.value:
             words = "; ".join(gpu.failed_tests.value[:2])
-            said = words if words.startswith("gpu_burn") else f"DCGM: {words}"
-            yield ShortGpu(gpu, said, None, (gpu.failed_tests,))
+            verdict = words if words.startswith("gpu_burn") else f"DCGM: {words}"
+            yield ShortGpu(gpu, verdict, None, (gpu.failed_tests,))
 
 
 def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:

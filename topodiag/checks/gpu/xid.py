@@ -192,10 +192,10 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
     name, where = named(node, group.label), where_gpus([group.label])
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
     events = [event for _, event in lines]
-    said = f" {part}, {words}" if part else ""
+    place = f" {part}, {words}" if part else ""
     return NodeFault(
         SEVERITIES[severity],
-        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
+        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{times(events)}",
         f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
         "xid",
         tuple(event.origin for event in events),

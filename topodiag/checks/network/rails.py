@@ -248,7 +248,7 @@ def _ends_of(batch: Connections, same: Ints, low: int, high: int) -> _Table:
     }  # fmt: skip
 
 
-def _join(ends: _Table, same: Ints, made: BothEnds) -> None:
+def _join(ends: _Table, same: Ints, joined: BothEnds) -> None:
     """Every sender with every receiver of its connection that has channels in common with it."""
     if not len(ends["entry"]):
         return
@@ -261,16 +261,16 @@ def _join(ends: _Table, same: Ints, made: BothEnds) -> None:
     b = received[np.arange(len(a)) + np.repeat(low - (np.cumsum(counts) - counts), counts)]
     channels = _bits(ends["channels"][a] & ends["channels"][b])
     both = (channels > 0) & (same[ends["host"][a]] == same[ends["host"][b]])
-    made.channels += int(channels[both].sum())
+    joined.channels += int(channels[both].sum())
     crossed = np.flatnonzero(both & (ends["net_dev"][a] != ends["net_dev"][b]))
-    made.crossed += int(channels[crossed].sum())
+    joined.crossed += int(channels[crossed].sum())
     for side in (a[crossed], b[crossed]):
-        made.hosts.update(np.unique(ends["host"][side]).tolist())
-        made.ranks.update(np.unique(ends["world"][side]).tolist())
-    made.ranks.discard(-1)
-    for i in crossed[: EXAMPLES - len(made.first)].tolist():
+        joined.hosts.update(np.unique(ends["host"][side]).tolist())
+        joined.ranks.update(np.unique(ends["world"][side]).tolist())
+    joined.ranks.discard(-1)
+    for i in crossed[: EXAMPLES - len(joined.first)].tolist():
         one, other = int(a[i]), int(b[i])
-        made.first.append(Ends(int(ends["entry"][one]), int(ends["entry"][other]), int(ends["net_dev"][one]),
+        joined.first.append(Ends(int(ends["entry"][one]), int(ends["entry"][other]), int(ends["net_dev"][one]),
                                int(ends["net_dev"][other])))  # fmt: skip
 
 

@@ -172,10 +172,10 @@ def _present(node: Node) -> tuple[Nic, ...]:
 
 
 def _system(node: Node) -> SystemSpec | None:
-    said = node.system.value
-    if said is None:
+    name = node.system.value
+    if name is None:
         return None
-    return next((spec for spec in systems() if spec.name == said), None) or system_by_product(said)
+    return next((spec for spec in systems() if spec.name == name), None) or system_by_product(name)
 
 
 def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:

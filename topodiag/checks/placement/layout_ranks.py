@@ -221,7 +221,7 @@ class RankOrder(PlacementCheck):
         lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
         share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
         foreign = bool(declared.hosts or declared.undeclared)
-        told = _moves(declared.elsewhere)
+        moves = _moves(declared.elsewhere)
         of = of_what(audit)
         if lost_us is None or share is None:
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
@@ -238,7 +238,7 @@ class RankOrder(PlacementCheck):
             self.advice("elsewhere", named=declared.name),
             declared.difference,
             severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
-            observed=told or f"{declared.undeclared} ranks more than declared",
+            observed=moves or f"{declared.undeclared} ranks more than declared",
             cost=cost,
         )
 

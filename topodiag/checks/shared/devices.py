@@ -48,8 +48,8 @@ def word(node: Node, a: str, b: str) -> Fact[str]:
 
 def by_xgmi(text: str | None) -> bool | None:
     """Whether a word of ROCm's tools says that xGMI joins a pair directly; None for any other tool's word."""
-    said = (text or "").strip().upper()
-    return said == XGMI if said.startswith(XGMI) or said == "PCIE" else None
+    kind = (text or "").strip().upper()
+    return kind == XGMI if kind.startswith(XGMI) or kind == "PCIE" else None
 
 
 def nvlink_count(text: str | None) -> int | None:
@@ -78,8 +78,8 @@ def nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:
     path = node.paths.get((a.label, b.label)) or node.paths.get((b.label, a.label))
     if path is not None and path.type is PathType.NVL:
         return True
-    said = word(node, a.label, b.label).value
-    return bool(nvlink_count(said)) or by_xgmi(said) is True
+    link = word(node, a.label, b.label).value
+    return bool(nvlink_count(link)) or by_xgmi(link) is True
 
 
 def nvlink_reach(node: Node, start: Iterable[Gpu]) -> frozenset[int]:

@@ -110,8 +110,8 @@ def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Troubl
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
-        said = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
-        listed += unexplained(said, findings)
+        lines = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
+        listed += unexplained(lines, findings)
     return tuple(listed)
 
 

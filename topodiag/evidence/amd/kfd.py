@@ -48,13 +48,14 @@ class Kfd(Direct):
         linked: set[int] = set()
         for path, file in tree.files.items():
             match = _LINK.fullmatch(path)
-            said = _properties(file) if match is not None else {}
-            start, end = said.get("node_from", int(match[1]) if match is not None else -1), said.get("node_to", -1)
+            properties = _properties(file) if match is not None else {}
+            start = properties.get("node_from", int(match[1]) if match is not None else -1)
+            end = properties.get("node_to", -1)
             if start in gpus and end in gpus:
-                if (word := _word(said)) is not None:
+                if (word := _word(properties)) is not None:
                     draft.pair("smi", entities[start], entities[end], word, blob.origin(file.at, quote(file)))
                 pairs |= {(start, end), (end, start)}
-                linked |= {start} if said.get("type") == _XGMI else set()
+                linked |= {start} if properties.get("type") == _XGMI else set()
         for start, end in combinations(sorted(linked), 2):
             if (start, end) not in pairs:
                 draft.pair("smi", entities[start], entities[end], PCIE, blob.origin(gpus[start].at, quote(gpus[start])))

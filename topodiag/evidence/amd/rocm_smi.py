@@ -68,14 +68,14 @@ def _read_json(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
         number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
         if number is None or not isinstance(card, dict):
             continue
-        told = {name: values.text(str(value)) for name, value in card.items()}
-        clock = next((text for name, text in told.items() if name.startswith("sclk clock speed")), None)
+        texts = {name: values.text(str(value)) for name, value in card.items()}
+        clock = next((text for name, text in texts.items() if name.startswith("sclk clock speed")), None)
         origin = blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
-        place = told.get("PCI Bus")
+        place = texts.get("PCI Bus")
         gpu = draft.gpu(index=number, bus_id=place)
-        gpu.offer("name", next(filter(None, (reading(told.get(name)) for name in _NAMES)), None), origin)
+        gpu.offer("name", next(filter(None, (reading(texts.get(name)) for name in _NAMES)), None), origin)
         if place is not None:
             draft.pci(place).offer("vendor", AMD_ID, origin)
-        used = told.get("GPU Memory Allocated (VRAM%)")
-        _offer(gpu, ((clock or "").lstrip("("), told.get("GPU use (%)"), used), origin)
+        used = texts.get("GPU Memory Allocated (VRAM%)")
+        _offer(gpu, ((clock or "").lstrip("("), texts.get("GPU use (%)"), used), origin)
         parsed.records.append(0)

@@ -98,8 +98,8 @@ def gpus(draft: NodeDraft, disagreements: Apart) -> tuple[tuple[Gpu, ...], dict[
         links = []
         for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
             if kind == "nvlink" and isinstance(number, int):
-                told = facts(NvLink, child, f"{label} link {number}", disagreements)
-                links.append(NvLink(number, counters=counters(child, draft.sample_interval_s), **told))
+                named = facts(NvLink, child, f"{label} link {number}", disagreements)
+                links.append(NvLink(number, counters=counters(child, draft.sample_interval_s), **named))
         fabric = entity.children.get(("fabric", 0))
         bus_id = entity.keys.get("bus_id")
         listed.append(
@@ -172,8 +172,8 @@ def fabric_ports(draft: NodeDraft, disagreements: Apart) -> tuple[FabricPort, ..
     ports = []
     for entity in draft.entities("fabric"):
         number, guid, name = str(entity.keys["port"]).split(" ", 2)
-        told = facts(FabricPort, entity, f"{name} port {number}", disagreements)
-        ports.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **told))
+        named = facts(FabricPort, entity, f"{name} port {number}", disagreements)
+        ports.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **named))
     return tuple(ports)
 
 
@@ -215,8 +215,8 @@ def _rdma_nic(
     ports = []
     for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
         if kind == "port" and isinstance(number, int):
-            told = facts(NicPort, child, f"{name} port {number}", disagreements)
-            ports.append(NicPort(number, counters=counters(child, draft.sample_interval_s), **told))
+            named = facts(NicPort, child, f"{name} port {number}", disagreements)
+            ports.append(NicPort(number, counters=counters(child, draft.sample_interval_s), **named))
     own: dict[str, Any] = facts(Nic, entity, name, disagreements)
     function = pci.get(bus_id) if bus_id else None
     for shared in ("driver", "numa", "is_vf"):

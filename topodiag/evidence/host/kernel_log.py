@@ -77,7 +77,7 @@ class KernelLog(Source[KernelEvent]):
         for match in _matches(blob.plain):
             count += 1
             newest.append(match)
-        parsed.records.extend(_event(blob, *each) for each in newest)
+        parsed.records.extend(_event(blob, *record) for record in newest)
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         data = blob.plain
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))

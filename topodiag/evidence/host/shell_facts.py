@@ -55,9 +55,9 @@ class ShellFacts(Direct):
             by_name.setdefault(name, []).append((line, value))
         for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
             draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", line.origin, of_log=False))
-        absent = by_name.pop("absent_devices", [])
-        for line, _ in absent[:1]:
-            line.offer(system, "absent_devices", frozenset(str(name) for _, name in absent))
+        missing = by_name.pop("absent_devices", [])
+        for line, _ in missing[:1]:
+            line.offer(system, "absent_devices", frozenset(str(name) for _, name in missing))
         for name, values in by_name.items():
             for line, value in values:
                 system.offer(name, value, line.origin)
@@ -75,11 +75,11 @@ def _limits(page: Page) -> Iterator[tuple[bool, Line, str, int | None]]:
             asked, launched = question["limit"], question["launched"] is not None
             continue
         if answer is not None:
-            said = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")
+            answer_line = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")
             if "l" in asked:
-                yield launched, said, "memlock_bytes", _bytes(answer[1])
+                yield launched, answer_line, "memlock_bytes", _bytes(answer[1])
             elif "H" in asked:
-                yield launched, said, "open_files", limit(answer[1])
+                yield launched, answer_line, "open_files", limit(answer[1])
         asked = ""
 
 
@@ -135,12 +135,12 @@ def read_files(notes: Notes) -> None:
         file = notes.tree.files.get(path)
         if file is None:
             continue
-        found = next(((line, match[1]) for line in file.lines if (match := pattern.search(line[1])) is not None), None)
-        if found is None and optional:
+        hit = next(((line, match[1]) for line in file.lines if (match := pattern.search(line[1])) is not None), None)
+        if hit is None and optional:
             continue
         if not file.lines:
             notes.miss(system, field, file.error or "nothing was read", file)
-        elif found is None or (value := convert(found[1])) is None:
-            notes.reject(system, field, f"no {field.replace('_', ' ')} in it", file, found[0] if found else None)
+        elif hit is None or (value := convert(hit[1])) is None:
+            notes.reject(system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
         else:
-            notes.take(system, field, value, file, found[0])
+            notes.take(system, field, value, file, hit[0])

@@ -79,12 +79,12 @@ def _of_daemon(text: str) -> str:
 
 def _state(text: str) -> tuple[str, str] | None:
     """The unit that a line of the journal is of, and the state in which it leaves it."""
-    told = text.partition(_SYSTEMD)[2]
-    unit, colon, rest = told.partition(".service: ")
+    message = text.partition(_SYSTEMD)[2]
+    unit, colon, rest = message.partition(".service: ")
     if colon and " " not in unit:
         return (unit, "failed") if unit.startswith("nvidia-") and _ENDED.match(rest) else None
-    word = next((word for start, word in _WORDS.items() if told.startswith(f"{start} ")), "")
-    name = next((unit for words, unit in _DESCRIBED.items() if words in told.lower()), "")
+    word = next((word for start, word in _WORDS.items() if message.startswith(f"{start} ")), "")
+    name = next((unit for words, unit in _DESCRIBED.items() if words in message.lower()), "")
     return (name, word) if name and word else None
 
 

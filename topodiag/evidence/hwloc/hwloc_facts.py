@@ -130,7 +130,7 @@ def _nvlinks(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
     line = blob.text.count("\n", 0, blob.text.find("NVLinkBandwidth")) + 1
     for (one, other), rate in rates.items():
         a, b = gpus.get(one), gpus.get(other)
-        lanes = next((rate // each for each in _LINK_MBS if rate % each == 0), 0)
+        lanes = next((rate // lane_mbs for lane_mbs in _LINK_MBS if rate % lane_mbs == 0), 0)
         if a is not None and b is not None and a is not b and 0 < lanes <= MOST_LINKS:
             draft.pair("smi", a, b, f"NV{lanes}", blob.origin(line, f"NVLinkBandwidth {rate} MB/s"))
 

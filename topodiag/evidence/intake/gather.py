@@ -75,13 +75,13 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
     folders: list[tuple[str, str]] = []
     # Files named one by one come first: the same file met again in a folder is then still one that was named.
     for path in sorted(set(paths) - {STDIN}):
-        for each in _expanded(path):
-            if os.path.isdir(each):
-                folders.append((each, path))
+        for place in _expanded(path):
+            if os.path.isdir(place):
+                folders.append((place, path))
                 if path.startswith(collected.PREFIX):
-                    met.real.add(os.path.realpath(os.path.join(each, collected.ANSWER)))
+                    met.real.add(os.path.realpath(os.path.join(place, collected.ANSWER)))
             else:
-                _take_named(each, path, met)
+                _take_named(place, path, met)
     for folder, path in folders:
         _walk(folder, path, met)
     stream = _take_stdin(stdin, met) if STDIN in paths else None

@@ -114,8 +114,8 @@ class Exchange:
         other = tuple(self._names.get(half, half) for half in digits)
         if other == digits:
             return address
-        made = IPv6Address(bytes.fromhex("".join(other)))
-        return f"::ffff:{made.ipv4_mapped}" if "." in address and made.ipv4_mapped else str(made)
+        mapped = IPv6Address(bytes.fromhex("".join(other)))
+        return f"::ffff:{mapped.ipv4_mapped}" if "." in address and mapped.ipv4_mapped else str(mapped)
 
     def _written(self, token: str) -> str:
         """The other's identity in the form of this one."""

@@ -68,7 +68,7 @@ def read_groups(blob: Blob) -> tuple[Demand, ...]:
     for key, value in document.items():
         if key in ("together", "may_span"):
             name = "together" if key == "together" else "may span"
-            demands += _family(file, name, value, keep=key == "together", told={})
+            demands += _family(file, name, value, keep=key == "together", entry={})
         elif key == "groups" and isinstance(value, list):
             for place, entry in enumerate(value):
                 demands += _entry(file, place, entry)
@@ -92,10 +92,10 @@ def _entry(file: _File, place: int, entry: object) -> Iterator[Demand]:
         raise InputError(blob.name, f"group {place}: keep is node or any, not {word(keep)!r}")
     name = entry.get("name")
     yield from _family(file, name if isinstance(name, str) and name else f"group {place}", entry["ranks"],
-                       keep=keep == "node", told=entry)  # fmt: skip
+                       keep=keep == "node", entry=entry)  # fmt: skip
 
 
-def _family(file: _File, name: str, value: object, *, keep: bool, told: Mapping[str, Any]) -> Iterator[Demand]:
+def _family(file: _File, name: str, value: object, *, keep: bool, entry: Mapping[str, Any]) -> Iterator[Demand]:
     blob, name = file.blob, short(name)
     if isinstance(value, str | int):
         value = [value]
@@ -105,11 +105,11 @@ def _family(file: _File, name: str, value: object, *, keep: bool, told: Mapping[
         value = [value]  # one group, written flat
     rows = [_ranks(file, name, item) for item in value]
     _check_apart(blob, name, rows)
-    collective = told.get("collective", "all_reduce")
+    collective = entry.get("collective", "all_reduce")
     if collective not in COLLECTIVES:
         raise InputError(blob.name, f"{name}: {word(collective)!r} is no collective", hint=", ".join(COLLECTIVES))
-    size, calls = _number(blob, name, told, "bytes", 0.0), _number(blob, name, told, "calls", 1.0)
-    exposed = _number(blob, name, told, "exposed", 1.0)
+    size, calls = _number(blob, name, entry, "bytes", 0.0), _number(blob, name, entry, "calls", 1.0)
+    exposed = _number(blob, name, entry, "exposed", 1.0)
     if exposed > 1:
         raise InputError(blob.name, f"{name}: exposed is a share from 0 to 1")
     by_length: dict[int, list[Ints]] = {}

@@ -179,15 +179,15 @@ def _read(name: str, key: str, value: Any) -> str:
 def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
     """The settings with the number of ranks: as said, or of a launch whose ranks the sizes divide. What shards weights
     and has no size shares them among all ranks."""
-    made = dict(arguments)
-    ranks = (megatron.whole(made, "per_node") or 0) * (megatron.whole(made, "hosts") or 0)
-    if ranks and not ranks % prod(megatron.whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
-        made.setdefault("world", str(ranks))  # else the launch overrides what stands here
-    if "world" in made:
-        made["world_size"] = made["world"]
-        if "zero_stage" in made and made.keys().isdisjoint(megatron.SIZES):
-            made[_DP] = made["world"]
-    return made
+    completed = dict(arguments)
+    ranks = (megatron.whole(completed, "per_node") or 0) * (megatron.whole(completed, "hosts") or 0)
+    if ranks and not ranks % prod(megatron.whole(completed, name) or 1 for name in (_TP, _PP, _CP, _DP)):
+        completed.setdefault("world", str(ranks))  # else the launch overrides what stands here
+    if "world" in completed:
+        completed["world_size"] = completed["world"]
+        if "zero_stage" in completed and completed.keys().isdisjoint(megatron.SIZES):
+            completed[_DP] = completed["world"]
+    return completed
 
 
 def _as_megatron(arguments: Mapping[str, str]) -> dict[str, str]:

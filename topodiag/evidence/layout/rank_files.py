@@ -173,13 +173,13 @@ def read_place_map(blob: Blob) -> PlaceMap:
     rail = np.full(ranks.ranks, -1, np.int64)
     rows = document.get("map") if isinstance(document, dict) else document
     for _, row in objects(rows, MAX_RANKS):
-        rank, said = integer(row.get("rank"), 0, ranks.ranks - 1), row.get("groups")
+        rank, numbers = integer(row.get("rank"), 0, ranks.ranks - 1), row.get("groups")
         nic = integer(row.get("nic"), 0, MAX_RANKS)
         if rank is not None and nic is not None:
             rail[rank] = nic
-        if rank is None or not isinstance(said, dict):
+        if rank is None or not isinstance(numbers, dict):
             continue
-        for name, value in list(said.items())[:MAX_DIMENSIONS]:
+        for name, value in list(numbers.items())[:MAX_DIMENSIONS]:
             number = integer(value, 0, MAX_RANKS)
             if number is None or (name not in groups and len(groups) >= MAX_DIMENSIONS):
                 continue

@@ -35,10 +35,10 @@ def in_order(answers: Iterable[RasAnswer]) -> tuple[RasAnswer, ...]:
     ras_answers: list[RasAnswer] = []
     seen: set[str] = set()
     for ras_answer in several:
-        said = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
-        if ras_answer.time is not None and repr(said) in seen:
+        content = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
+        if ras_answer.time is not None and repr(content) in seen:
             continue
-        seen.add(repr(said))
+        seen.add(repr(content))
         ras_answers.append(ras_answer)
     return tuple(ras_answers)
 

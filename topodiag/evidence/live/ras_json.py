@@ -122,8 +122,8 @@ def _member(raw: Mapping[str, Any], origin: Origin) -> RasMember:
         state = "FINALIZE"
     else:
         state = "INIT" if init == _IN_PROGRESS else RUNNING
-    told = {str(name)[:40]: integer(given) for name, given in _dict(raw, "collective_counts").items()}
-    counts = {name: value for name, value in told.items() if value is not None}
+    launches = {str(name)[:40]: integer(given) for name, given in _dict(raw, "collective_counts").items()}
+    counts = {name: value for name, value in launches.items() if value is not None}
     error = _ERRORS.get(failed, f"error {failed}") if failed is not None else ""
     return RasMember(_rank(raw), _process(raw), state, counts, error=error, origin=origin)
 

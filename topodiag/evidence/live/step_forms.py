@@ -170,11 +170,11 @@ def _class(token: str, clock: bool) -> str:
     """Numbers that a line may have in the place of this one: zero is another thing than a number."""
     digits, _, exponent = re.sub("[eE]", "e", token).partition("e")
     whole, _, part = digits.partition(".")
-    made = r"[0-9]{1,3}(?:,[0-9]{3}){1,5}" if "," in whole else "[0-9]{1,9}" if len(whole) < 10 else re.escape(whole)
-    made += r"\.[0-9]{1,20}" if part else ""
+    pattern = r"[0-9]{1,3}(?:,[0-9]{3}){1,5}" if "," in whole else "[0-9]{1,9}" if len(whole) < 10 else re.escape(whole)
+    pattern += r"\.[0-9]{1,20}" if part else ""
     if not clock:
-        made = "[0.,]+(?![0-9])" if not digits.strip(_ZERO) else rf"(?!0[0.,]*(?![0-9.,])){made}"
-    return f"{made}[eE][-+]?[0-9]{{1,2}}" if exponent else rf"{made}(?![0-9]|\.[0-9])"
+        pattern = "[0.,]+(?![0-9])" if not digits.strip(_ZERO) else rf"(?!0[0.,]*(?![0-9.,])){pattern}"
+    return f"{pattern}[eE][-+]?[0-9]{{1,2}}" if exponent else rf"{pattern}(?![0-9]|\.[0-9])"
 
 
 def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> str:

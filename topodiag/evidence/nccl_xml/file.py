@@ -165,8 +165,8 @@ def read_file(data: bytes, name: str) -> NcclFile:
     more = list(islice(notes_of(tree), lexer.MAX_NOTES)) if tree is not None else []
     if tree is None and readings[-1].refused is None:
         more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
-    said = (*notes.said, *more)
-    nccl_file = NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
+    remarks = (*notes.said, *more)
+    nccl_file = NcclFile(name, tree or Element("system"), tuple(refusals.said), remarks, Origin(name, None))
     return replace(nccl_file, maker=Maker.AMD, asked=(lexer.RCCL_MINOR,)) if rccl else nccl_file
 
 

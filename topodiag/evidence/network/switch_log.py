@@ -53,9 +53,10 @@ class SwitchLog(Reporting):
             if not downs or (back and len(downs) == 1 and _is_of_host(port)):
                 continue
             times = f"{len(downs)} times" if len(downs) > 1 else "once"
-            said = f"{port} went down and came back {times}" if back else f"{port} is down by the last word of this log"
+            ending = f"went down and came back {times}" if back else "is down by the last word of this log"
             _, number, line = downs[0] if back else downs[-1]
-            parsed.records.append(report("nic.flap" if back else "nic.port_down", said, blob, number, line))
+            kind = "nic.flap" if back else "nic.port_down"
+            parsed.records.append(report(kind, f"{port} {ending}", blob, number, line))
         return parsed
 
 

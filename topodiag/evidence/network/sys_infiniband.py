@@ -64,8 +64,8 @@ def _read_device(notes: Notes, name: str, files: Files) -> None:
         _read_port(notes, child, below)
         read_counters(notes, child, below, f"{name} port {number}", "counters", "hw_counters")
         numbered = [netdev for netdev in own if dev_ports.get(netdev) == number]
-        alone = numbered if len(numbered) == 1 else own if len(ports) == 1 and len(own) == 1 else []
-        _offer_netdev(notes, child, below, {netdev: netdevs[netdev] for netdev in alone})
+        single = numbered if len(numbered) == 1 else own if len(ports) == 1 and len(own) == 1 else []
+        _offer_netdev(notes, child, below, {netdev: netdevs[netdev] for netdev in single})
 
 
 def _read_identity(notes: Notes, nic: Entity, files: Files) -> None:
@@ -169,8 +169,8 @@ def _read_gids(notes: Notes, port: Entity, files: Files) -> None:
         notes.take(port, "gids", tuple(entries), next(iter(entries.values())))
 
 
-def _offer_netdev(notes: Notes, port: Entity, files: Files, alone: Files) -> None:
+def _offer_netdev(notes: Notes, port: Entity, files: Files, single: Files) -> None:
     """The port's interface: what GID 0 belongs to (Ethernet), else the one that the function has for this port."""
     of_gids = {name: file for file in _indexed(files, _NDEVS).values() if (name := words.device_name(file.text or ""))}
-    for name, file in list((of_gids or alone).items())[:1]:
+    for name, file in list((of_gids or single).items())[:1]:
         notes.take(port, "netdev", name, file)

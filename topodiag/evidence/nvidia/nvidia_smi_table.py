@@ -147,8 +147,8 @@ def _offer(blob: Blob, gpus: Sequence[TableGpu], draft: NodeDraft) -> None:
                 entity.count(name, value, blob.origin(number, text))
             else:
                 entity.offer(name, value, blob.origin(number, text))
-    for said, table_gpu in _odd_rows([gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]):
-        draft.reports.append(report(REMARK, said, blob, *table_gpu.second))
+    for remark, table_gpu in _odd_rows([gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]):
+        draft.reports.append(report(REMARK, remark, blob, *table_gpu.second))
 
 
 def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:

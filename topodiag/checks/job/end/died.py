@@ -346,7 +346,7 @@ def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
 
 def _failed_node(event: Event, events: Sequence[Event]) -> str:
     """The node that failed, by any line that names it: the line of a step is of the host that tells it."""
-    failures = [each for each in events if each.details.get("how") == event.details.get("how") == "node failure"]
+    failures = [other for other in events if other.details.get("how") == event.details.get("how") == "node failure"]
     return next((host for failure in failures if (host := failure.details.get("host"))), "")
 
 

@@ -154,8 +154,8 @@ class Standing:
             if before and not same:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
-            told = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
-            late_ranks += _merged(told)
+            late_ones = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
+            late_ranks += _merged(late_ones)
         return _without_held_up(late_ranks)
 
     def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Stragglers | None:
@@ -288,7 +288,7 @@ def _merged(late_ranks: Sequence[Stragglers]) -> Iterator[Stragglers]:
     """One for each group of ranks: who launched less of one collective and more of another one diverged."""
     for several in grouped((tuple(sorted(late.who, key=_number)), late) for late in late_ranks).values():
         late = [late for late in several if not late.ahead] or several
-        more = [each.collective for each in several if each.ahead and each is not late[0]]
+        more = [other.collective for other in several if other.ahead and other is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
 

@@ -263,7 +263,7 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     numbers = [first.details.get(f"{side}_seq", "") for side in ("one", "other")]
     at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
     words = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
-    told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
+    calls = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.of_events(
         events,
         "different calls",
@@ -271,7 +271,7 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
-        observed=told,
+        observed=calls,
     )
 
 

@@ -81,15 +81,15 @@ class OddStepWaits(JobCheck):
 
     def _outlier(self, job: Job, waits: Sequence[StepWaits], state: State) -> Finding | None:
         """The ranks of a communicator whose steps wait in a state in which those of the others hardly do."""
-        odd = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
+        outliers = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
         rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
-        if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
+        if not outliers or not rest or len(outliers) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
             return None
-        own = [wait.rank for wait in odd]
-        ranks = _world(job, odd[0].comm, own)
-        numbers = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in odd if wait.peers})
+        own = [wait.rank for wait in outliers]
+        ranks = _world(job, outliers[0].comm, own)
+        numbers = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in outliers if wait.peers})
         to = f" (to {rank_word(numbers)})" if state.peer and numbers else ""
-        share = max(wait.share(state.name) for wait in odd)
+        share = max(wait.share(state.name) for wait in outliers)
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
             "step waits",
@@ -97,7 +97,7 @@ class OddStepWaits(JobCheck):
             observed=f"{state.name} is {percent(share)} of the waiting of its steps",
             expected=f"{percent(median(rest))}, the median of the other ranks",
             fix=(state.fix,),
-            evidence=[wait.origin for wait in odd],
+            evidence=[wait.origin for wait in outliers],
             coverage=Coverage(len(waits), len(waits), "ranks with traces"),
         )
 

@@ -59,16 +59,16 @@ def places(flags: Flags) -> Positions:
     words = flags[:whole].view(np.uint64)
     at = np.flatnonzero(words != 0)
     left = words[at]
-    found = [8 * at + _lowest(left)]
+    offsets = [8 * at + _lowest(left)]
     while True:
         left &= left - _U(1)
         more = np.flatnonzero(left)
         if not len(more):
             break
         at, left = at[more], left[more]
-        found.append(8 * at + _lowest(left))
-    several = np.concatenate([*found, np.flatnonzero(flags[whole:]) + whole])
-    if len(found) > 1:
+        offsets.append(8 * at + _lowest(left))
+    several = np.concatenate([*offsets, np.flatnonzero(flags[whole:]) + whole])
+    if len(offsets) > 1:
         several.sort()
     return several
 

@@ -167,16 +167,16 @@ def _tails(block: Block, here: Positions, stop: Positions) -> tuple[Positions, P
     length += first_of(name[1], ord("/")) * (length == 8)
     number = via + 10 + length
     net_dev, digits = read_number(block, number)
-    behind = number + digits
+    end = number + digits
     network &= (length < 16) & (digits > 0) & (digits < 8)
-    bracket = network & (block.at[behind] == ord("("))
-    proxy, digits = read_number(block, behind + 1)
-    close = behind + 1 + digits
+    bracket = network & (block.at[end] == ord("("))
+    proxy, digits = read_number(block, end + 1)
+    close = end + 1 + digits
     proxied = bracket & (digits > 0) & (digits < 8) & (block.at[close] == ord(")"))
     network &= ~bracket | proxied
     proxied &= network
     cut = np.where(network, number, stop)
-    rest = np.where(proxied, close, np.where(network, behind, stop))
+    rest = np.where(proxied, close, np.where(network, end, stop))
     # A suffix that begins with the bracket tells that there is a proxy.
     before, after = cut - here, stop - rest
     fine = (before > 0) & (after >= 0) & (before < 8 * (TAIL_WORDS - SUFFIX_WORDS)) & (after < 8 * SUFFIX_WORDS - 1)

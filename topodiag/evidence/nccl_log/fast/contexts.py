@@ -89,9 +89,9 @@ class Contexts:
             named[self._keys >> 40] = True
             asked = np.flatnonzero(named[thread])
             wanted = (thread[asked] << 40) | where[asked]
-            found = np.searchsorted(self._keys, wanted, side="right") - 1
-            known = (found >= 0) & (self._keys[found] >> 40 == thread[asked])
-            now[asked[known]] = self._filled[found[known]]
+            slots = np.searchsorted(self._keys, wanted, side="right") - 1
+            known = (slots >= 0) & (self._keys[slots] >> 40 == thread[asked])
+            now[asked[known]] = self._filled[slots[known]]
         return now
 
     def end_block(self) -> None:

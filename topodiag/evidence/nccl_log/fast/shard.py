@@ -327,19 +327,19 @@ class Shard:
         """Rows of all tables that are kept by messages."""
         texts = together(self._fast["text"], (*PLACE, "kind"))
         self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
-        said = together(self._said, (*PLACE, "message"))
-        expanded = self.messages.expand(said.pop("message"))
+        lines = together(self._said, (*PLACE, "message"))
+        expanded = self.messages.expand(lines.pop("message"))
         pairs = []
         for name in COLUMNS:
             source, code = expanded[name]
             fast = self._fast.get(name, [])
             if not len(source) and not self._rows[name] and not any(len(columns["thread"]) for columns in fast):
-                pairs.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
+                pairs.append((name, {"thread": lines["thread"][:0], "offset": lines["offset"][:0]}))
                 continue
             slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
             places = {name: slow[:, index] for index, name in enumerate(("thread", "ctx", "offset", "line"))}
             places["count"] = np.ones(len(slow), dtype=np.int64)
-            columns = {name: np.append(values[source], places[name]) for name, values in said.items()}
+            columns = {name: np.append(values[source], places[name]) for name, values in lines.items()}
             columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
             whole = together([columns, *fast], tuple(columns))
             pairs.append((name, {**whole, "thread": number[whole["thread"]]}))
@@ -351,15 +351,15 @@ class Shard:
             return columns
         order = np.lexsort((columns["offset"], columns["ctx"], columns["thread"]))
         starts = np.flatnonzero(breaks(columns[name][order] for name in ("thread", "ctx")))
-        made = {name: values[order[starts]] for name, values in columns.items()}
-        made["count"] = np.diff(np.append(starts, len(order)))
+        table = {name: values[order[starts]] for name, values in columns.items()}
+        table["count"] = np.diff(np.append(starts, len(order)))
         words = self.texts.words()
         pieces = [words[code] for code in columns["text"][order].tolist()]
         ends = np.append(starts[1:], len(order)).tolist()
         joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
-        made["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
-        order = np.lexsort((made["offset"], made["thread"]))
-        return {name: values[order] for name, values in made.items()}
+        table["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
+        order = np.lexsort((table["offset"], table["thread"]))
+        return {name: values[order] for name, values in table.items()}
 
     def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
         keys = sorted(self.slow.owned())

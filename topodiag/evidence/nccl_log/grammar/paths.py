@@ -162,7 +162,7 @@ def _common_trees(message: str) -> _Trees | None:
         same = (
             list(channels)
             if len(distinct) == 1
-            else [channel for channel, each in zip(channels, shapes, strict=True) if each == shape]
+            else [channel for channel, other in zip(channels, shapes, strict=True) if other == shape]
         )
         key = (*read, 0)
         masks[key] = masks.get(key, 0) | sum(same)

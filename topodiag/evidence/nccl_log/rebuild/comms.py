@@ -60,12 +60,12 @@ class FieldCollector:
             return
         columns = [rows.read(name) for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
         _, first, which = np.unique(packed(columns)[0], return_index=True, return_inverse=True)
-        counts = [Channels(*each) for each in zip(*(column[first].tolist() for column in columns), strict=True)]
+        counts = [Channels(*value) for value in zip(*(column[first].tolist() for column in columns), strict=True)]
         ranks = self.rank_of[member]
         for number, own in groups(self._comm(member)):
-            made = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
-            common = Counter(made.values()).most_common(1)[0][0]
-            others = {rank: counts[each] for rank, each in sorted(made.items()) if each != common}
+            count_of = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
+            common = Counter(count_of.values()).most_common(1)[0][0]
+            others = {rank: counts[value] for rank, value in sorted(count_of.items()) if value != common}
             self.fields[number] |= {"channels": counts[common], "channels_by_rank": others}
 
     def rings(self, member: Ints, order_member: Ints) -> None:
@@ -77,7 +77,7 @@ class FieldCollector:
             # Each line says two hops; what a later line says of a rank counts.
             here, there = np.stack((before, rank), 1), np.stack((rank, after), 1)
             good = (here >= 0) & (here < size) & (there >= 0) & (there < size)
-            made: dict[int, tuple[int, ...]] = {}
+            rings: dict[int, tuple[int, ...]] = {}
             for channels, rows_of in _by_channels(masks):
                 chosen = good & rows_of[:, None]
                 link = np.full(size, -1, np.int64)
@@ -86,8 +86,8 @@ class FieldCollector:
                 if key not in shared:
                     shared[key] = _closed(link.tolist())
                 if shared[key]:
-                    made |= dict.fromkeys(channels, shared[key])
-            self.fields[number]["rings"] = dict(sorted(made.items()))
+                    rings |= dict.fromkeys(channels, shared[key])
+            self.fields[number]["rings"] = dict(sorted(rings.items()))
         orders = self.frame["order"]
         for number, own in groups(self._comm(order_member)):
             for row in own.tolist():
@@ -101,7 +101,7 @@ class FieldCollector:
         shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
         comm = np.where(rows["second"] == 0, self._comm(member), -1)
         for number, own in groups(comm):
-            made: dict[int, tuple[tuple[int, int], ...]] = {}
+            trees: dict[int, tuple[tuple[int, int], ...]] = {}
             above = own[rows["up"][own] >= 0]
             pairs, masks = (rows["rank"][above] << _HALF) + rows["up"][above], rows["channels"][above]
             if len(distinct(rows["rank"][own])) < self.nranks[number]:
@@ -115,8 +115,8 @@ class FieldCollector:
                 key = there.tobytes()
                 if key not in shared:
                     shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
-                made |= dict.fromkeys(channels, shared[key])
-            self.fields[number]["trees"] = dict(sorted(made.items()))
+                trees |= dict.fromkeys(channels, shared[key])
+            self.fields[number]["trees"] = dict(sorted(trees.items()))
 
     def prints(self, member: Ints) -> None:
         rows = self.frame["print"]
@@ -132,13 +132,13 @@ class FieldCollector:
                 continue
             if code not in read:
                 read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
-            found = read[code]
-            if found.system is not None and (host not in systems[number] or found.system.whole):
-                systems[number][host] = found.system
-            if found.graphs:
-                graphs[number].setdefault(host, found.graphs)
-            if found.tuning:
-                self.fields[number].setdefault("tuning", found.tuning)
+            view = read[code]
+            if view.system is not None and (host not in systems[number] or view.system.whole):
+                systems[number][host] = view.system
+            if view.graphs:
+                graphs[number].setdefault(host, view.graphs)
+            if view.tuning:
+                self.fields[number].setdefault("tuning", view.tuning)
             if host in systems[number] and systems[number][host].whole and host in graphs[number]:
                 whole.add((number, host))
         for number, fields in enumerate(self.fields):
@@ -169,7 +169,7 @@ class FieldCollector:
         order, owners, starts = by_owner(np.arange(rows.size), member)
         if not owners.size:
             return
-        made = _table(rows, ("func", "elements", "dtype", "count"), order)
+        table = _table(rows, ("func", "elements", "dtype", "count"), order)
         last = np.maximum.reduceat(rows.read("last")[order], starts).tolist()
         digest = np.add.reduceat(rows.read("digest")[order], starts).tolist()
         first = order[_first_least(rows.read("offset")[order], starts)]
@@ -179,7 +179,7 @@ class FieldCollector:
         for at, (owner, number, rank, thread, line) in enumerate(
             zip(owners.tolist(), *(column.tolist() for column in columns), strict=True)
         ):
-            own = made[bounds[at] : bounds[at + 1]]
+            own = table[bounds[at] : bounds[at + 1]]
             key = own.tobytes()
             if key not in shared:
                 volume, calls = _sums(rows.words["func"], own.tolist())
@@ -200,26 +200,26 @@ class FieldCollector:
         names = ("op_count", "func", "elements", "dtype", "redop", "root")
         funcs = rows.words["func"]
         shared: dict[bytes, Tail] = {}
-        found: dict[int, Tail] = {}
+        tail_of: dict[int, Tail] = {}
         ends = np.append(starts[1:], len(order))
         for first in range(0, len(owners), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             low = int(starts[some][0])
             own = order[low : int(ends[some][-1])]
-            made, file = _table(rows, names, own), files[rows.read("thread")[own]]
+            table, file = _table(rows, names, own), files[rows.read("thread")[own]]
             bounds = starts[some] - low
             one_file = np.minimum.reduceat(file, bounds) == np.maximum.reduceat(file, bounds)
             lists = (owners[some].tolist(), bounds.tolist(), (ends[some] - low).tolist(), one_file.tolist())
-            for owner, start, end, alone in zip(*lists, strict=True):
-                if not alone:
+            for owner, start, end, is_last in zip(*lists, strict=True):
+                if not is_last:
                     continue  # which of the files came last is not told
                 # One tail per thread and context that printed for the member: only their last ones leave no gap.
-                last = made[max(start, end - TAIL) : end]
+                last = table[max(start, end - TAIL) : end]
                 key = last.tobytes()
                 if key not in shared:
                     shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in last.tolist())
-                found[owner] = shared[key]
-        return found
+                tail_of[owner] = shared[key]
+        return tail_of
 
     def timings(self, member: Ints) -> None:
         rows = self.frame["timing"]
@@ -228,11 +228,11 @@ class FieldCollector:
             seconds: dict[str, npt.NDArray[np.float64]] = {}
             for name in ("total", *PHASES):
                 values, ranks = rows.read(name)[own], self.rank_of[member[own]]
-                told = ~np.isnan(values)
-                if told.any():
+                known = ~np.isnan(values)
+                if known.any():
                     column = seconds[name] = np.full(size, np.nan)
-                    told &= (ranks >= 0) & (ranks < size)
-                    column[ranks[told]] = values[told]
+                    known &= (ranks >= 0) & (ranks < size)
+                    column[ranks[known]] = values[known]
             total = seconds.pop("total", None)
             self.fields[number] |= {"phases_s": seconds} | ({"init_s": total} if total is not None else {})
 
@@ -243,15 +243,15 @@ class FieldCollector:
         order, _, _ = by_owner(np.arange(rows.size), comm)
         row = (comm, rows.read("kind"), rows.read("text"))
         order, count = once(order, row, rows.read("count"))
-        made: dict[int, list[Message]] = {}
+        kept: dict[int, list[Message]] = {}
         columns = (*row, rows.read("thread"), rows.read("line"))
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
             self._note(self.fields[number], kinds[kind], texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
-            made.setdefault(number, []).append(
+            kept.setdefault(number, []).append(
                 Message(kinds[kind], texts[text], origin, times, facts_of(texts[text], kinds[kind]))
             )
-        for number, messages in made.items():
+        for number, messages in kept.items():
             self.fields[number]["messages"] = tuple(messages)
 
     def _note(self, fields: dict[str, Any], kind: str, text: str) -> None:
@@ -292,8 +292,8 @@ def _first_least(values: Ints, starts: Ints) -> Ints:
     group = np.cumsum(group)
     places = np.flatnonzero(values == np.minimum.reduceat(values, starts)[group])
     _, first = np.unique(group[places], return_index=True)
-    found: Ints = places[first]
-    return found
+    rows: Ints = places[first]
+    return rows
 
 
 def _sums(funcs: Sequence[str], rows: Sequence[tuple[int, int, int, int]]) -> tuple[dict[str, int], dict[str, int]]:

@@ -88,24 +88,24 @@ class ConnectionCollector:
 
     def add(self, rows: Rows, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""
-        made = {name: rows[name][chosen] for name in _PRINTED}
+        table = {name: rows[name][chosen] for name in _PRINTED}
         seated = self.seats
-        made["file"] = self.frame["threads"]["file"][rows["thread"][chosen]]
-        made["comm"] = own = seated.index[comm[chosen]]
-        printer, received = seated.host_of[process[chosen]], made["direction"] == 2
-        place, peer_place = (seated.at(own, made[end]) for end in ("rank", "peer"))
+        table["file"] = self.frame["threads"]["file"][rows["thread"][chosen]]
+        table["comm"] = own = seated.index[comm[chosen]]
+        printer, received = seated.host_of[process[chosen]], table["direction"] == 2
+        place, peer_place = (seated.at(own, table[end]) for end in ("rank", "peer"))
         host, peer_host = seated.host[place], seated.host[peer_place]
-        made["host"] = np.where((host < 0) & ~received, printer, host)
-        made["peer_host"] = np.where((peer_host < 0) & received, printer, peer_host)
-        made["world"], made["world_peer"] = seated.world[place], seated.world[peer_place]
-        made["printed_by"] = np.where(received, made["world_peer"], made["world"])
-        self.columns.add(made)
-        self._count(own, made["via"], made["net_dev"], made["count"])
+        table["host"] = np.where((host < 0) & ~received, printer, host)
+        table["peer_host"] = np.where((peer_host < 0) & received, printer, peer_host)
+        table["world"], table["world_peer"] = seated.world[place], seated.world[peer_place]
+        table["printed_by"] = np.where(received, table["world_peer"], table["world"])
+        self.columns.add(table)
+        self._count(own, table["via"], table["net_dev"], table["count"])
 
     def _count(self, comm: Ints, via: npt.NDArray[Any], net_dev: npt.NDArray[Any], count: npt.NDArray[Any]) -> None:
         rows = np.arange(len(comm))
-        found = summed((comm, via, net_dev), np.ones(len(comm), np.int64), count, rows)
-        for number, transport, device, _, lines, _ in zip(*(column.tolist() for column in found), strict=True):
+        sums = summed((comm, via, net_dev), np.ones(len(comm), np.int64), count, rows)
+        for number, transport, device, _, lines, _ in zip(*(column.tolist() for column in sums), strict=True):
             self.lines[number, transport, device] += lines
 
     def connections(self) -> Connections:
@@ -113,14 +113,14 @@ class ConnectionCollector:
         if not len(self.columns):
             return no_connections()
         columns, maps = self.columns.take()
-        made: dict[str, Any] = {**columns, "maps": maps}
-        return Connections(**made, vias=self.frame.vias, hosts=self.seats.hosts, files=self.frame.files)
+        fields: dict[str, Any] = {**columns, "maps": maps}
+        return Connections(**fields, vias=self.frame.vias, hosts=self.seats.hosts, files=self.frame.files)
 
     def transports(self) -> dict[int, dict[str, int]]:
         """Lines by communicator of the job and transport label."""
-        made: dict[int, dict[str, int]] = {}
+        counts: dict[int, dict[str, int]] = {}
         for (number, via, device), count in sorted(self.lines.items()):
-            own = made.setdefault(number, {})
+            own = counts.setdefault(number, {})
             label = transport_label(self.frame.vias[via], device)
             own[label] = own.get(label, 0) + count
-        return made
+        return counts

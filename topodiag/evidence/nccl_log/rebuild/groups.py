@@ -193,11 +193,11 @@ def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members
     for number in job:
         for i in comms[number].members:
             member = members[i]
-            found = by_lane.get(lane(member))
-            if found is None:
+            number_of_lane = by_lane.get(lane(member))
+            if number_of_lane is None:
                 numbers = by_own.get(member.process, set())
-                found = next(iter(numbers)) if len(numbers) == 1 else -1
-            comms[number].world[member.rank] = found
+                number_of_lane = next(iter(numbers)) if len(numbers) == 1 else -1
+            comms[number].world[member.rank] = number_of_lane
 
 
 def world_is_known(job: Sequence[int], comms: Sequence[Comm]) -> bool:

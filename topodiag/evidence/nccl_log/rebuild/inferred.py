@@ -97,8 +97,8 @@ class InferredPlaces(Places):
         if table in _OTHERS and rows.size:
             mine = _mine(table, rows)
             known = (mine >= 0) & (mine < len(self.by_rank) - 1)
-            found = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
-            places = np.where(found >= 0, found, places)
+            seats = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
+            places = np.where(seats >= 0, seats, places)
         return places
 
     def of_text(self) -> Ints:

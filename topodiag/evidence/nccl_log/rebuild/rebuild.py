@@ -91,8 +91,8 @@ class _Builder:
     def jobs(self) -> tuple[Job, ...]:
         spans = self._spans()
         order = [number for *_, number in spans]
-        apart = all(one[1] < two[0] for one, two in pairwise(spans))
-        events = self._events([(first, number) for first, _, number in spans] if apart else [])
+        are_disjoint = all(one[1] < two[0] for one, two in pairwise(spans))
+        events = self._events([(first, number) for first, _, number in spans] if are_disjoint else [])
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
@@ -119,8 +119,8 @@ class _Builder:
         homes = [-1] * len(self.processes.host)
         by_host: dict[str, int] = {}
         for number, job in enumerate(self.groups):
-            for each in job:
-                for i in self.comms[each].members:
+            for member_comm in job:
+                for i in self.comms[member_comm].members:
                     homes[self.members[i].process] = number
                     by_host.setdefault(self.host_of[i], number)
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
@@ -159,14 +159,14 @@ class _Builder:
         order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
         kinds, texts = rows.words["kind"], rows.words["text"]
         placed = ~rows.is_word("kind", *OF_DEVICES)
-        made: dict[int, list[Text]] = {}
+        kept: dict[int, list[Text]] = {}
         columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
         for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
             origin = None
-            if at or own not in made or GDR_OFF in texts[text]:
+            if at or own not in kept or GDR_OFF in texts[text]:
                 origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
-            made.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
-        return made
+            kept.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
+        return kept
 
     def _lone_prints(self) -> dict[int, Print]:
         """By process, its first print of which the log does not say the communicator."""
@@ -177,9 +177,9 @@ class _Builder:
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
             known = prints.get(int(process[row]))
             if known is None or not (known.system is None or known.system.whole):
-                found = read_print(rows.word("text", row), self.frame.origin(rows, row))
-                if known is None or (found.system is not None and found.system.whole):
-                    prints[int(process[row])] = found
+                view = read_print(rows.word("text", row), self.frame.origin(rows, row))
+                if known is None or (view.system is not None and view.system.whole):
+                    prints[int(process[row])] = view
         return prints
 
     def _with_prints(self, process: Process, number: int) -> Process:

@@ -315,18 +315,18 @@ def _confidence(family: _Family) -> Confidence:
     return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
 
 
-def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
+def _with_siblings(communicators: Sequence[Communicator], guesses: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
     """Communicators of one split with one size have one role, also those whose members are hardly known."""
     roles: dict[tuple[int, int, int], set[_RoleGuess]] = defaultdict(set)
-    for number, guess in found.items():
+    for number, guess in guesses.items():
         roles[_split(communicators[number])].add(guess)
     for number, communicator in enumerate(communicators):
         known = roles.get(_split(communicator), set())
-        if number not in found and communicator.split >= 0 and communicator.parent >= 0 and len(known) == 1:
+        if number not in guesses and communicator.split >= 0 and communicator.parent >= 0 and len(known) == 1:
             role = next(iter(known)).role
             if role is not Role.OTHER:
-                found[number] = _RoleGuess(role, Confidence.LOW, "inferred from the other groups of the same split")
-    return found
+                guesses[number] = _RoleGuess(role, Confidence.LOW, "inferred from the other groups of the same split")
+    return guesses
 
 
 def _split(communicator: Communicator) -> tuple[int, int, int]:

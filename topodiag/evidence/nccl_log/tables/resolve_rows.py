@@ -118,23 +118,23 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
         return columns if order is None else {name: columns[name].take(order) for name in wanted}
     starts = np.flatnonzero(breaks([number]))
     first = rows[starts]
-    made = dict(columns)
-    made["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
+    table = dict(columns)
+    table["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
     if name in _OR:
         mask = columns[_OR[name]]
-        made[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
+        table[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
     if name in _LAST:
         late = rows[np.lexsort((columns["last_offset"][rows], number))]
         ends = np.append(starts[1:], len(rows)) - 1
         for column in (*_LAST[name], "last_offset"):
-            made[column] = _onto(columns[column], first, columns[column][late[ends]])
+            table[column] = _onto(columns[column], first, columns[column][late[ends]])
     if name == "op":
-        made["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
+        table["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
     kept = np.ones(size, bool)
     kept[rows] = False
     kept[first] = True
     last = np.flatnonzero(kept) if order is None else order[kept[order]]
-    return {name: made[name].take(last) for name in wanted}
+    return {name: table[name].take(last) for name in wanted}
 
 
 def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
@@ -220,18 +220,18 @@ def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
     owner = owners(columns, size)
     order = np.lexsort((columns["offset"], owner))
     starts = np.flatnonzero(breaks([owner[order]]))
-    made = {name: values[order[starts]] for name, values in columns.items()}
-    made["count"] = np.add.reduceat(columns["count"][order], starts)
+    table = {name: values[order[starts]] for name, values in columns.items()}
+    table["count"] = np.add.reduceat(columns["count"][order], starts)
     ends = np.r_[starts[1:], size]
-    text = made["text"]
+    text = table["text"]
     codes: dict[str, int] = {}
     for i in np.flatnonzero(ends - starts > 1).tolist():
         pieces = columns["text"][order[starts[i] : ends[i]]]
         joined = "\n".join(words[int(piece)].as_py() for piece in pieces)
         text[i] = len(words) + codes.setdefault(joined, len(codes))
     all_words = pa.concat_arrays([words, strings(list(codes))])
-    rank = np.lexsort((made["ctx"], placed(made)))
-    return {name: values[rank] for name, values in made.items()}, all_words
+    rank = np.lexsort((table["ctx"], placed(table)))
+    return {name: values[rank] for name, values in table.items()}, all_words
 
 
 def record_batch(name: str, columns: Mapping[str, Column], words: Mapping[str, pa.Array]) -> pa.RecordBatch:

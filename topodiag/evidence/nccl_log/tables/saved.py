@@ -136,13 +136,13 @@ def _own_words(column: pa.ChunkedArray, spelt: Spelt | None) -> pa.ChunkedArray:
     """The column without words that none of its rows has: those of all other batches."""
     if not pa.types.is_dictionary(column.type):
         return column
-    made = []
+    chunks = []
     for chunk in column.chunks:
         codes, words = used(numbers(chunk), chunk.dictionary)
         if spelt is not None:
             words = pa.array([word and spelt(word) for word in words.to_pylist()], words.type)
-        made.append(pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words))
-    return pa.chunked_array(made, column.type)
+        chunks.append(pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words))
+    return pa.chunked_array(chunks, column.type)
 
 
 def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
@@ -192,10 +192,10 @@ class _Saved:
         words = {name: {text: _Words() for text in texts} for name, texts in _TEXTS.items()}
         for group in range(file.num_row_groups):
             held = pc.value_counts(file.read_row_group(group, ["table"]).column("table")).to_pylist()
-            for each in held:
-                name = each["values"]
+            for part in held:
+                name = part["values"]
                 self._groups[name].append((group, len(held) == 1))
-                self._rows[name] += each["counts"]
+                self._rows[name] += part["counts"]
                 for text, column in self._read(name, (group, len(held) == 1), _TEXTS[name]).items():
                     words[name][text].add(column)
         self._words = {name: {text: words.all() for text, words in texts.items()} for name, texts in words.items()}
@@ -237,13 +237,13 @@ class _Saved:
             raise InputError(self._path, "is damaged: rows of threads that it does not hold", hint=_HINT)
         if name == "threads" and _outside(columns["file"], self._files):
             raise InputError(self._path, "is damaged: threads of files that it does not name", hint=_HINT)
-        made = []
-        for each, column in columns.items():
-            if each in self._words[name]:
-                made.append(_recoded(column, self._words[name][each]))
+        arrays = []
+        for column_name, column in columns.items():
+            if column_name in self._words[name]:
+                arrays.append(_recoded(column, self._words[name][column_name]))
             else:
-                made.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
-        return pa.RecordBatch.from_arrays(made, schema=SCHEMAS[name])
+                arrays.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMAS[name])
 
 
 @dataclass(slots=True)
