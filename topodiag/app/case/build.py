@@ -83,12 +83,9 @@ def open_case(
         try:
             case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
         except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
-            if case.nodes or runs is not None:
-                case = _without(case, error)
-            elif all(piece.kinds == (Kind.STEPS,) for piece in logged):  # too few steps to measure, yet it worked
-                return Opened(_related(live(_alive(intake))))
-            else:
-                raise
+            if not case.nodes and runs is None:
+                return Opened(_related(live(_worked(intake, logged, error))))
+            case = _without(case, error)
         case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
     case = _with_joined(case, intake)
     if runs is not None:
@@ -103,6 +100,13 @@ def open_case(
 def _holds_table(piece: Piece) -> bool:
     pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
     return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
+
+
+def _worked(intake: Intake, logged: Sequence[Piece], error: InputError) -> Case:
+    """Logs that only show, by steps too few to measure, that a program worked. Raises `error` for any other ones."""
+    if any(piece.kinds != (Kind.STEPS,) for piece in logged):
+        raise error
+    return _alive(intake)
 
 
 def _alive(intake: Intake) -> Case:
