@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,12 @@ def test_the_process_that_hands_out_tasks_reads_too_where_they_are_short(
 def test_what_is_in_one_archive_is_handed_to_all_workers(job: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     handed: list[object] = []
 
-    def seen(executor: Any, given: Any, chunk: int) -> Any:
+    def seen(executor: ProcessPoolExecutor, call: Any, given: Any, chunk: int) -> Any:
         handed.append(given)
-        return submit(executor, given, chunk)
+        return submit(executor, call, given, chunk)
 
-    submit = pool._submit
-    monkeypatch.setattr(pool, "_submit", seen)
+    submit = ProcessPoolExecutor.submit
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", seen)
     ingested = ingest([str(job / name)], workers=1, chunk=400)
     assert not handed
     assert same(ingest([str(job / name)], workers=2, chunk=400), ingested)
