@@ -95,8 +95,8 @@ class Check(ABC, Generic[J]):
     def any_of(
         self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""
     ) -> Outcome:
-        """The outcome with these findings, None left out; clean, with this reason, where none is left. A finding
-        without a coverage of its own gets this one."""
+        """The outcome with these findings, None left out; clean, with this reason, where none is left. Findings
+        that have no coverage get this one."""
         known = [finding for finding in findings if finding is not None]
         if not known:
             return self.clean(judged, clean, coverage)

@@ -299,7 +299,7 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
 
 
 def _worked(case: Case, result: Result) -> str:
-    """Why nothing is judged of texts that show a program at work at most, or GPUs and no link."""
+    """Why there is no verdict: the texts show at most that a program works, or GPUs without a link."""
     if case.nodes and not states.links_judged(result):
         return "not judged: nothing shows that a link or a network port is well"
     return states.NO_WORD if case.jobs or not case.not_observed else f"not judged: {case.not_observed[0].why}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.machine import only
@@ -280,15 +280,10 @@ def _layout(blob: Blob, kind: Kind) -> RankHosts:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
-_LISTS = (
-    "nodes", "jobs", "flight", "runs", "layouts", "clusters", "ties", "inputs", "not_observed", "unread", "progress",
-)  # fmt: skip
-"""What a case has several of."""
-
-
 def _with(case: Case, more: Case) -> Case:
-    """Both, in this order, each gap once; identity and timeline are made anew of the whole."""
-    lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in _LISTS}
+    """The collections of both cases, in this order, and no gap twice. Identity and timeline are left to the whole."""
+    names = [part.name for part in fields(Case) if isinstance(part.default, tuple)]
+    lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in names}
     once = {name: tuple(dict.fromkeys(lists[name])) for name in ("not_observed", "unread")}
     return Case(**{**lists, **once}, sizes=case.sizes or more.sizes)
 

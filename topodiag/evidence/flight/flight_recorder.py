@@ -258,8 +258,8 @@ def _entry(entry: object, texts: dict[str, str]) -> tuple[str, int, str, str] | 
     given = entry.get("process_group", entry.get("pg_name", entry.get("pg_id")))
     group, *rest = given if isinstance(given, list | tuple) and given else (given,)
     name = _text(group)
-    if rest and (shape := _text(rest[0])):
-        texts.setdefault(name, shape)
+    if rest and (description := _text(rest[0])):
+        texts.setdefault(name, description)
     # Before 2.4 there is no is_p2p, and the name alone tells.
     # In front may stand the back end that ran it: `nccl:`, `nccl2:`, `xccl:`.
     backend, _, bare = (operation := _text(entry.get("profiling_name"))).partition(":")

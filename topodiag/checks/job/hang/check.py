@@ -62,7 +62,7 @@ class RankBehind(JobCheck):
         that each rank enqueued and completed; an exception of a rank that waited in an operation until its time was
         over, in any library's words. Lines of any tool that name ranks that are missing, stuck, or call something else:
         a warning. A rank whose program, or whose communicator, came to its end, and whose closed connections the others
-        report; Horovod's line about a rank that has finished, where no line has an error of its own.
+        report; Horovod's line that a rank has finished, in a log without an error.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the

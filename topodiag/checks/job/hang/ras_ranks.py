@@ -154,8 +154,8 @@ class Standing:
             if before and not same:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
-            late_ones = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
-            late_ranks += _merged(late_ones)
+            stragglers = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
+            late_ranks += _merged(stragglers)
         return _without_held_up(late_ranks)
 
     def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Stragglers | None:

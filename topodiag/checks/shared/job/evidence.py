@@ -14,7 +14,7 @@ from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding
-from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Process
+from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Message, Process
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
@@ -329,12 +329,8 @@ def gpu_word(job: Job, world_rank: int) -> str:
 
 def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
     """Messages of a kind: index of the process (-1: of a communicator), text, place."""
-    for number, message in job.messages.get(kind, ()):
+    for number, message in _messages(job, kind):
         yield number, message.text, message.origin
-    for communicator in job.communicators:
-        for message in communicator.messages:
-            if message.kind == kind:
-                yield -1, message.text, message.origin
 
 
 Named = tuple[int, Mapping[str, str], Origin | None]
@@ -343,11 +339,16 @@ Named = tuple[int, Mapping[str, str], Origin | None]
 
 def named_by(job: Job, fact: str, *kinds: str) -> Iterator[Named]:
     """Messages of these kinds that say or name a fact (evidence/nccl_log/grammar/facts.toml)."""
-    for kind in kinds:
-        own = [(-1, message) for communicator in job.communicators for message in communicator.messages]
-        for number, message in (*job.messages.get(kind, ()), *own):
-            if message.kind == kind and fact in message.details:
-                yield number, message.details, message.origin
+    for number, message in (pair for kind in kinds for pair in _messages(job, kind)):
+        if fact in message.details:
+            yield number, message.details, message.origin
+
+
+def _messages(job: Job, kind: str) -> Iterator[tuple[int, Message]]:
+    """Those of processes, by index, then those of communicators, by -1."""
+    yield from job.messages.get(kind, ())
+    for communicator in job.communicators:
+        yield from ((-1, message) for message in communicator.messages if message.kind == kind)
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:

@@ -27,7 +27,7 @@ SMALL_ROWS = 1 << 15
 
 class Rows:
     """One table: numbers by column, words as codes, with the words of each column beside. Integers are as wide as sums
-    of them need unless `narrow`. A column is made at its first use."""
+    of them need unless `narrow`. A column is read when it is first used."""
 
     def __init__(self, table: pa.Table, words: Mapping[str, tuple[str, ...]], *, narrow: bool = False) -> None:
         self.words, self.size = words, table.num_rows

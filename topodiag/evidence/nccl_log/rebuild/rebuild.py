@@ -119,8 +119,8 @@ class _Builder:
         homes = [-1] * len(self.processes.host)
         by_host: dict[str, int] = {}
         for number, job in enumerate(self.groups):
-            for member_comm in job:
-                for i in self.comms[member_comm].members:
+            for comm in job:
+                for i in self.comms[comm].members:
                     homes[self.members[i].process] = number
                     by_host.setdefault(self.host_of[i], number)
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
