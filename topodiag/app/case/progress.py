@@ -124,8 +124,12 @@ def _is_no_end(event: Event, end: TextEnd) -> bool:
     return is_over or event.text.strip() in end.handled
 
 
-_OF_LAUNCH = frozenset({"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
+_OF_LAUNCH = frozenset(
+    {"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal", "usage"}
+)
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
+"""Ends of programs that took their arguments, by `how`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
@@ -141,7 +145,7 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
         return ()
     ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
-    if len(job.files) == 1 and (ends := _past_ends(job)):
+    if len(job.files) == 1 and (ends := _past_ends(job) + _refused_starts(job)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     if not over:
         return ()
@@ -170,6 +174,13 @@ def _past_ends(job: Job) -> list[int]:
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
+
+
+def _refused_starts(job: Job) -> list[int]:
+    """The lines on which a program did not take its arguments, above the end of one that did: of a later start."""
+    ends = [event for event in job.events if event.details.get("what") != "CalledProcessError"]  # of a launcher
+    worked = max((_line(event) for event in ends if event.details.get("how") in _OF_WORK), default=0)
+    return [line for event in ends if event.details.get("how") == "usage" and (line := _line(event)) < worked]
 
 
 def _last_progress(job: Job) -> int:
