@@ -9,7 +9,13 @@ from dataclasses import field, replace
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, LastTraceback, handled_lookups, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import (
+    MOST_OF_END,
+    LastTraceback,
+    handled_lookups,
+    last_error,
+    last_traceback,
+)
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
@@ -213,7 +219,7 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     above = breaks[0] - tail.count(b"\n")
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
-    last = _last_event(last_traceback(texts, handled), above, piece.name)
+    last = _last_event(last_traceback(texts, handled), above, piece.name) or _error_event(texts, above, piece.name)
     began, done = _last_of(counted, _BEGAN), _last_of(counted, _DONE)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
@@ -236,6 +242,15 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
     details["last"] = "" if last.caught else "1"
     origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
     return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
+
+
+def _error_event(texts: Sequence[str], above: int, name: str) -> Event | None:
+    """The end of the process whose own error stands last in a text; `above` lines stand above its tail."""
+    if (last := last_error(texts)) is None:
+        return None
+    origin = Origin(name, above + last + 1, texts[last][:MAX_QUOTE])
+    details = {"how": "last error", "what": texts[last].strip()[:120], "last": "1"}
+    return Event("ended", texts[last], "", level="APP", secondary=True, details=details, origin=origin)
 
 
 def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
