@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
@@ -144,11 +145,11 @@ _TEARDOWN_LINES = 40
 
 
 def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
-    """The earlier launches of a job whose ranks are not known, as one job, and the last launch: below the end of the
-    earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. `began` has by
-    file the last line on which a program started. Nothing where the logs show one launch."""
+    """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
+    on or starts, ranks call collectives, or the scheduler ends another job. `began` has by file the last line on which
+    a program started. Nothing where the logs show one launch."""
     if job.ranks:
-        return ()
+        return _earlier_ends(job, began)
     ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job) + _refused_starts(job)):
@@ -162,6 +163,17 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
+
+
+def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
+    """What happened far above the last start, as a job of its own, of a job whose ranks are known and whose programs
+    ended by themselves both there and below. Nothing without such ends: a rank may end while others still start."""
+    past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
+    last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
+    if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
+        return ()
+    earlier = Job("job 1", -1, (), (), (), no_connections(), (), events=tuple(past), files=job.files, is_past=True)
+    return earlier, replace(job, name="job 2", events=tuple(event for event in job.events if event not in past))
 
 
 def _past_ends(job: Job) -> list[int]:
@@ -210,17 +222,17 @@ def _is_asked(job: Job) -> bool:
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     """The progress of a text, and how it ends; nothing of one that is gone."""
-    tail, breaks = bytearray(), [0]
+    tail, breaks, starts = bytearray(), [0], Starts()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            counted = engine.progress(_remembering(blocks, tail, breaks), piece.name)
+            counted = engine.progress(_remembering(starts.counted(blocks), tail, breaks), piece.name)
     except InputError:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(last_traceback(texts, handled), above, piece.name) or _error_event(texts, above, piece.name)
-    began, done = _last_of(counted, _BEGAN), _last_of(counted, _DONE)
+    began, done = max(_last_of(counted, _BEGAN), starts.last), _last_of(counted, _DONE)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     return progress, TextEnd(
