@@ -34,8 +34,8 @@ def _last(text: bytes, size: int) -> int:
         ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
         ([*WARNED, *BODY, *WARNED], 0),
         ([*TABLE, *BODY, *TABLE], 0),
-        (["Mon Jan  5 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue Jan  6 00:01:02 on the node gpu-7", HEAD[0]], 0),
-        (["2026-01-05 10:11:12 on the node gpu-7", HEAD[0], *BODY, "2026-01-06 00:01:02 on the node gpu-7", HEAD[0]], 33),
+        (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
+        (["2026-01-05 10:11:12 on the node", HEAD[0], *BODY, "2026-01-06 00:01:02 on the node", HEAD[0]], 33),
         ([], 0),
     ],
     ids=["once", "twice", "three times", "one line of the two", "among the first lines", "a warning", "a table",
@@ -61,5 +61,5 @@ def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None
     assert done.stdout.startswith("? UNKNOWN")
     (tmp_path / "train.log").write_text(text + "\n".join([*FELL, ""]), encoding="utf-8")
     done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
-    assert "train.log:71" in done.stdout
+    assert "train.log:74" in done.stdout
     assert done.stdout.startswith("✖ FAILED")
