@@ -6,10 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, LastTraceback, handled_lookups, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import (
+    MOST_OF_END,
+    LastTraceback,
+    handled_lookups,
+    last_error,
+    last_traceback,
+)
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
@@ -124,8 +131,12 @@ def _is_no_end(event: Event, end: TextEnd) -> bool:
     return is_over or event.text.strip() in end.handled
 
 
-_OF_LAUNCH = frozenset({"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
+_OF_LAUNCH = frozenset(
+    {"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal", "usage"}
+)
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
+"""Ends of programs that took their arguments, by `how`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
@@ -134,14 +145,14 @@ _TEARDOWN_LINES = 40
 
 
 def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
-    """The earlier launches of a job whose ranks are not known, as one job, and the last launch: below the end of the
-    earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. `began` has by
-    file the last line on which a program started. Nothing where the logs show one launch."""
+    """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
+    on or starts, ranks call collectives, or the scheduler ends another job. `began` has by file the last line on which
+    a program started. Nothing where the logs show one launch."""
     if job.ranks:
-        return ()
+        return _earlier_ends(job, began)
     ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
-    if len(job.files) == 1 and (ends := _past_ends(job)):
+    if len(job.files) == 1 and (ends := _past_ends(job) + _refused_starts(job)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     if not over:
         return ()
@@ -152,6 +163,17 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
+
+
+def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
+    """What happened far above the last start, as a job of its own, of a job whose ranks are known and whose programs
+    ended by themselves both there and below. Nothing without such ends: a rank may end while others still start."""
+    past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
+    last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
+    if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
+        return ()
+    earlier = Job("job 1", -1, (), (), (), no_connections(), (), events=tuple(past), files=job.files, is_past=True)
+    return earlier, replace(job, name="job 2", events=tuple(event for event in job.events if event not in past))
 
 
 def _past_ends(job: Job) -> list[int]:
@@ -170,6 +192,13 @@ def _past_ends(job: Job) -> list[int]:
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
+
+
+def _refused_starts(job: Job) -> list[int]:
+    """The lines on which a program did not take its arguments, above the end of one that did: of a later start."""
+    ends = [event for event in job.events if event.details.get("what") != "CalledProcessError"]  # of a launcher
+    worked = max((_line(event) for event in ends if event.details.get("how") in _OF_WORK), default=0)
+    return [line for event in ends if event.details.get("how") == "usage" and (line := _line(event)) < worked]
 
 
 def _last_progress(job: Job) -> int:
@@ -193,17 +222,17 @@ def _is_asked(job: Job) -> bool:
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     """The progress of a text, and how it ends; nothing of one that is gone."""
-    tail, breaks = bytearray(), [0]
+    tail, breaks, starts = bytearray(), [0], Starts()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            counted = engine.progress(_remembering(blocks, tail, breaks), piece.name)
+            counted = engine.progress(_remembering(starts.counted(blocks), tail, breaks), piece.name)
     except InputError:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
-    last = _last_event(last_traceback(texts, handled), above, piece.name)
-    began, done = _last_of(counted, _BEGAN), _last_of(counted, _DONE)
+    last = _last_event(last_traceback(texts, handled), above, piece.name) or _error_event(texts, above, piece.name)
+    began, done = max(_last_of(counted, _BEGAN), starts.last), _last_of(counted, _DONE)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     return progress, TextEnd(
@@ -225,6 +254,15 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
     details["last"] = "" if last.caught else "1"
     origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
     return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
+
+
+def _error_event(texts: Sequence[str], above: int, name: str) -> Event | None:
+    """The end of the process whose own error stands last in a text; `above` lines stand above its tail."""
+    if (last := last_error(texts)) is None:
+        return None
+    origin = Origin(name, above + last + 1, texts[last][:MAX_QUOTE])
+    details = {"how": "last error", "what": texts[last].strip()[:120], "last": "1"}
+    return Event("ended", texts[last], "", level="APP", secondary=True, details=details, origin=origin)
 
 
 def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ class ComputeDomain(Reporting):
         parsed: Parsed[Event] = Parsed()
         rows = chain(_imex(blob), _waits(blob))
         for number, text, line in islice(rows, MAX_EVENTS):
-            parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
+            parsed.records.append(report("nvlink.imex", text, blob, number, line, trust=Trust.PERSON))
         return parsed
 
 

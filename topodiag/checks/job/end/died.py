@@ -51,7 +51,7 @@ ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu
 FATAL = frozenset({"rccl setting"})
 """Faults that the library names when it ends the process itself."""
 
-OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal"})
+OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
 """Endings whose line says why."""
 
 _UNSAID = (None, "context", "aborted")

@@ -41,6 +41,11 @@ _LIVED_ON = compiled(
 )
 """What stands right above a traceback that did not end the program: a logger's line, a thread, a child process, an
 interpreter's prompt, a test, a document's fence."""
+_ERROR = compiled(
+    r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
+    r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
+)
+"""What a program prints that gives up, as one line of its own, without a logger's time."""
 _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip
@@ -85,6 +90,12 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         is_handled = is_handled or upper in handled
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
+
+
+def last_error(texts: Sequence[str]) -> int | None:
+    """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise."""
+    last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
+    return last if _ERROR.match(texts[last]) is not None else None
 
 
 def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:

@@ -1,0 +1,65 @@
+"""Where the first lines of a text stand in it again: a program was started into it once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import program
+from topodiag.app.case.starts import Starts
+
+HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
+BODY = [f"saved shard {n}" for n in range(30)]
+WARNED = ["a.py:3: FutureWarning: this goes away", "  warnings.warn(that)", "ok"]
+TABLE = ["+------------+------------+", "| GPU  Name  | Persistence-M  |", "| 0  NVIDIA H100  | On  |"]
+
+
+def _last(text: bytes, size: int) -> int:
+    starts = Starts()
+    blocks = [text[at : at + size] for at in range(0, len(text), size)]
+    assert list(starts.counted(blocks)) == blocks
+    return starts.last
+
+
+@pytest.mark.parametrize(
+    ("lines", "last"),
+    [
+        ([*HEAD, *BODY], 0),
+        ([*HEAD, *BODY, *HEAD, "more"], 35),
+        ([*HEAD, *BODY, *HEAD, *BODY, *HEAD], 68),
+        ([*HEAD, *BODY, HEAD[0], "another line"], 0),
+        ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
+        ([*WARNED, *BODY, *WARNED], 0),
+        ([*TABLE, *BODY, *TABLE], 0),
+        (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
+        (["2026-01-05 10:11:12 on the node", HEAD[0], *BODY, "2026-01-06 00:01:02 on the node", HEAD[0]], 33),
+        ([], 0),
+    ],
+    ids=["once", "twice", "three times", "one line of the two", "among the first lines", "a warning", "a table",
+         "another day by its name", "another time", "nothing"],
+)  # fmt: skip
+def test_a_head_that_stands_again_is_a_start(lines: list[str], last: int) -> None:
+    assert _last("\n".join([*lines, ""]).encode(), 1 << 16) == last
+
+
+@given(st.integers(200, 2000))
+def test_the_size_of_blocks_says_nothing(size: int) -> None:
+    text = "\n".join([*HEAD, *BODY, *BODY, *HEAD, *BODY, ""]).encode()
+    assert _last(text, size) == 67
+
+
+FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
+
+
+def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None:
+    text = "\n".join([*HEAD, *BODY, *FELL, *HEAD, *BODY, ""])
+    (tmp_path / "train.log").write_text(text, encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert done.stdout.startswith("? UNKNOWN")
+    (tmp_path / "train.log").write_text(text + "\n".join([*FELL, ""]), encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert "train.log:74" in done.stdout
+    assert done.stdout.startswith("✖ FAILED")

@@ -1,0 +1,62 @@
+"""Where a program was started again into the same text: its first lines stand in it once more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice, pairwise
+
+from topodiag.lazy import regex
+
+_MOST_LINES, _MOST_HEADS = 20, 4
+"""Lines at the begin of a text among which heads are looked for, and heads that are."""
+_LEAST_LETTERS, _MOST_LINE = 8, 400
+"""Of a line of a head: one with fewer letters stands in a text by chance."""
+_TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
+_PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
+"""In lines that a process or a worker of its own prints at any time, and in tables that a monitor prints again."""
+_LETTER = regex(rb"[A-Za-z]")
+
+
+class Starts:
+    """The last place at which a head of a text stands again: two lines in a row among its first ones, the same but for
+    dates and times."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        """The line of the last repetition, 0 without one."""
+        self._first = b""
+
+    def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same blocks, in which the heads are looked for on their way."""
+        above, kept = 0, b""
+        for block in blocks:
+            self._first = self._first or block
+            text = kept + block
+            for words, head in self._heads:
+                at = text.rfind(words)
+                begin = text.rfind(b"\n", 0, at) + 1
+                if at >= 0 and head.match(text, begin) is not None:
+                    line = above - kept.count(b"\n") + text.count(b"\n", 0, begin) + 1
+                    self.last = max(self.last, line if line > _MOST_LINES else 0)
+            above += block.count(b"\n")
+            kept = text[-2 * _MOST_LINE :]
+            yield block
+
+    @cached_property
+    def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
+        """Each head, after words of its first line that are the same wherever it stands."""
+        lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
+        heads = (pair for pair in pairwise(lines) if all(map(_is_of_head, pair)))
+        return tuple(_pattern(*pair) for pair in islice(heads, _MOST_HEADS))
+
+
+def _is_of_head(line: bytes) -> bool:
+    letters = len(_LETTER.findall(line)) if len(line) <= _MOST_LINE else 0
+    return letters >= _LEAST_LETTERS and _PASSING.search(line) is None
+
+
+def _pattern(one: bytes, other: bytes) -> tuple[bytes, re.Pattern[bytes]]:
+    first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in (one, other))
+    return max(_TIME.split(one), key=len), re.compile(first + rb"\s*\n" + second + rb"\s*$", re.M)
