@@ -48,12 +48,17 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
     return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[Job, ...]:
-    """A job of texts of which nothing else can be judged, where one ends with a traceback; nothing without."""
-    ends = (end.last for _, end in _read_all(intake, pieces))
-    last = tuple(event for event in ends if event is not None and event.details["last"])
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
+    """The progress of texts of which nothing else can be judged, and a job of them where one ends with a traceback;
+    each is read once."""
+    counted, last = list[Progress](), list[Event]()
+    for progress, end in _read_all(intake, pieces):
+        counted += progress
+        if end.last is not None and end.last.details["last"]:
+            last.append(end.last)
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    return (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),) if last else ()
+    job = Job("job", -1, (), (), (), no_connections(), (), events=tuple(last), files=files)
+    return tuple(counted), (job,) if last else ()
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
@@ -200,7 +205,7 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     except InputError:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
-    texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
+    texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(last_traceback(texts, handled), above, piece.name)
     began, done = _last_of(counted, _BEGAN), _last_of(counted, _DONE)
@@ -230,5 +235,5 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
 def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
     for block in blocks:
         breaks[0] += block.count(b"\n")
-        tail[:] = (tail + block)[-MOST_OF_END:]
+        tail[:] = (tail + block[-MOST_OF_END:])[-MOST_OF_END:]
         yield block

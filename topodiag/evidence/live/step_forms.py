@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
@@ -36,7 +36,7 @@ class _Value:
     scale: float = 1.0
     inverse: bool = False
 
-    def of(self, numbers: Sequence[float]) -> float:
+    def of(self, numbers: Mapping[int, float] | Sequence[float]) -> float:
         value = self.scale
         for token in self.tokens:
             value *= numbers[token]
@@ -53,6 +53,8 @@ class _Form:
     values: tuple[tuple[str, _Value], ...] | None = ()
     work: _Value | None = None
     word: str = ""
+    used: frozenset[int] = frozenset()
+    """The numbers of the line that any of these is."""
 
 
 class Forms:
@@ -82,7 +84,7 @@ def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
         return read_line(line)
     if form.number is None:
         return None
-    numbers = [number_of(word) for word in match.groups()]
+    numbers = {token: number_of(match[token + 1]) for token in form.used}
     values = {unit: value.of(numbers) for unit, value in form.values}
     work = form.work.of(numbers) if form.work is not None else None
     for value in (1.0 if work is None else work, *values.values()):
@@ -135,7 +137,9 @@ def _explained(
         return None
     if number is None or not all(_is_one(value) for value in (number, total)):
         return None
-    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work)
+    found = (number, total, work, *dict(known).values())
+    used = frozenset(token for value in found if value is not None for token in value.tokens)
+    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work, used=used)
 
 
 def _is_one(value: _Value | None) -> bool:

@@ -81,8 +81,12 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
     """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
     which have a reader, and without those of ranks and jobs, which are asked for by the line."""
-    wanted = (family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
-    return read(blocks, name, command, *wanted).events
+    return read(blocks, name, command, *_reported()).events
+
+
+@cache
+def _reported() -> tuple[str, ...]:
+    return tuple(family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
 
 
 def verdicts(line: str) -> list[LineMatch | Refused]:
