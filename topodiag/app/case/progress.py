@@ -198,13 +198,13 @@ def _is_asked(job: Job) -> bool:
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     """The progress of a text, and how it ends; nothing of one that is gone."""
-    tail, breaks = bytearray(), [0]
+    tail = bytearray()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            counted = engine.progress(_remembering(blocks, tail, breaks), piece.name)
+            read = engine.progress(_remembering(blocks, tail), piece.name)
     except InputError:
         return _NOTHING
-    above = breaks[0] - tail.count(b"\n")
+    counted, above = read.progress, read.breaks - tail.count(b"\n")
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(last_traceback(texts, handled), above, piece.name)
@@ -232,8 +232,7 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
     return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
 
 
-def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
+def _remembering(blocks: Iterable[bytes], tail: bytearray) -> Iterator[bytes]:
     for block in blocks:
-        breaks[0] += block.count(b"\n")
         tail[:] = (tail + block[-MOST_OF_END:])[-MOST_OF_END:]
         yield block

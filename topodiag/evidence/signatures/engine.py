@@ -59,10 +59,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """The sentences of one text."""
+    """The sentences of one text; `breaks` are the ends of its lines."""
 
     events: tuple[Event, ...] = ()
     progress: tuple[Progress, ...] = ()
+    breaks: int = 0
 
 
 def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
@@ -70,12 +71,12 @@ def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) 
     reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
-    return reading.result()
+    return reading.result(window.breaks)
 
 
-def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
+def progress(blocks: Iterable[bytes], name: str) -> Sentences:
     """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    return read(blocks, name, "", "progress").progress
+    return read(blocks, name, "", "progress")
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
@@ -313,12 +314,12 @@ class _Reading:
             if match is not None and _agree(event.fields, typed(match.groupdict())):
                 del self.events[key]
 
-    def result(self) -> Sentences:
+    def result(self, breaks: int) -> Sentences:
         events = tuple(event for entry, event in self.events.values() if self._holds(entry))
         progress = tuple(
             count.progress(kind, host, rank, self._origin) for (kind, host, rank), count in self.progress.items()
         )
-        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress)
+        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress, breaks)
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""
