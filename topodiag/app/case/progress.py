@@ -51,14 +51,12 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
 def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
     """The progress of texts of which nothing else can be judged, and a job of them where one ends with a traceback;
     each is read once."""
-    counted, last = list[Progress](), list[Event]()
-    for progress, end in _read_all(intake, pieces):
-        counted += progress
-        if end.last is not None and end.last.details["last"]:
-            last.append(end.last)
+    read = [(counted, end.last) for counted, end in _read_all(intake, pieces)]
+    progress = tuple(line for counted, _ in read for line in counted)
+    last = tuple(event for _, event in read if event is not None and event.details["last"])
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    job = Job("job", -1, (), (), (), no_connections(), (), events=tuple(last), files=files)
-    return tuple(counted), (job,) if last else ()
+    job = Job("job", -1, (), (), (), no_connections(), (), events=last, files=files)
+    return progress, (job,) if last else ()
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
@@ -201,7 +199,7 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     tail = bytearray()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            read = engine.progress(_remembering(blocks, tail), piece.name)
+            read = engine.read(_remembering(blocks, tail), piece.name, "", "progress")
     except InputError:
         return _NOTHING
     counted, above = read.progress, read.breaks - tail.count(b"\n")

@@ -9,7 +9,7 @@ from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.evidence.signatures.engine import LineMatch, Place
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
@@ -33,8 +33,6 @@ MAX_TEXT = 500
 
 _FACILITY = regex(r"<[0-9]{1,3}>|[a-z]{2,8} *:[a-z]{3,7} *: ?")
 """What the kernel and `dmesg -x` write before a stamp."""
-_BOOT = regex(r"\[\s{0,20}([0-9]{1,18}(?:\.[0-9]{1,18})?)[^\]]{0,40}\] ?")
-"""Seconds since boot; `dmesg -d` puts those since the line before behind them."""
 _FRACTION = regex(r"[.,][0-9]{1,9}")
 _SYSLOG = regex(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
 
@@ -134,12 +132,9 @@ def _split(line: str) -> tuple[float | None, str]:
 def _stamped(line: str) -> tuple[float | None, str]:
     """A time before a message, and what is behind it: in brackets, of ISO 8601, of syslog (whose host goes with it), or
     that of /dev/kmsg itself: level, number, microseconds since boot and flags."""
-    boot = _BOOT.match(line)
-    if boot is not None:
-        return float(boot[1]), line[boot.end() :]
     stamp, bracket, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
     if bracket:
-        when = seconds(stamp)
+        when = to_float(stamp) if stamp.strip()[:1].isdecimal() else seconds(stamp)
         return (when, line[len(stamp) + 2 :].removeprefix(" ")) if when is not None else (None, line)
     day, _, rest = line[:64].partition(" ")
     if day[:4].isdecimal() and day[4:5] == "-":

@@ -71,12 +71,7 @@ def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) 
     reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
-    return reading.result(window.breaks)
-
-
-def progress(blocks: Iterable[bytes], name: str) -> Sentences:
-    """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    return read(blocks, name, "", "progress")
+    return reading.result(window.line - 1 + window.data.count(b"\n"))
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:

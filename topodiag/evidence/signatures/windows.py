@@ -30,11 +30,6 @@ class Window:
     stop: int
     line: int
 
-    @property
-    def breaks(self) -> int:
-        """The ends of lines in the text up to the end of the window."""
-        return self.line - 1 + self.data.count(b"\n")
-
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """The text of these blocks in windows, without colours and NULs. Blocks may be cut anywhere."""
