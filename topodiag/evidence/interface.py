@@ -229,10 +229,7 @@ _FLOAT = regex(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> int | None:
     """The integer at the start of a value (`16x`, `400000 Mb/s`, `0x1a2`), or None; None too outside low..high."""
-    cleaned = reading(text)
-    if cleaned is None:
-        return None
-    match = _INT.match(cleaned)
+    match = _INT.match(text.strip()) if text is not None else None
     if match is None:
         return None
     value = int(match[0], 16 if "x" in match[0].lower() else 10)
@@ -241,8 +238,7 @@ def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> i
 
 def to_float(text: str | None, *, low: float = -1e18, high: float = 1e18) -> float | None:
     """The decimal number at the start of a value (`26.562 GB/s`), or None; None too outside low..high."""
-    cleaned = reading(text)
-    match = _FLOAT.match(cleaned) if cleaned is not None else None
+    match = _FLOAT.match(text.strip()) if text is not None else None
     if match is None:
         return None
     value = float(match[0])

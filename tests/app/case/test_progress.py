@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests import program
+from topodiag.app import diagnose
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
+from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.nccl_log.input.streams import Reading
 
 STEP = "[2026-03-01 11:00:{:02d}] iteration {:8d}/  500000 | consumed samples: {:12d} | lm loss: 2.3E+00 |"
 ENDED = "[rank0]: torch.OutOfMemoryError: CUDA out of memory."
@@ -30,6 +36,19 @@ def test_steps_are_counted_with_their_first_and_last_line_and_the_longest_gap(tm
     (steps,) = _progress(tmp_path, lines)
     assert (steps["kind"], steps["number"]) == ("progress.step", 4)
     assert (steps["first_line"], steps["last_line"], steps["longest_gap_s"]) == (1, 4, 26.0)
+
+
+def test_a_text_of_which_nothing_else_is_known_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, opened = tmp_path / "out.log", list[str]()
+    file.write_text("[1,     2] loss: 2.200\nTraceback (most recent call last):\nkilled\n", encoding="utf-8")
+
+    def counted(intake: Intake, piece: Piece, reading: Reading) -> AbstractContextManager[Iterator[bytes]]:
+        opened.append(piece.name)
+        return blocks_of(intake, piece, reading)
+
+    monkeypatch.setattr("topodiag.app.case.progress.blocks_of", counted)
+    diagnose.diagnose([str(file)])
+    assert opened == [str(file)]
 
 
 def test_requests_that_failed_are_no_progress(tmp_path: Path) -> None:

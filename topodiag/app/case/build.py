@@ -115,7 +115,7 @@ def _alive(intake: Intake) -> Case:
     texts = [piece for piece in intake.of(Kind.TEXT, Kind.STEPS) if not piece.what]
     if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
+    progress, jobs = lone_job(intake, texts)
     done = sum(line.number for line in progress)
     why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
     gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))

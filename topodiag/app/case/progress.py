@@ -55,12 +55,15 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
     return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[Job, ...]:
-    """A job of texts of which nothing else can be judged, where one ends with a traceback; nothing without."""
-    ends = (end.last for _, end in _read_all(intake, pieces))
-    last = tuple(event for event in ends if event is not None and event.details["last"])
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
+    """The progress of texts of which nothing else can be judged, and a job of them where one ends with a traceback;
+    each is read once."""
+    read = [(counted, end.last) for counted, end in _read_all(intake, pieces)]
+    progress = tuple(line for counted, _ in read for line in counted)
+    last = tuple(event for _, event in read if event is not None and event.details["last"])
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    return (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),) if last else ()
+    job = Job("job", -1, (), (), (), no_connections(), (), events=last, files=files)
+    return progress, (job,) if last else ()
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
@@ -222,14 +225,14 @@ def _is_asked(job: Job) -> bool:
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     """The progress of a text, and how it ends; nothing of one that is gone."""
-    tail, breaks, starts = bytearray(), [0], Starts()
+    tail, starts = bytearray(), Starts()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            counted = engine.progress(_remembering(starts.counted(blocks), tail, breaks), piece.name)
+            read = engine.read(_remembering(starts.counted(blocks), tail), piece.name, "", "progress")
     except InputError:
         return _NOTHING
-    above = breaks[0] - tail.count(b"\n")
-    texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in bytes(tail).split(b"\n")]
+    counted, above = read.progress, read.breaks - tail.count(b"\n")
+    texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(last_traceback(texts, handled), above, piece.name) or _error_event(texts, above, piece.name)
     began, done = max(_last_of(counted, _BEGAN), starts.last), _last_of(counted, _DONE)
@@ -265,8 +268,7 @@ def _error_event(texts: Sequence[str], above: int, name: str) -> Event | None:
     return Event("ended", texts[last], "", level="APP", secondary=True, details=details, origin=origin)
 
 
-def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
+def _remembering(blocks: Iterable[bytes], tail: bytearray) -> Iterator[bytes]:
     for block in blocks:
-        breaks[0] += block.count(b"\n")
-        tail[:] = (tail + block)[-MOST_OF_END:]
+        tail[:] = (tail + block[-MOST_OF_END:])[-MOST_OF_END:]
         yield block

@@ -91,15 +91,15 @@ def _strings(value: object) -> set[str]:
     waiting: list[Any] = [value]
     while waiting:
         value = waiting.pop()
+        if type(value) in _PLAIN:
+            continue
         if isinstance(value, str):
             texts.add(value)
         elif names := _FIELDS[type(value)]:
             if id(value) not in seen:
                 seen.add(id(value))
                 kept = _OfSecrets.skipped.get(type(value).__name__, _KEPT)
-                waiting += [
-                    part for name in names if name not in kept and type(part := getattr(value, name)) not in _PLAIN
-                ]
+                waiting += [getattr(value, name) for name in names if name not in kept]
         elif isinstance(value, (tuple, list, frozenset)):
             waiting += value
         elif not isinstance(value, Enum) and isinstance(value, Mapping):

@@ -134,7 +134,7 @@ def _stamped(line: str) -> tuple[float | None, str]:
     that of /dev/kmsg itself: level, number, microseconds since boot and flags."""
     stamp, bracket, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
     if bracket:
-        when = to_float(stamp.strip()) if stamp.strip()[:1].isdecimal() else seconds(stamp)
+        when = to_float(stamp) if stamp.strip()[:1].isdecimal() else seconds(stamp)
         return (when, line[len(stamp) + 2 :].removeprefix(" ")) if when is not None else (None, line)
     day, _, rest = line[:64].partition(" ")
     if day[:4].isdecimal() and day[4:5] == "-":

@@ -31,6 +31,7 @@ _NEEDED = PEERMEM_MODULES | {
     "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
     "gdrdrv",
 }  # fmt: skip
+_STARTS = (_HEADER[0], *_NEEDED)
 
 
 class Lsmod(Direct):
@@ -38,8 +39,8 @@ class Lsmod(Direct):
 
     def recognises(self, head: str) -> bool:
         lines = [line.strip(MARGIN) for line in head.split("\n")]
-        asked = any(map(_asked, lines))
-        return asked or any(line.split() == _HEADER or _module(line) in _NEEDED for line in lines)
+        rows = (line for line in lines if line.startswith(_STARTS))
+        return any(map(_asked, lines)) or any(line.split() == _HEADER or _module(line) in _NEEDED for line in rows)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page, system = Page(blob, draft), draft.single("os")

@@ -16,8 +16,8 @@ one (`-o`), and where the blanks would be far more than the text, they are count
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
@@ -47,15 +47,8 @@ def parts_of(text: str) -> dict[str, str]:
     """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
-    for cut in (
-        _one_line_each,
-        _labelled,
-        _under_rules,
-        _under(_LIKE["ansible"]),
-        _under(_LIKE["pssh"]),
-        _under(_LIKE["loop"]),
-        _salt,
-    ):
+    under: list[Callable[[Sequence[str]], Chunks]] = [partial(_under, name) for name in ("ansible", "pssh", "loop")]
+    for cut in (_one_line_each, _labelled, _under_rules, *under, _salt):
         parts = _texts(cut(lines))
         if parts and not _is_one_machine(parts.values()):
             return parts
@@ -120,12 +113,14 @@ def _labelled(lines: Sequence[str]) -> Chunks:
     return own
 
 
-def _under(head: re.Pattern[str]) -> Callable[[Sequence[str]], Chunks]:
-    def cut(lines: Sequence[str]) -> Chunks:
-        heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := head.match(line)) and _is_host(met[1])]
-        return _between(lines, heads, 1)
+def _heads(name: str, lines: Sequence[str]) -> list[tuple[int, tuple[str, ...]]]:
+    """The lines that say in this way whose output follows, each with its host."""
+    match = _LIKE[name].match
+    return [(at, (met[1],)) for at, line in enumerate(lines) if (met := match(line)) and _is_host(met[1])]
 
-    return cut
+
+def _under(name: str, lines: Sequence[str]) -> Chunks:
+    return _between(lines, _heads(name, lines), 1)
 
 
 def _under_rules(lines: Sequence[str]) -> Chunks:
@@ -149,9 +144,7 @@ def _hosts_of(text: str) -> tuple[str, ...]:
 
 
 def _salt(lines: Sequence[str]) -> Chunks:
-    heads = [
-        (at, (met[1],)) for at, line in enumerate(lines) if (met := _LIKE["salt"].match(line)) and _is_host(met[1])
-    ]
+    heads = _heads("salt", lines)
     names = {at for at, _ in heads}
     if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
         return {}

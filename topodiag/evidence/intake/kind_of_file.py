@@ -134,9 +134,8 @@ def text_kinds(
     if logged:
         head = between_records(head)
     kinds = _begins_as(head, tail) + diagnosed
-    blob = Blob(name, head)
-    text = blob.text
-    sources = _readers(blob)
+    text = Blob(name, head).text
+    sources = _readers(text)
     kinds += kinds_of_sources(sources)
     if sources in (("ib-links",), ("ib-net",)):
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
@@ -175,10 +174,10 @@ def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     return [shown.kind for shown in HEADS.values() if shown.shows_in(head)] + list(line_kinds(tail))
 
 
-def _readers(blob: Blob) -> tuple[str, ...]:
+def _readers(text: str) -> tuple[str, ...]:
     """The sources of a node's evidence that read a text, be it that a launcher put a prefix before its lines."""
-    sources = recognise(blob.text)
-    label, bare = of_one_host(blob.text) if not sources else ("", "")
+    sources = recognise(text)
+    label, bare = of_one_host(text) if not sources else ("", "")
     return recognise(bare) if label else sources
 
 

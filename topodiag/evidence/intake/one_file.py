@@ -76,12 +76,12 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
 
 def text_within(name: str, stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: int) -> bytes:
     """All of a stream with its layers taken off. Raises InputError for more than `most` bytes."""
-    text = bytearray()
+    text = io.BytesIO()
     for block in text_of(stream, coding, reading):
-        text += block
-        if len(text) > most:
+        text.write(block)
+        if text.tell() > most:
             raise too_large(name, most)
-    return bytes(text)
+    return text.getvalue()  # the buffer itself: a copy would take as much memory again
 
 
 def too_large(name: str, most: int) -> InputError:

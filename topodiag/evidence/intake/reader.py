@@ -137,12 +137,13 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
-        texts = registry.recognise(blob.text)
-        label, bare = of_one_host(blob.text) if not texts else ("", "")
+        text = blob.text
+        texts = registry.recognise(text)
+        label, bare = of_one_host(text) if not texts else ("", "")
         if label:
-            blob = replace(blob, data=bare.encode())
+            blob, text = replace(blob, data=bare.encode()), bare
             texts = registry.recognise(bare)
-        kinds = _sources_in(blob, texts) or registry.as_table(blob.text)
+        kinds = _sources_in(blob, len(text), texts) or registry.as_table(text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
         lines = blob.data.count(b"\n") + 1
@@ -160,12 +161,12 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     return [item for item, _ in pairs]
 
 
-def _sources_in(blob: Blob, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The sources that read a text, of which `found` are those of its head, wherever in it their output stands: a bug
-    report holds that of many tools."""
-    if len(blob.text) <= registry.HEAD_CHARS:
+def _sources_in(blob: Blob, size: int, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The sources that read a text of so many characters, of which `texts` are those of its head, wherever in it their
+    output stands: a bug report holds that of many tools."""
+    if size <= registry.HEAD_CHARS:
         return texts
-    if texts and blob.sources and len(blob.text) > 2 * registry.HEAD_CHARS:
+    if texts and blob.sources and size > 2 * registry.HEAD_CHARS:
         return registry.in_order({*texts, *blob.sources})
     from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 

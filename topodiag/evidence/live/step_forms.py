@@ -36,10 +36,10 @@ class _Value:
     scale: float = 1.0
     inverse: bool = False
 
-    def of(self, numbers: Sequence[float]) -> float:
+    def of(self, numbers: Sequence[str]) -> float:
         value = self.scale
         for token in self.tokens:
-            value *= numbers[token]
+            value *= number_of(numbers[token])
         return 1 / value if self.inverse and value else value
 
 
@@ -82,15 +82,15 @@ def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
         return read_line(line)
     if form.number is None:
         return None
-    numbers = [number_of(word) for word in match.groups()]
+    numbers = match.groups()
     values = {unit: value.of(numbers) for unit, value in form.values}
     work = form.work.of(numbers) if form.work is not None else None
     for value in (1.0 if work is None else work, *values.values()):
         if not _LEAST < value < _MOST:
             return read_line(line)
     at = line.rfind(form.word, 0, match.start(form.number + 1)) if form.word else -1
-    total = int(numbers[form.total]) if form.total is not None else 0
-    return StepLine(int(numbers[form.number]), total, values, work, at=at)
+    total = int(number_of(numbers[form.total])) if form.total is not None else 0
+    return StepLine(int(number_of(numbers[form.number])), total, values, work, at=at)
 
 
 def _learnt(line: str) -> _Form:
@@ -107,7 +107,7 @@ def _learnt(line: str) -> _Form:
         return _Form(pattern)
     if len(step_lines) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, step_lines)):
         return full
-    form = _explained(pattern, step_lines, [[number_of(text) for text in _NUMBER.findall(line)] for line in lines])
+    form = _explained(pattern, step_lines, [_NUMBER.findall(line) for line in lines])
     if form is None or form.number is None:
         return full
     start, at = tokens[form.number].start(), step_lines[0].at
@@ -118,7 +118,7 @@ def _learnt(line: str) -> _Form:
 
 
 def _explained(
-    pattern: re.Pattern[str], step_lines: Sequence[StepLine], numbers: Sequence[Sequence[float]]
+    pattern: re.Pattern[str], step_lines: Sequence[StepLine], numbers: Sequence[Sequence[str]]
 ) -> _Form | None:
     """The form of lines that say this, each value by the number that it is; None where one is none of them."""
     first = step_lines[0]
@@ -190,7 +190,7 @@ def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> 
     return "".join([*texts, line[at:]])
 
 
-def _value(values: Sequence[float], numbers: Sequence[Sequence[float]]) -> _Value | None:
+def _value(values: Sequence[float], numbers: Sequence[Sequence[str]]) -> _Value | None:
     """The number of the line that a value is in all of these lines, as it is or scaled; None where it is none, or
     zero: any zero of the line may be meant."""
     if 0.0 in values:

@@ -174,9 +174,9 @@ def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None)
 def _with_words(data: bytes) -> Iterator[tuple[int, str]]:
     """The lines with words of a step."""
     for number, begin, end, _ in lines_with(_words(), data):
-        line = data[begin:end].decode("utf-8", "replace")
-        if " NCCL " not in line:
-            yield number, line
+        line = data[begin:end]
+        if b" NCCL " not in line:
+            yield number, line.decode("utf-8", "replace")
 
 
 @cache

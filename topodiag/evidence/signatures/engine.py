@@ -59,10 +59,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """The sentences of one text."""
+    """The sentences of one text; `breaks` are the ends of its lines."""
 
     events: tuple[Event, ...] = ()
     progress: tuple[Progress, ...] = ()
+    breaks: int = 0
 
 
 def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
@@ -70,19 +71,18 @@ def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) 
     reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
-    return reading.result()
-
-
-def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
-    """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    return read(blocks, name, "", "progress").progress
+    return reading.result(window.line - 1 + window.data.count(b"\n"))
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
     """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
     which have a reader, and without those of ranks and jobs, which are asked for by the line."""
-    wanted = (family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
-    return read(blocks, name, command, *wanted).events
+    return read(blocks, name, command, *_reported()).events
+
+
+@cache
+def _reported() -> tuple[str, ...]:
+    return tuple(family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
 
 
 def verdicts(line: str) -> list[LineMatch | Refused]:
@@ -309,12 +309,12 @@ class _Reading:
             if match is not None and _agree(event.fields, typed(match.groupdict())):
                 del self.events[key]
 
-    def result(self) -> Sentences:
+    def result(self, breaks: int) -> Sentences:
         events = tuple(event for entry, event in self.events.values() if self._holds(entry))
         progress = tuple(
             count.progress(kind, host, rank, self._origin) for (kind, host, rank), count in self.progress.items()
         )
-        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress)
+        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress, breaks)
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""

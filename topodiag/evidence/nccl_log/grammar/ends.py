@@ -77,6 +77,8 @@ def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
+    if _TRACEBACK not in texts:
+        return None
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled = _head_of(texts, last), False, False

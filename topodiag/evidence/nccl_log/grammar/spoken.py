@@ -6,6 +6,7 @@ The one list of words for who searches bytes: the fast extractor, and the front 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from topodiag.evidence.nccl_log.grammar import job_lines, stated
@@ -57,10 +58,9 @@ def holds_job_lines(data: bytes) -> bool:
     process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it, or
     where the text ends with it: logs name exceptions that their program caught, and go on."""
     seen = -1
-    hits = telling().hits(data)
-    traceback = bool(hits) and (_holds_traceback(data) or _ends_with_exception(data))
-    by_shell = b"Killed" in data and _is_told_by_shell(data)
-    for at, number in hits:
+    traceback = cache(lambda: _holds_traceback(data) or _ends_with_exception(data))
+    by_shell = cache(lambda: _is_told_by_shell(data))
+    for at, number in telling().hits(data):
         end = at + len(_TELLING[number])
         if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
@@ -91,11 +91,11 @@ def _ends_with_exception(data: bytes) -> bool:
     return any(_EXCEPTION.match(without_launcher(clean(line))) for line in lines)
 
 
-def _is_of_job(text: str, traceback: bool, by_shell: bool) -> bool:
+def _is_of_job(text: str, traceback: Callable[[], bool], by_shell: Callable[[], bool]) -> bool:
     row = application(text)
     if row is None or row[0] != "event":
         return False
     pair = job_lines.said_of(text)
     if pair is None or pair[1].get("how") not in ("context", "exception"):
-        return text.strip() != "Killed" or by_shell
-    return traceback or any(pair[1].get(name) for name in ("uncaught", "fault", "symbol"))
+        return text.strip() != "Killed" or by_shell()
+    return traceback() or any(pair[1].get(name) for name in ("uncaught", "fault", "symbol"))
