@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, fields
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, FrozenInstanceError, fields
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, AnyStr, NoReturn, cast
@@ -28,7 +28,7 @@ else:
             cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **others)
             methods = {"__init__": _first_init(cls, frozen), "__repr__": _repr}
             if eq:
-                compared = _getter([field for field in fields(cls) if field.compare])
+                compared = getter([field.name for field in fields(cls) if field.compare])
                 methods["__eq__"] = _eq_of(compared)
                 methods["__hash__"] = _hash_of(compared) if frozen else None
             for name, method in methods.items():
@@ -106,8 +106,8 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({shown})"
 
 
-def _getter(compared: list[Field[Any]]) -> Callable[[Any], tuple[Any, ...]]:
-    names = [field.name for field in compared]
+def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the values of some fields as a tuple, of which there may be one or none, too."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
@@ -141,4 +141,4 @@ def _set_state(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, field.name, value)
 
 
-__all__ = ["dataclass", "regex"]
+__all__ = ["dataclass", "getter", "regex"]
