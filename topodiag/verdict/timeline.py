@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from topodiag.checks.shared.job.text import BARRIER_S, clocks_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.identity import Identity
@@ -56,6 +55,10 @@ class _Skew:
 
 def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
     """By host, from the end of init of the largest communicator of its job."""
+    if not case.jobs:
+        return {}
+    from topodiag.checks.shared.job.text import BARRIER_S, clocks_of  # noqa: PLC0415 - numpy, which only jobs need
+
     skews: dict[str, _Skew] = {}
     for job in case.jobs:
         ahead = clocks_of(job).ahead_s

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.app.case.opening import stream_for
-from topodiag.app.case.progress import lone_job, progress_of
 from topodiag.app.case.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -86,7 +85,7 @@ def open_case(
             if not case.nodes and runs is None:
                 return Opened(_related(live(_worked(intake, logged, error))))
             case = _without(case, error)
-        case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
+        case = _with_scripts(_with_progress(case, intake, logged), intake)
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -115,7 +114,9 @@ def _alive(intake: Intake) -> Case:
     texts = [piece for piece in intake.of(Kind.TEXT, Kind.STEPS) if not piece.what]
     if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
+    from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
+
+    progress, jobs = lone_job(intake, texts)
     done = sum(line.number for line in progress)
     why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
     gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
@@ -217,6 +218,12 @@ def _on_machines(job: Job, case: Case) -> Job:
     if not machines:
         return job
     return replace(job, machines=machines)
+
+
+def _with_progress(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
+    from topodiag.app.case.progress import progress_of  # noqa: PLC0415 - the catalogue of sentences, for logs only
+
+    return replace(case, progress=progress_of(intake, logged))
 
 
 def _with_scripts(case: Case, intake: Intake) -> Case:

@@ -9,12 +9,11 @@ from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.rebuild.commands import COMMANDED
 from topodiag.lazy import regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.job import GivenSetting
+from topodiag.model.job import COMMANDED, GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MAX_BYTES = 1 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -14,12 +15,13 @@ from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.lazy import dataclass, regex
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
-from topodiag.model.job import Event, Job
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.colours import without_colours
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Event, Job
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -48,12 +50,18 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
     return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[Job, ...]:
-    """A job of texts of which nothing else can be judged, where one ends with a traceback; nothing without."""
-    ends = (end.last for _, end in _read_all(intake, pieces))
-    last = tuple(event for event in ends if event is not None and event.details["last"])
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
+    """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback."""
+    read = tuple(_read_all(intake, pieces))
+    progress = tuple(line for lines, _ in read for line in lines)
+    last = tuple(end.last for _, end in read if end.last is not None and end.last.details["last"])
+    if not last:
+        return progress, ()
+    from topodiag.model.connections import no_connections  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.model.job import Job  # noqa: PLC0415
+
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    return (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),) if last else ()
+    return progress, (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),)
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
@@ -220,6 +228,8 @@ def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | No
     """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
     if last is None:
         return None
+    from topodiag.model.job import Event  # noqa: PLC0415 - numpy, which only jobs need
+
     named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
     details = {**facts_of(last.text), **named}
     details["last"] = "" if last.caught else "1"

@@ -15,11 +15,9 @@ from topodiag.evidence.nccl_log.grammar.stated import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
 from topodiag.evidence.nccl_log.rebuild.members import Processes
 from topodiag.lazy import dataclass
-from topodiag.model.job import GivenSetting
+from topodiag.model.job import COMMANDED, GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
-COMMANDED = "command"
-"""How a setting was given that no line of NCCL shows in force."""
 _MOST = 1000
 """Commands of one file that are read: a loop over benchmarks has some dozens."""
 
