@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
@@ -100,9 +99,8 @@ def _zones(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float
     UTC on the same host tell, their difference rounded to a quarter of an hour."""
     zones: dict[tuple[str, str], tuple[float, str]] = {}
     for key, several in _differences(moments).items():
-        zone = median(sorted(zone for zone, _ in several))
+        zone, first = several[0]
         if all(other == zone for other, _ in several):
-            first = several[0][1]
             zones[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
     # The processes of one job share the zone of their image: what one host shows holds for the hosts that show none.
     logs = {zone for (source, _), (zone, _) in zones.items() if source == LOG}

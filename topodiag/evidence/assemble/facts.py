@@ -66,7 +66,7 @@ def _hex(text: str) -> str:
 
 def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
     """The most trusted value of a field, the earliest among equals; without one, the first reason for having none."""
-    reasons: Fact[Any] = Fact(why=NOT_SEEN)
+    reasons = _NO_READING
     best: Offer | None = None
     for offer in offers:
         if offer.value is None or not _fits(offer.value, kind):
