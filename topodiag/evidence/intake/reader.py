@@ -118,7 +118,7 @@ def _told_by_absence(evidence: Evidence) -> frozenset[Topic]:
     GPUs."""
     shown = any(blob.item is not None and blob.item.kind in _OF_KERNEL for blob in evidence.blobs)
     kinds = {item.kind for item in evidence.missing if item.status == "absent" and not item.argv}
-    topics = (_topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
+    topics = (registry.topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
     return frozenset().union(*topics) - _OF_DRIVER
 
 
@@ -210,9 +210,4 @@ def _not_observed(item: Item) -> NotObserved:
         item.status, item.status
     )
     timed_out_s = item.duration_s if item.status == "timeout" else None
-    return NotObserved(what, why, item.needs_root, _topics(item.kind), timed_out_s)
-
-
-def _topics(kind: str) -> frozenset[Topic]:
-    source = registry.source(kind)
-    return source.speaks_of if source is not None else frozenset()
+    return NotObserved(what, why, item.needs_root, registry.topics(item.kind), timed_out_s)
