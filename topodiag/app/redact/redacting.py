@@ -91,14 +91,17 @@ def _strings(value: object) -> set[str]:
     waiting: list[Any] = [value]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             texts.add(value)
-        elif type(value) in _PLAIN:
+        elif kind in _PLAIN:
             continue
-        elif parts_of := _PARTS[type(value)]:
+        elif parts_of := _PARTS[kind]:
             if id(value) not in seen:
                 seen.add(id(value))
                 waiting += parts_of(value)
+        elif isinstance(value, str):
+            texts.add(value)
         elif isinstance(value, (tuple, list, frozenset)):
             waiting += value
         elif not isinstance(value, Enum) and isinstance(value, Mapping):

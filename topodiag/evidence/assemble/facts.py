@@ -80,8 +80,9 @@ def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
 def facts(model: type, entity: Entity, subject: str, disagreements: list[Disagreement]) -> dict[str, Any]:
     """Every `Fact` field of a model class from an entity's offers; differing readings are added to `apart`."""
     values: dict[str, Any] = {}
+    offered = entity.offers
     for name, kind in fact_fields(model).items():
-        offers = entity.offers.get(name)
+        offers = offered.get(name)
         if offers is None:
             values[name] = _NO_READING
             continue
