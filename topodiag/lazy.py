@@ -31,7 +31,7 @@ else:
             if eq:
                 compared = getter([field.name for field in fields(cls) if field.compare])
                 methods["__eq__"] = _eq_of(compared)
-                methods["__hash__"] = _hash_of(compared) if frozen else None
+                methods["__hash__"] = (lambda self: hash(compared(self))) if frozen else None
             for name, method in methods.items():
                 if name not in written:
                     setattr(cls, name, method)
@@ -126,10 +126,6 @@ def _eq_of(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, object], 
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
     return __eq__
-
-
-def _hash_of(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
-    return lambda self: hash(values(self))
 
 
 def _no_set(_self: Any, name: str, _value: object) -> NoReturn:

@@ -43,13 +43,11 @@ def source(kind: str) -> Source[Any] | None:
 
 def topics(kind: str) -> frozenset[Topic]:
     """What the source of this kind answers for, without loading it: asked of what is missing, too."""
-    row = SOURCES.get(_read_as(kind), {})
-    return frozenset(Topic[name] for name in row.get("topics", ()))
+    return frozenset(Topic[name] for name in SOURCES.get(_read_as(kind), {}).get("topics", ()))
 
 
 def _read_as(kind: str) -> str:
-    same: str = _LISTED.get(kind, {}).get("same", kind)
-    return same
+    return str(_LISTED.get(kind, {}).get("same", kind))
 
 
 def recognise(text: str) -> tuple[str, ...]:

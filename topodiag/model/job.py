@@ -30,8 +30,6 @@ from topodiag.model.steps import StepSeries
 from topodiag.model.training import JobSettings
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
-COMMANDED = "command"
-"""How a setting was given (`GivenSetting.how`) that no line of NCCL shows in force."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def open_case(
             if not case.nodes and runs is None:
                 return Opened(_related(live(_worked(intake, logged, error))))
             case = _without(case, error)
-        case = _with_scripts(_with_progress(case, intake, logged), intake)
+        case = _with_texts(case, intake, logged)
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -220,16 +220,12 @@ def _on_machines(job: Job, case: Case) -> Job:
     return replace(job, machines=machines)
 
 
-def _with_progress(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
+def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
+    """The case with the progress that its logs show, and with what scripts set for its job."""
+    from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
     from topodiag.app.case.progress import progress_of  # noqa: PLC0415 - the catalogue of sentences, for logs only
 
-    return replace(case, progress=progress_of(intake, logged))
-
-
-def _with_scripts(case: Case, intake: Intake) -> Case:
-    from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
-
-    return with_scripts(case, intake)
+    return with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
 
 
 # --- what says more of the rest -------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topodiag.evidence.assignments import Scope, assigned, stated_in
+from topodiag.evidence.assignments import COMMANDED, Scope, assigned, stated_in
 from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
@@ -13,7 +13,7 @@ from topodiag.lazy import regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.job import COMMANDED, GivenSetting
+from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MAX_BYTES = 1 << 20

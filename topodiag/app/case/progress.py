@@ -57,11 +57,10 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     last = tuple(end.last for _, end in read if end.last is not None and end.last.details["last"])
     if not last:
         return progress, ()
-    from topodiag.model.connections import no_connections  # noqa: PLC0415 - numpy, which only jobs need
-    from topodiag.model.job import Job  # noqa: PLC0415
+    from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    return progress, (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),)
+    return progress, (job_of("job", events=last, files=files),)
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:

@@ -90,22 +90,22 @@ def _strings(value: object) -> set[str]:
     seen: set[int] = set()
     waiting: list[Any] = [value]
     while waiting:
-        value = waiting.pop()
-        kind = type(value)
+        part = waiting.pop()
+        kind = type(part)
         if kind is str:
-            texts.add(value)
+            texts.add(part)
         elif kind in _PLAIN:
             continue
         elif parts_of := _PARTS[kind]:
-            if id(value) not in seen:
-                seen.add(id(value))
-                waiting += parts_of(value)
-        elif isinstance(value, str):
-            texts.add(value)
-        elif isinstance(value, (tuple, list, frozenset)):
-            waiting += value
-        elif not isinstance(value, Enum) and isinstance(value, Mapping):
-            waiting += [*value, *value.values()]
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting += parts_of(part)
+        elif isinstance(part, str):
+            texts.add(part)
+        elif isinstance(part, (tuple, list, frozenset)):
+            waiting += part
+        elif not isinstance(part, Enum) and isinstance(part, Mapping):
+            waiting += [*part, *part.values()]
     return texts
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from topodiag.evidence.assignments import Scope, stated_in
+from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
 from topodiag.evidence.nccl_log.rebuild.members import Processes
 from topodiag.lazy import dataclass
-from topodiag.model.job import COMMANDED, GivenSetting
+from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 _MOST = 1000
