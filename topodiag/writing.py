@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -186,7 +185,7 @@ def new_folder(path: str) -> Iterator[str]:
     except OSError as error:
         raise InputError(path, f"cannot be written: {error.strerror or error}", hint="nothing was kept") from None
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        _remove(fresh)
 
 
 _SCRATCH, _HELD = "topodiag-", ".held"
@@ -208,7 +207,7 @@ def scratch_folder() -> Iterator[str]:
             fcntl.flock(held, fcntl.LOCK_EX)
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 def _remove_unheld(left: Path) -> None:
@@ -217,6 +216,12 @@ def _remove_unheld(left: Path) -> None:
     handle = os.open(left, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(left.parent, ignore_errors=True)
+        _remove(left.parent)
     finally:
         os.close(handle)
+
+
+def _remove(folder: str | Path) -> None:
+    import shutil  # noqa: PLC0415 - few runs make a folder
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Mapping
 from importlib import import_module
@@ -187,4 +188,5 @@ def main(argv: list[str] | None = None) -> NoReturn:
     from topodiag.cli.errors import run  # noqa: PLC0415 - keeps `import topodiag.cli` to its one job
 
     gc.set_threshold(OBJECTS)
+    atexit.register(gc.freeze)  # Python ends with several searches for cycles, in memory that the system takes anyway
     raise SystemExit(run(cli, argv))

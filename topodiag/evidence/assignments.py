@@ -25,6 +25,8 @@ from enum import Enum
 from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.lazy import regex
 
+COMMANDED = "command"
+"""How a setting was given that no line of NCCL shows in force."""
 _NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
 _BARE = rf"[^\s\"'\\;|&)]{{1,300}}?(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
 _QUOTED = r"\"([^\"\n]{0,300})\"|'([^'\n]{0,300})'"

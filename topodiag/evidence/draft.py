@@ -148,7 +148,7 @@ UNNAMED_NIC = "the port"
 
 
 class NodeDraft:
-    """Everything offered so far for one node. `trust` and `sample` are set by the reader before each source fills."""
+    """Everything offered so far for one node. `weight` is set by the reader before each source fills."""
 
     def __init__(self) -> None:
         self.weight = Weight()
@@ -170,22 +170,6 @@ class NodeDraft:
         self.makers: set[Maker] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
-
-    @property
-    def trust(self) -> int:
-        return self.weight.trust
-
-    @trust.setter
-    def trust(self, trust: int) -> None:
-        self.weight.trust = trust
-
-    @property
-    def sample(self) -> int:
-        return self.weight.sample
-
-    @sample.setter
-    def sample(self, sample: int) -> None:
-        self.weight.sample = sample
 
     def single(self, kind: str) -> Entity:
         """The one entity of a kind: `node`, `cpu`, `os`, `services`, `scheduler`, `registry`."""
@@ -215,7 +199,7 @@ class NodeDraft:
 
     def pair(self, table: str, a: Entity, b: Entity, value: str, origin: Origin) -> None:
         """Offer a word on a pair: table `smi` (`topo -m`), `pcie` (PCIe level alone) or `p2p:CAPABILITY`."""
-        self.pairs.append(PairOffer(table, a, b, Offer(value, origin, self.trust, self.sample)))
+        self.pairs.append(PairOffer(table, a, b, Offer(value, origin, self.weight.trust, self.weight.sample)))
 
     def entities(self, kind: str) -> Iterator[Entity]:
         """Distinct entities of a kind, in the order they were first named."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from topodiag.evidence.heads import possible
 from topodiag.evidence.interface import Source
+from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _LISTED: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
@@ -29,7 +30,7 @@ def kinds() -> tuple[str, ...]:
 @cache
 def source(kind: str) -> Source[Any] | None:
     """The source that reads this kind, or None when no source does."""
-    kind = _LISTED.get(kind, {}).get("same", kind)
+    kind = _read_as(kind)
     if kind not in SOURCES:
         return None
     place = SOURCES[kind]["reads"]
@@ -38,6 +39,15 @@ def source(kind: str) -> Source[Any] | None:
     if not isinstance(built, Source) or built.kind != kind:
         raise TypeError(f"{place} is registered as {kind} and is not that source")
     return built
+
+
+def topics(kind: str) -> frozenset[Topic]:
+    """What the source of this kind answers for, without loading it: asked of what is missing, too."""
+    return frozenset(Topic[name] for name in SOURCES.get(_read_as(kind), {}).get("topics", ()))
+
+
+def _read_as(kind: str) -> str:
+    return str(_LISTED.get(kind, {}).get("same", kind))
 
 
 def recognise(text: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ are read, and a file that declares its own is refused. What stands in a broken t
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 
@@ -136,4 +135,8 @@ def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int, b
 
 
 def _unescaped(value: str) -> str:
-    return _ENTITY.sub(lambda match: html.unescape(match[0]), value) if "&" in value else value
+    if "&" not in value:
+        return value
+    import html  # noqa: PLC0415 - two thousand names of signs, of which few texts use one
+
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), value)

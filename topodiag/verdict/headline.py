@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.job import Job
 from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.state import NO_WORD, OPEN, ended_from_outside
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_gbs
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 WORDS = {
     State.FAILED: "failed",

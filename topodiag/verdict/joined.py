@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
-from topodiag.model.job import Job
 from topodiag.model.ras import answered
 from topodiag.model.result import Result
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import plural
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 
 def joined(result: Result, case: Case) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.job import Job
 from topodiag.model.verdict import Agreement, Cause, Price
 from topodiag.verdict.moments import waited_s
 from topodiag.verdict.pricing.registry import GROUPS, mend_of, without_mend
 
 if TYPE_CHECKING:
+    from topodiag.model.job import Job
     from topodiag.placement.job_step import JobStep
     from topodiag.verdict.pricing.mend import Mend
 

@@ -6,15 +6,18 @@ Healthy is said only where something was judged and nothing speaks against it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import plural
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Event, Job
 
 WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOWN, State.HEALTHY)
 

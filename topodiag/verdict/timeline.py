@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
-from topodiag.checks.shared.job.text import BARRIER_S, clocks_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.identity import Identity
@@ -56,6 +54,10 @@ class _Skew:
 
 def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
     """By host, from the end of init of the largest communicator of its job."""
+    if not case.jobs:
+        return {}
+    from topodiag.checks.shared.job.text import BARRIER_S, clocks_of  # noqa: PLC0415 - numpy, which only jobs need
+
     skews: dict[str, _Skew] = {}
     for job in case.jobs:
         ahead = clocks_of(job).ahead_s
@@ -97,9 +99,8 @@ def _zones(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float
     UTC on the same host tell, their difference rounded to a quarter of an hour."""
     zones: dict[tuple[str, str], tuple[float, str]] = {}
     for key, several in _differences(moments).items():
-        zone = median(sorted(zone for zone, _ in several))
+        zone, first = several[0]
         if all(other == zone for other, _ in several):
-            first = several[0][1]
             zones[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
     # The processes of one job share the zone of their image: what one host shows holds for the hosts that show none.
     logs = {zone for (source, _), (zone, _) in zones.items() if source == LOG}

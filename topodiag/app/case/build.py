@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.app.case.opening import stream_for
-from topodiag.app.case.progress import lone_job, progress_of
 from topodiag.app.case.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -86,7 +85,7 @@ def open_case(
             if not case.nodes and runs is None:
                 return Opened(_related(live(_worked(intake, logged, error))))
             case = _without(case, error)
-        case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
+        case = _with_texts(case, intake, logged)
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -115,6 +114,8 @@ def _alive(intake: Intake) -> Case:
     texts = [piece for piece in intake.of(Kind.TEXT, Kind.STEPS) if not piece.what]
     if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
+    from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
+
     progress, jobs = lone_job(intake, texts)
     done = sum(line.number for line in progress)
     why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
@@ -219,10 +220,12 @@ def _on_machines(job: Job, case: Case) -> Job:
     return replace(job, machines=machines)
 
 
-def _with_scripts(case: Case, intake: Intake) -> Case:
+def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
+    """The case with the progress that its logs show, and with what scripts set for its job."""
     from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.app.case.progress import progress_of  # noqa: PLC0415 - the catalogue of sentences, for logs only
 
-    return with_scripts(case, intake)
+    return with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
 
 
 # --- what says more of the rest -------------------------------------------------------------------------------------

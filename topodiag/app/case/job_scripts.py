@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topodiag.evidence.assignments import Scope, assigned, stated_in
+from topodiag.evidence.assignments import COMMANDED, Scope, assigned, stated_in
 from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.rebuild.commands import COMMANDED
 from topodiag.lazy import regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError

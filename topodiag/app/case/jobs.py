@@ -24,11 +24,6 @@ from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.rebuild.apart import noted
-from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.rebuild.roles import descriptions
-from topodiag.evidence.nccl_log.tables.saved import save
-from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
@@ -38,6 +33,7 @@ from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from topodiag.fleet.ingest import Ingested
     from topodiag.model.job import FlightRecord
     from topodiag.model.layout import Layout
 
@@ -86,6 +82,12 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
+    from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - pyarrow, which only logs need
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
+
     with spooled(own, is_read) as plain:
         try:
             ingested = ingest(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
@@ -12,7 +13,6 @@ from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar.ends import (
     MOST_OF_END,
-    LastTraceback,
     handled_lookups,
     last_error,
     last_traceback,
@@ -21,12 +21,13 @@ from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.lazy import dataclass, regex
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
-from topodiag.model.job import Event, Job
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.colours import without_colours
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Event, Job
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -56,14 +57,16 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
 
 
 def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
-    """The progress of texts of which nothing else can be judged, and a job of them where one ends with a traceback;
-    each is read once."""
-    read = [(counted, end.last) for counted, end in _read_all(intake, pieces)]
-    progress = tuple(line for counted, _ in read for line in counted)
-    last = tuple(event for _, event in read if event is not None and event.details["last"])
+    """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback."""
+    read = tuple(_read_all(intake, pieces))
+    progress = tuple(line for lines, _ in read for line in lines)
+    last = tuple(end.last for _, end in read if end.last is not None and end.last.details["last"])
+    if not last:
+        return progress, ()
+    from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
+
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    job = Job("job", -1, (), (), (), no_connections(), (), events=last, files=files)
-    return progress, (job,) if last else ()
+    return progress, (job_of("job", events=last, files=files),)
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
@@ -175,7 +178,9 @@ def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
     last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
         return ()
-    earlier = Job("job 1", -1, (), (), (), no_connections(), (), events=tuple(past), files=job.files, is_past=True)
+    from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
+
+    earlier = job_of("job 1", events=tuple(past), files=job.files, is_past=True)
     return earlier, replace(job, name="job 2", events=tuple(event for event in job.events if event not in past))
 
 
@@ -234,7 +239,7 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     counted, above = read.progress, read.breaks - tail.count(b"\n")
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
-    last = _last_event(last_traceback(texts, handled), above, piece.name) or _error_event(texts, above, piece.name)
+    last = _last_event(texts, handled, above, piece.name)
     began, done = max(_last_of(counted, _BEGAN), starts.last), _last_of(counted, _DONE)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
@@ -248,24 +253,20 @@ def _last_of(counted: Sequence[Progress], kind: str) -> int:
     return max((line.last.line or 0 for line in counted if line.kind == kind), default=0)
 
 
-def _last_event(last: LastTraceback | None, above: int, name: str) -> Event | None:
-    """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
-    if last is None:
+def _last_event(texts: Sequence[str], handled: frozenset[int], above: int, name: str) -> Event | None:
+    """The end of the process whose traceback, or own error, stands last in a text; `above` lines stand above `texts`,
+    its last ones."""
+    if (last := last_traceback(texts, handled)) is not None:
+        named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
+        line, details = last.line, {**facts_of(last.text), **named, "last": "" if last.caught else "1"}
+    elif (error := last_error(texts)) is not None:
+        line, details = error, {"how": "last error", "what": texts[error].strip()[:120], "last": "1"}
+    else:
         return None
-    named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
-    details = {**facts_of(last.text), **named}
-    details["last"] = "" if last.caught else "1"
-    origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
-    return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
+    from topodiag.model.job import Event  # noqa: PLC0415 - numpy, which only jobs need
 
-
-def _error_event(texts: Sequence[str], above: int, name: str) -> Event | None:
-    """The end of the process whose own error stands last in a text; `above` lines stand above its tail."""
-    if (last := last_error(texts)) is None:
-        return None
-    origin = Origin(name, above + last + 1, texts[last][:MAX_QUOTE])
-    details = {"how": "last error", "what": texts[last].strip()[:120], "last": "1"}
-    return Event("ended", texts[last], "", level="APP", secondary=True, details=details, origin=origin)
+    origin = Origin(name, above + line + 1, texts[line][:MAX_QUOTE])
+    return Event("ended", texts[line], "", level="APP", secondary=True, details=details, origin=origin)
 
 
 def _remembering(blocks: Iterable[bytes], tail: bytearray) -> Iterator[bytes]:

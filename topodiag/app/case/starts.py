@@ -16,7 +16,6 @@ _LEAST_LETTERS, _MOST_LINE = 8, 400
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 """In lines that a process or a worker of its own prints at any time, and in tables that a monitor prints again."""
-_LETTER = regex(rb"[A-Za-z]")
 
 
 class Starts:
@@ -48,13 +47,18 @@ class Starts:
     def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
         """Each head, after words of its first line that are the same wherever it stands."""
         lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-        heads = (pair for pair in pairwise(lines) if all(map(_is_of_head, pair)))
+        heads = (pair for pair in pairwise(lines) if _is_head(*pair))
         return tuple(_pattern(*pair) for pair in islice(heads, _MOST_HEADS))
 
 
-def _is_of_head(line: bytes) -> bool:
-    letters = len(_LETTER.findall(line)) if len(line) <= _MOST_LINE else 0
-    return letters >= _LEAST_LETTERS and _PASSING.search(line) is None
+def _is_head(*lines: bytes) -> bool:
+    if any(len(line) > _MOST_LINE or _letters(line) < _LEAST_LETTERS for line in lines):
+        return False
+    return not any(map(_PASSING.search, lines))
+
+
+def _letters(line: bytes) -> int:
+    return sum(map(str.isalpha, line.decode("ascii", "ignore")))
 
 
 def _pattern(one: bytes, other: bytes) -> tuple[bytes, re.Pattern[bytes]]:

@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass, getter, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
@@ -90,20 +90,22 @@ def _strings(value: object) -> set[str]:
     seen: set[int] = set()
     waiting: list[Any] = [value]
     while waiting:
-        value = waiting.pop()
-        if type(value) in _PLAIN:
+        part = waiting.pop()
+        kind = type(part)
+        if kind is str:
+            texts.add(part)
+        elif kind in _PLAIN:
             continue
-        if isinstance(value, str):
-            texts.add(value)
-        elif names := _FIELDS[type(value)]:
-            if id(value) not in seen:
-                seen.add(id(value))
-                kept = _OfSecrets.skipped.get(type(value).__name__, _KEPT)
-                waiting += [getattr(value, name) for name in names if name not in kept]
-        elif isinstance(value, (tuple, list, frozenset)):
-            waiting += value
-        elif not isinstance(value, Enum) and isinstance(value, Mapping):
-            waiting += [*value, *value.values()]
+        elif parts_of := _PARTS[kind]:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting += parts_of(part)
+        elif isinstance(part, str):
+            texts.add(part)
+        elif isinstance(part, (tuple, list, frozenset)):
+            waiting += part
+        elif not isinstance(part, Enum) and isinstance(part, Mapping):
+            waiting += [*part, *part.values()]
     return texts
 
 
@@ -134,6 +136,19 @@ class _Fields(dict[type, tuple[str, ...]]):
 
 
 _FIELDS = _Fields()
+
+
+class _Parts(dict[type, Callable[[Any], tuple[Any, ...]] | None]):
+    """What gives the fields of a value in which a secret may stand, by its class; None for what is no dataclass."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+        kept = _OfSecrets.skipped.get(kind.__name__, _KEPT)
+        names = [name for name in _FIELDS[kind] if name not in kept]
+        self[kind] = getter(names) if names else None
+        return self[kind]
+
+
+_PARTS = _Parts()
 
 
 def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import far, grouped
@@ -149,6 +148,8 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     rest = [fact.get(0.0) for pair, fact in node.copies.items() if labels.isdisjoint(pair)]
     if not slow or not rest:
         return
+    from statistics import median  # noqa: PLC0415 - as in `far`
+
     pace = median(rest)
     on_nvlink = pace > NVLINK_GBS
     if min(rest) >= EVEN_SHARE * pace:

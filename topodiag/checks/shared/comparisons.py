@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from math import inf
-from statistics import median
 from typing import Generic, TypeVar
 
 from topodiag.lazy import dataclass
@@ -87,6 +86,8 @@ def far(
     at least) would be odd, or where one of the rest is further than `close` times from the median."""
     if len(values) < least:
         return None
+    from statistics import median  # noqa: PLC0415 - slow to load: fractions and random numbers
+
     usual = median(values.values())
     above = factor > 1
     outliers = tuple(

@@ -43,11 +43,9 @@ def fact_fields(model: type) -> dict[str, type]:
 
 
 def _fits(value: object, kind: type) -> bool:
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, kind)
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -66,7 +64,7 @@ def _hex(text: str) -> str:
 
 def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
     """The most trusted value of a field, the earliest among equals; without one, the first reason for having none."""
-    reasons: Fact[Any] = Fact(why=NOT_SEEN)
+    reasons = _NO_READING
     best: Offer | None = None
     for offer in offers:
         if offer.value is None or not _fits(offer.value, kind):
@@ -80,8 +78,9 @@ def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
 def facts(model: type, entity: Entity, subject: str, disagreements: list[Disagreement]) -> dict[str, Any]:
     """Every `Fact` field of a model class from an entity's offers; differing readings are added to `apart`."""
     values: dict[str, Any] = {}
+    offered = entity.offers
     for name, kind in fact_fields(model).items():
-        offers = entity.offers.get(name)
+        offers = offered.get(name)
         if offers is None:
             values[name] = _NO_READING
             continue

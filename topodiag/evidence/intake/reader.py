@@ -118,7 +118,7 @@ def _told_by_absence(evidence: Evidence) -> frozenset[Topic]:
     GPUs."""
     shown = any(blob.item is not None and blob.item.kind in _OF_KERNEL for blob in evidence.blobs)
     kinds = {item.kind for item in evidence.missing if item.status == "absent" and not item.argv}
-    topics = (_topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
+    topics = (registry.topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
     return frozenset().union(*topics) - _OF_DRIVER
 
 
@@ -175,7 +175,7 @@ def _sources_in(blob: Blob, size: int, texts: tuple[str, ...]) -> tuple[str, ...
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
     """Offer what a source reads in a text to the draft; the account of it."""
-    draft.trust, draft.sample = source.trust, blob.sample
+    draft.weight.trust, draft.weight.sample = source.trust, blob.sample
     try:
         parsed = source.read(blob, draft)
     except InputError:
@@ -211,9 +211,4 @@ def _not_observed(item: Item) -> NotObserved:
         item.status, item.status
     )
     timed_out_s = item.duration_s if item.status == "timeout" else None
-    return NotObserved(what, why, item.needs_root, _topics(item.kind), timed_out_s)
-
-
-def _topics(kind: str) -> frozenset[Topic]:
-    source = registry.source(kind)
-    return source.speaks_of if source is not None else frozenset()
+    return NotObserved(what, why, item.needs_root, registry.topics(item.kind), timed_out_s)

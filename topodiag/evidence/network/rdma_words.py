@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from string import hexdigits
 
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import reading, to_float, to_int
@@ -37,6 +36,7 @@ _MAX_SPEED_MBPS = 100_000_000
 """Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """enum ib_port_width to lanes."""
+_HEX = frozenset("0123456789abcdef")
 
 _NUMBERED = regex(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<last>[0-9]{1,3})\))?\s*\Z")
 _RATE = regex(
@@ -146,7 +146,7 @@ def lid(text: str) -> int | None:
 def guid(text: str) -> str | None:
     """`a088:c203:0055:1234` from either spelling; all zeros is no GUID."""
     digits = text.strip().lower().replace(":", "").removeprefix("0x")
-    known = len(digits) == 16 and set(digits) <= set(hexdigits) and digits.strip("0")
+    known = len(digits) == 16 and _HEX.issuperset(digits) and digits.strip("0")
     return ":".join(digits[start : start + 4] for start in (0, 4, 8, 12)) if known else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from topodiag.evidence.assignments import Scope, stated_in
+from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
 from topodiag.evidence.nccl_log.rebuild.members import Processes
@@ -18,8 +18,6 @@ from topodiag.lazy import dataclass
 from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
-COMMANDED = "command"
-"""How a setting was given that no line of NCCL shows in force."""
 _MOST = 1000
 """Commands of one file that are read: a loop over benchmarks has some dozens."""
 
