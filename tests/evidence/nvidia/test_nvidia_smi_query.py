@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evidence.filled import node_of, read
+from tests.evidence.filled import node_of
 from tests.tables import examples
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
@@ -50,11 +50,6 @@ def test_gen1_of_a_gpu_at_rest_is_no_fault() -> None:
     assert not SlowPcieLink().judge(node(f"{header}\n0, 1, 4, 0 %\n1, 1, 4, 0 %\n")).findings
 
 
-def test_a_table_that_repeats_itself_tells_of_the_busiest_moment() -> None:
-    machine = node("index, utilization.gpu [%], clocks.current.sm [MHz]\n0, 0 %, 210 MHz\n0, 99 %, 1980 MHz\n")
-    assert (machine.gpus[0].utilization.value, machine.gpus[0].sm_clock_mhz.value) == (99, 1980)
-
-
 @pytest.mark.parametrize("name", ["clocks_event_reasons", "clocks_throttle_reasons"])
 def test_clock_reasons_are_read_as_a_mask_and_one_by_one(name: str) -> None:
     assert node(f"index, {name}.active\n0, 0x0000000000000048\n").gpus[0].throttle.value == (
@@ -81,15 +76,6 @@ def test_a_cell_without_a_reading_is_unknown() -> None:
     gpu = node("index, utilization.gpu [%], pstate\n0, [N/A], [Not Supported]\n").gpus[0]
     assert not gpu.utilization.known
     assert not gpu.pstate.known
-
-
-def test_a_gpu_that_is_lost_says_so_in_its_cells() -> None:
-    assert node("index, name, pstate\n0, NVIDIA A100, [GPU is lost]\n").gpus[0].lost.value == "GPU is lost"
-
-
-def test_one_row_of_an_unknown_gpu_is_not_taken_for_the_first_gpu() -> None:
-    draft, _ = read("nvidia-smi-query", "pstate, utilization.gpu [%]\nP0, 4 %\n")
-    assert list(draft.entities("gpu")) == []
 
 
 @examples("text")
