@@ -43,31 +43,6 @@ def test_counters_are_those_of_the_port_and_tell_no_state() -> None:
     assert not source.told(parsed)
 
 
-def test_an_infiniband_port_has_lids() -> None:
-    assert facts(INFINIBAND, "mlx5_0") == {
-        "state": "ACTIVE",
-        "phys_state": "LinkUp",
-        "lid": 418,
-        "sm_lid": 1,
-        "link_layer": "InfiniBand",
-    }
-
-
-def test_a_roce_port_has_an_interface() -> None:
-    assert facts(ROCE, "mlx5_2") == {
-        "state": "ACTIVE",
-        "phys_state": "LinkUp",
-        "netdev": "ens1f0np0",
-        "link_layer": "Ethernet",
-    }
-
-
-def test_json_says_the_same_as_text() -> None:
-    assert facts(JSON, "mlx5_0") == facts(INFINIBAND, "mlx5_0")
-    assert facts(JSON, "mlx5_2")["state"] == "DOWN"
-    assert facts(JSON, "mlx5_2")["netdev"] == "ens1f0np0"
-
-
 def test_pretty_json_knows_the_line_of_each_port() -> None:
     pretty = json.dumps(json.loads(JSON), indent=4)
     origin = filled(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
