@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
 from tests.evidence.filled import drop_lines, place, read, text_of, value, why
+from tests.tables import examples
 from topodiag.model.cpulist import parse_cpulist
 
 AT = "sys/bus/pci/devices/0000:16:00.0"
@@ -64,14 +65,7 @@ def test_the_link_registers_stand_in_only_where_sysfs_has_no_such_file() -> None
     assert (value(beside.pci("0000:16:00.0"), "gen"), value(beside.pci("0000:16:00.0"), "width")) == (None, 16)
 
 
-@pytest.mark.parametrize(
-    ("name", "field"),
-    [
-        ("class", "class_code"), ("vendor", "vendor"), ("device", "device"), ("numa_node", "numa"),
-        ("current_link_speed", "gen"), ("current_link_width", "width"), ("max_link_speed", "max_gen"),
-        ("max_link_width", "max_width"), ("local_cpulist", "local_cpus"),
-    ],
-)  # fmt: skip
+@examples("name", "field")
 def test_a_bad_value_loses_that_value_only(name: str, field: str) -> None:
     start = f"= {AT}/{name}\t"
     lines = [f"{start}@@" if line.startswith(start) else line for line in GPU.splitlines()]

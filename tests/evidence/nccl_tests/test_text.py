@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_tests import read_file, read_runs
 from topodiag.evidence.nccl_tests.read import NO_MPI, ONE_RANK
 from topodiag.model.bench import BenchRun
@@ -150,14 +151,7 @@ def test_not_available_is_no_number_and_placeholders_are_none_either() -> None:
     assert run.rows[0].out_of_place.wrong is None
 
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        "[1,0]<stdout>:", "Tue Nov 21 16:45:58 2026[1,0]<stdout>:", "0: ", " 0: ", "[0] ", "gpu-a01: ", "> ",
-        "2025-05-16T16:39:55.215Z stdout F ", "[pod/nccl-launcher-x7/main] ", "(Worker pid=593, ip=10.0.0.1) ",
-        "\x1b[32m", "run(), common.cu:967, ", "[2025-05-10 23:09:41] ", "  | ",
-    ],
-)  # fmt: skip
+@examples("label")
 def test_what_launchers_put_in_front_of_lines_is_taken_off(label: str) -> None:
     run = only("".join(label + line + "\n" for line in WHOLE.splitlines()))
     assert (len(run.rows), run.nranks, run.collective, run.average_gbs) == (2, 8, "all_reduce", 252.041)
