@@ -7,6 +7,7 @@ the file's `[texts]`, `of` that name, perhaps with some words `replaced` by othe
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -144,4 +145,5 @@ def test_a_text_is_read_as_its_row_says(name: str) -> None:
         else:
             shown[column] = {each: said(device(draft, each), column, words) for each, words in value.items()}
     assert shown == wanted
+    assert json.dumps(shown, sort_keys=True) == json.dumps(wanted, sort_keys=True), "equal, and of another type"
     assert "recognised" not in row or recognises(kind, row["text"]) is row["recognised"]
