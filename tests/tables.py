@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
@@ -43,6 +43,19 @@ def texts(module: str) -> dict[str, Any]:
 def rows(module: str, test: str) -> list[Any]:
     """The rows of a test's section, as they stand, for a test of the table."""
     return _sections(module)[test]["rows"]
+
+
+def parts(value: Any, wanted: Any) -> Any:
+    """What a value has where a row says what it should have: fields by their names, each item of a list, members of
+    enums by their names; TOML spells None out as "null"."""
+    if isinstance(wanted, dict):
+        fields = value if isinstance(value, Mapping) else {name: getattr(value, name) for name in wanted}
+        return {name: parts(fields.get(name), item) for name, item in wanted.items()}
+    if isinstance(wanted, list) and isinstance(value, list | tuple) and len(value) == len(wanted):
+        return [parts(item, part) for item, part in zip(value, wanted, strict=True)]
+    if isinstance(value, Enum):
+        return value.name
+    return "null" if value is None else value
 
 
 @cache

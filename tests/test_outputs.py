@@ -2,8 +2,9 @@
 comes first, and the same words where nothing is wrong accuse nobody.
 
 The texts are rows of `tests/outputs/*.toml`, one file a subject, each under its claim. A row has a `text`, or is one of
-the file's `[texts]` filled `with` values, or repeated for so many `lines`, `at` every tenth step with the values of a
-`cycle`; perhaps `beside` files of other names. It says what the answer has; one that says nothing accuses nobody.
+the file's `[texts]` filled `with` values, with some words `replaced` by others, or repeated for so many `lines`, `at`
+every tenth step with the values of a `cycle`; perhaps `beside` files of other names. It says what the answer has; one
+that says nothing accuses nobody.
 """
 
 from __future__ import annotations
@@ -19,17 +20,24 @@ import pytest
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
-UNREAD: dict[str, Any] = {"findings": [], "verdict": {"state": "unknown", "causes": []}, "unexplained": [], "facts": {}}
+UNREAD: dict[str, Any] = {
+    "findings": [],
+    "verdict": {"state": "unknown", "causes": []},
+    "unexplained": [],
+    "facts": {},
+    "outcomes": [],
+}
 """The answer on a text of no kind that is known: it accuses nobody, and calls nothing healthy."""
 CLAIMS = {
     "first", "severity", "message", "observed", "fix", "last_step", "findings", "loud", "among", "without", "chain",
-    "state", "headline", "causes", "says", "unexplained", "facts",
+    "state", "headline", "causes", "says", "unexplained", "facts", "outcomes", "finding",
 }  # fmt: skip
 """What a row can say of the answer. Of the first finding: its id, its severity (none says that it is no note), words of
 its message and of what was observed, the first steps of its fix and words of the last. Of all: their ids, those of
 errors and warnings, some that must be or must not be among them, each with the id that it follows from ("" without).
 Of the verdict: its state, words of its headline, the ids of its causes and their sentences. The lines, or how many,
-that nothing explains; and fields of the facts."""
+that nothing explains; and fields of the facts. Of checks by their ids: their `outcomes`, and what the one `finding` of
+each says: severity, confidence, the parts that it is about, and of a sentence all of it or words that it has."""
 
 
 def rows() -> dict[str, dict[str, Any]]:
@@ -41,7 +49,12 @@ def rows() -> dict[str, dict[str, Any]]:
         for claim, row in sections.items():
             if "of" in row:
                 form, values = forms[row.pop("of")], row.pop("with", ())
-                if "lines" in row:
+                if "replaced" in row:
+                    row["text"] = form
+                    for old, new in row.pop("replaced").items():
+                        assert old in row["text"], f"{path.stem}: {claim}"
+                        row["text"] = row["text"].replace(old, new)
+                elif "lines" in row:
                     steps = zip(range(row.pop("lines")), cycle(row.pop("cycle")), strict=False)
                     row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)
                 else:
@@ -74,6 +87,25 @@ def fits(wanted: Any, value: Any) -> bool:
     return value is None if wanted == "null" else bool(value == wanted)
 
 
+def sentences(finding: dict[str, Any]) -> dict[str, str]:
+    """What a finding says: its sentences by their names, the steps of its fix together, its first line of evidence."""
+    steps = finding["fix"]
+    told = {name: finding[name] for name in ("message", "observed", "expected")} | {"cost": finding["cost"]["text"]}
+    lines = [line["text"] for line in finding["evidence"]]
+    return told | {"fix": " ".join(steps), "first_step": steps[0], "last_step": steps[-1], "evidence": lines[0]}
+
+
+def assert_says(finding: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Hold a finding to the columns of a row: a text is the whole sentence, a list is of words in it."""
+    table = sentences(finding)
+    exact = finding["where"] | {name: finding[name] for name in ("severity", "confidence")}
+    for column, value in wanted.items():
+        if column in table and isinstance(value, list):
+            assert [words for words in value if words not in table[column]] == [], table[column]
+        else:
+            assert (table | exact)[column] == value, column
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     row = dict(ROWS[name])
@@ -103,5 +135,10 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
         "says": [cause["message"] for cause in verdict["causes"]],
         "unexplained": len(lines) if isinstance(row.get("unexplained"), int) else lines,
     }
+    for check, columns in row.get("finding", {}).items():
+        (finding,) = (finding for finding in findings if finding["id"] == check)
+        assert_says(finding, columns)
+    outcomes = {outcome["check"]: outcome["status"] for outcome in reversed(answer["outcomes"])}
+    assert {check: outcomes[check] for check in row.get("outcomes", {})} == row.get("outcomes", {})
     wanted = {column: value for column, value in row.items() if column in exact} if row else {"loud": []}
     assert {column: exact[column] for column in wanted} == wanted

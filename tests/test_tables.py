@@ -63,3 +63,12 @@ def test_a_row_gives_its_columns_in_order_or_by_name_and_names_no_other() -> Non
     assert tables._row({"text": "a"}, ("found",)) == [{"text": "a"}]
     with pytest.raises(AssertionError, match="'cuont'} is no column"):
         tables._row({"cuont": 1}, ("text", "count"))
+
+
+def test_the_parts_of_a_value_are_those_that_a_row_asks_for() -> None:
+    value = {"colour": Colour.RED, "sizes": (1, 2), "why": None, "more": 3}
+    assert tables.parts(value, {"colour": "RED", "sizes": [1, 9], "why": "null"}) == {
+        "colour": "RED", "sizes": [1, 2], "why": "null",
+    }  # fmt: skip
+    assert tables.parts(Path("a/b"), {"name": "?"}) == {"name": "b"}
+    assert tables.parts((1, 2), [1]) == (1, 2)

@@ -13,7 +13,6 @@ from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.checks.nic.state import NicPortDown
 from topodiag.checks.nvlink.fabric import FabricNotReady
 from topodiag.checks.pcie.acs import AcsBetweenPeers
-from topodiag.checks.pcie.links import NarrowPcieLink
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 
@@ -31,10 +30,6 @@ def only(outcome: Outcome) -> Finding:
 def test_acs_by_grep_alone_is_a_warning_of_medium_confidence(text: str) -> None:
     finding = only(AcsBetweenPeers().judge(node_of(text)))
     assert (finding.id, finding.severity, finding.confidence) == ("PCI004", Severity.WARNING, Confidence.MEDIUM)
-
-
-def test_acs_that_is_off_everywhere_is_clean() -> None:
-    assert AcsBetweenPeers().judge(node_of(f"\t\t{OFF}\t\t{OFF}")).status is Status.CLEAN
 
 
 def ibstat(name: str, state: str, rate: int, image: str, node: str = "") -> str:
@@ -71,25 +66,6 @@ def test_ibstat_alone_shows_a_port_slower_than_its_siblings() -> None:
     assert only(NicPortSlow().judge(node_of(text))).where.nics == ("mlx5_0",)
 
 
-def test_lspci_alone_shows_an_adapter_with_half_of_its_lanes() -> None:
-    text = (
-        "1c:00.0 PCI bridge: Intel Corporation Sky Lake-E PCI Express Root Port A (rev 04)\n"
-        "\tBus: primary=1c, secondary=1d, subordinate=1d, sec-latency=0\n"
-        "\tCapabilities: [90] Express (v2) Root Port (Slot+), MSI 00\n"
-        "\t\tLnkCap: Port #5, Speed 8GT/s, Width x16\n\t\tLnkSta: Speed 8GT/s (ok), Width x8 (downgraded)\n"
-        "1d:00.0 Ethernet controller: Mellanox Technologies MT27800 Family [ConnectX-5]\n"
-        "\tCapabilities: [70] Express (v2) Endpoint, MSI 00\n"
-        "\t\tLnkCap: Port #0, Speed 8GT/s, Width x16\n\t\tLnkSta: Speed 8GT/s (ok), Width x8 (downgraded)\n"
-    )
-    assert "x8 instead of x16" in only(NarrowPcieLink().judge(node_of(text))).message
-    assert (
-        NarrowPcieLink()
-        .judge(node_of(text.replace("Port #5, Speed 8GT/s, Width x16", "Port #5, Speed 8GT/s, Width x8")))
-        .status
-        is Status.CLEAN
-    )
-
-
 @examples("lines", "severity", "word")
 def test_the_kernel_log_alone_shows_what_an_adapter_suffers(
     lines: tuple[str, ...], severity: Severity, word: str
@@ -117,11 +93,6 @@ def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_tha
     assert NicPortErrors().judge(replace(back, gpus=(Gpu(0),))).status is not Status.FINDING
 
 
-def test_an_interface_that_somebody_takes_up_again_is_no_flap() -> None:
-    up = "".join(f"[{9000 + at}.1] mlx5_core 0000:9c:00.0 ib0: Link up\n" for at in range(3))
-    assert NicPortErrors().judge(node_of(up)).status is not Status.FINDING
-
-
 def test_links_that_train_while_the_machine_boots_are_no_flaps() -> None:
     text = "".join(
         f"[  {at}.1] mlx5_core 0000:c0:00.0 ib0: Link {'down' if at % 2 else 'up'}\n" for at in range(20, 40)
@@ -129,21 +100,10 @@ def test_links_that_train_while_the_machine_boots_are_no_flaps() -> None:
     assert NicPortErrors().judge(node_of(text)).status is not Status.FINDING
 
 
-def test_an_adapter_that_left_the_bus_is_named() -> None:
-    text = "0000:9a:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7] (rev ff)\n"
-    assert "left the PCIe bus" in only(NicPortDown().judge(node_of(text))).message
-
-
 MLXLINK = (
     "# mlxlink -d mlx5_5\n\nOperational Info\n----------------\nState          : Active\nPhysical state : LinkUp\n"
     "Speed          : IB-NDR\nWidth          : 4x\nRecommendation : {}\n"
 )
-
-
-def test_mlxlink_alone_shows_a_link_that_is_up_with_a_poor_signal() -> None:
-    finding = only(NicPortErrors().judge(node_of(MLXLINK.format("Bad signal integrity"))))
-    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("mlx5_5",))
-    assert finding.message == "mlx5_5: its link is up with a poor signal: Bad signal integrity"
 
 
 @pytest.mark.parametrize("word", ["No issue was observed.", "Cable is unplugged.", "N/A"])
@@ -156,11 +116,6 @@ SERVICE = (
     "     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; vendor preset: enabled)\n"
     "     Active: {} since Tue 2026-02-10 04:12:51 UTC; 1 week 1 day ago\n"
 )
-
-
-def test_a_fabric_manager_that_failed_is_a_warning_without_any_other_evidence() -> None:
-    finding = only(FabricNotReady().judge(node_of(SERVICE.format("failed (Result: timeout)"))))
-    assert (finding.id, finding.severity, finding.confidence) == ("NVL005", Severity.WARNING, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize("state", ["active (running)", "inactive (dead)"])
@@ -184,10 +139,6 @@ def rdma_links(*down: int, count: int = 8) -> str:
     words = {True: "DOWN physical_state POLLING", False: "ACTIVE physical_state LINK_UP"}
     lids = [65535 if n in down else n + 1 for n in range(count)]
     return "".join(f"link mlx5_{n}/1 lid {lid} state {words[n in down]}\n" for n, lid in enumerate(lids))
-
-
-def test_one_port_of_eight_that_is_down_is_no_second_port() -> None:
-    assert "mlx5_7 is DOWN/Polling" in only(NicPortDown().judge(node_of(rdma_links(7)))).message
 
 
 @pytest.mark.parametrize("text", [rdma_links(1, 3, 5, 7), rdma_links(3, count=4)], ids=["every second", "one of four"])

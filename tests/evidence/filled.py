@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from topodiag.evidence import registry
@@ -74,3 +77,18 @@ def node_of(*texts: str) -> Node:
     evidence = Evidence("pasted")
     evidence.blobs.extend(Blob(f"pasted-{number}.txt", text.encode()) for number, text in enumerate(texts))
     return read_node(evidence).node
+
+
+READINGS = Path(__file__).parent / "readings"
+
+
+@cache
+def sections_of(kind: str) -> dict[str, dict[str, Any]]:
+    """What a file of readings has: its rows by their claims, and `texts`."""
+    return tomllib.loads((READINGS / f"{kind}.toml").read_text(encoding="utf-8"))
+
+
+def text_of(kind: str, name: str) -> str:
+    """A text of a file of readings, where a test of more than a reading needs it."""
+    text: str = sections_of(kind)["texts"][name]
+    return text

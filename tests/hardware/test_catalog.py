@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 
@@ -29,10 +29,9 @@ def test_virtual_and_unknown_gpus_have_no_datasheet(text: str) -> None:
     assert catalog.gpu_by_name(text) is None
 
 
-def test_a_name_cut_by_the_table_of_nvidia_smi_still_tells_the_form() -> None:
-    gpu = catalog.gpu_by_name("Tesla V100-SXM2...")
-    assert gpu is not None
-    assert (gpu.family, gpu.nvlinks, gpu.memory_gb) == ("V100", 6, 0)
+@examples("name", "figures")
+def test_the_datasheet_of_a_gpu_has_its_figures(name: str, figures: dict[str, Any]) -> None:
+    assert parts(catalog.gpu_by_name(name), figures) == figures
 
 
 def test_spelling_case_and_a_mig_slice_do_not_matter() -> None:
@@ -40,25 +39,6 @@ def test_spelling_case_and_a_mig_slice_do_not_matter() -> None:
     assert plain is not None
     assert catalog.gpu_by_name("  nvidia   a100-sxm4-40gb ") is plain
     assert catalog.gpu_by_name("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is plain
-
-
-def test_figures_of_an_h100_are_those_of_the_datasheet() -> None:
-    gpu = catalog.gpu_by_name("NVIDIA H100 80GB HBM3")
-    assert gpu is not None
-    assert (gpu.sm, gpu.form, gpu.nvlink_line_gbs, gpu.nvlink_nccl_gbs) == (90, "sxm", 26.562, 20.6)
-    assert (gpu.pcie_gen, gpu.pcie_width, gpu.nvswitch, gpu.bridged, gpu.p2p_pcie) == (5, 16, True, False, True)
-
-
-def test_geforce_offers_no_peer_to_peer_over_pcie() -> None:
-    gpu = catalog.gpu_by_name("NVIDIA GeForce RTX 4090")
-    assert gpu is not None
-    assert not gpu.p2p_pcie
-
-
-def test_a_single_grace_hopper_may_show_no_nvlink_at_all() -> None:
-    gpu = catalog.gpu_by_name("NVIDIA GH200 480GB")
-    assert gpu is not None
-    assert gpu.bridged
 
 
 @examples("device", "name")
@@ -80,16 +60,9 @@ def test_an_hca_type_is_the_pci_device_id_in_decimal(hca_type: str, name: str, r
     assert catalog.nic_by_pci_id(nic.vendor, nic.device) is nic
 
 
-def test_a_virtual_function_is_known_as_one() -> None:
-    nic = catalog.nic_by_pci_id(0x15B3, 0x101C)
-    assert nic is not None
-    assert (nic.name, nic.is_vf, nic.rate_gbps) == ("ConnectX-6 VF", True, 200)
-
-
-def test_the_shared_virtual_function_id_promises_no_rate() -> None:
-    nic = catalog.nic_by_pci_id(0x15B3, 0x101E)
-    assert nic is not None
-    assert (nic.is_vf, nic.rate_gbps, nic.pcie_gen) == (True, 0, 0)
+@examples("device", "figures")
+def test_the_datasheet_of_a_virtual_function_has_its_figures(device: int, figures: dict[str, Any]) -> None:
+    assert parts(catalog.nic_by_pci_id(0x15B3, device), figures) == figures
 
 
 @pytest.mark.parametrize("device", [0xEFA0, 0xEFA1, 0xEFA2, 0xEFA3])
@@ -120,12 +93,9 @@ def names(*args: Any) -> list[str]:
     return [system.name for system in catalog.match_system(*args)]
 
 
-def test_eight_h100_with_eight_nics_on_bare_metal_may_be_a_dgx_or_an_hgx() -> None:
-    assert names("H100 80GB HBM3", 8, 8, 4, False) == ["DGX H100", "HGX H100/H200 8-GPU"]
-
-
-def test_a_nic_count_that_no_fixed_machine_has_leaves_the_board() -> None:
-    assert names("H100 80GB HBM3", 8, 9, 4, False) == ["HGX H100/H200 8-GPU"]
+@examples("seen", "systems")
+def test_what_is_seen_leaves_these_machines(seen: dict[str, Any], systems: list[str]) -> None:
+    assert [system.name for system in catalog.match_system(**seen)] == systems
 
 
 def test_a_guest_with_32_nics_is_a_p5() -> None:
@@ -143,11 +113,6 @@ def test_a_family_name_matches_any_of_its_sizes() -> None:
     assert "DGX-2" in names("V100", 16)
 
 
-def test_visible_switches_rule_out_machines_without() -> None:
-    assert "HGX A100 4-GPU" in names("A100-SXM4-40GB", 4)
-    assert names("A100-SXM4-40GB", 4, None, 6) == []
-
-
 def test_a_container_that_hides_the_switches_of_a_guest_rules_nothing_out() -> None:
     assert "p4d.24xlarge" in names("A100-SXM4-40GB", 8, 4, 0, True)
 
@@ -155,10 +120,6 @@ def test_a_container_that_hides_the_switches_of_a_guest_rules_nothing_out() -> N
 def test_part_of_a_dgx_mesh_has_fewer_links_by_design() -> None:
     (system,) = catalog.match_system("V100-SXM2-16GB", 4)
     assert (system.name, system.nvlinks_per_gpu) == ("p3.8xlarge", 4)
-
-
-def test_no_machine_has_seven_gpus() -> None:
-    assert names("H100 80GB HBM3", 7) == []
 
 
 @examples("gen", "width", "gbs")
@@ -195,12 +156,9 @@ def test_an_unknown_processor_bounds_nothing(
     assert catalog.smp_gbs(arch, vendor, family, model) == 5000
 
 
-def test_latencies_are_given_only_where_a_source_has_them() -> None:
-    assert catalog.latency_us("nvlink") == 0.6
-    assert catalog.latency_us("pcie") == 1.0
-    assert catalog.latency_us("network") == 2.7
-    assert catalog.latency_us("smp") is None
-    assert catalog.latency_us("source") is None
+@examples("link", "latency_us")
+def test_latencies_are_given_only_where_a_source_has_them(link: str, latency_us: float | None) -> None:
+    assert catalog.latency_us(link) == latency_us
 
 
 @given(st.text(max_size=400))

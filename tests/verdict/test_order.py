@@ -91,52 +91,24 @@ def test_of_a_job_that_failed_what_only_makes_it_slow_comes_later() -> None:
     assert order(slow, first, case=failing("memory")) == ["JOB005", "ENV001"]
 
 
-def test_a_fault_of_another_node_explains_nothing_without_a_job() -> None:
-    assert causes(found("NVL001", nodes=("n0",)), found("TOP004", nodes=("n1",)))["TOP004"] == ""
-    assert causes(found("NVL001", nodes=("n0",)), found("NET006", nodes=("n1",)))["NET006"] == ""
+def finding_of(fields: str | dict[str, Any]) -> Finding:
+    """A finding of a row: its check, or its fields with those of `where` among them; `unset` names settings."""
+    parts = {"check": fields} if isinstance(fields, str) else dict(fields)
+    where = {name: tuple(parts.pop(name)) for name in ("nodes", "gpus", "nics", "jobs") if name in parts}
+    for name, kind in (("severity", Severity), ("confidence", Confidence)):
+        if name in parts:
+            parts[name] = kind[parts[name]]
+    finding = found(settings=tuple((name, None) for name in parts.pop("unset", ())), **parts)
+    return replace(finding, where=replace(finding.where, **where))
 
 
-def test_a_fault_of_a_node_explains_what_the_whole_job_shows() -> None:
-    case = Case(jobs=(jobs.job(2),))
-    assert causes(found("NVL001", nodes=("n0",)), found("NET006", nodes=("n1",)), case=case)["NET006"] == "NVL001"
-    assert causes(found("NVL001", nodes=("n7",)), found("NET006", nodes=("n1",)), case=case)["NET006"] == ""
-
-
-def test_a_fault_of_one_job_explains_nothing_of_another() -> None:
-    assert causes(found("JOB009", jobs=("job 1",)), found("JOB005", jobs=("job 2",)))["JOB005"] == ""
-
-
-def test_hosts_are_the_same_by_their_short_names() -> None:
-    assert causes(found("GPU001", nodes=("n0.site.example",)), found("NVL001", nodes=("n0",)))["NVL001"] == "GPU001"
-    assert causes(found("GPU001", nodes=("10.1.2.3",)), found("NVL001", nodes=("10.1.2.4",)))["NVL001"] == ""
-
-
-def test_the_first_error_is_below_the_finding_that_says_what_it_is() -> None:
-    assert causes(found("JOB005"), found("NET008"), case=failing("ib completion"))["JOB005"] == "NET008"
-    assert causes(found("JOB005"), found("JOB004"), case=failing("duplicate gpu"))["JOB005"] == "JOB004"
-    assert causes(found("JOB005"), found("JOB006"), case=failing("watchdog"))["JOB005"] == "JOB006"
-
-
-def test_a_finding_does_not_explain_an_error_that_it_cannot_cause() -> None:
-    assert causes(found("JOB005"), found("JOB004"), case=failing("ib completion"))["JOB005"] == ""
-    assert causes(found("JOB005"), found("NIC001"), case=failing("memory"))["JOB005"] == ""
-
-
-def test_a_setting_explains_only_what_it_can_cause() -> None:
-    setting = found("ENV001", settings=(("NCCL_IB_DISABLE", None),))
-    assert causes(setting, found("NET001"), found("NVL001")) == {"ENV001": "", "NET001": "ENV001", "NVL001": ""}
-    unknown = found("ENV001", settings=(("NCCL_NVB_DISABLE", None),))
-    assert causes(unknown, found("NET001"))["NET001"] == ""
-
-
-def test_a_note_explains_no_fault_and_a_doubtful_warning_no_error() -> None:
-    assert causes(found("NUM001", I), found("BEN001"))["BEN001"] == ""
-    assert causes(found("NUM001", W, confidence=Confidence.LOW), found("BEN001"))["BEN001"] == ""
-    assert causes(found("NUM001", W), found("BEN001"))["BEN001"] == "NUM001"
-
-
-def test_hardware_explains_before_placement() -> None:
-    assert causes(found("PLC001"), found("NIC002"), found("BEN001"))["BEN001"] == "NIC002"
+@examples("findings", "first_error", "job", "follows")
+def test_a_finding_follows_from_the_one_that_explains_it(
+    findings: list[str | dict[str, Any]], first_error: list[str] | None, job: bool | None, follows: dict[str, str]
+) -> None:
+    case = failing(*first_error) if first_error else Case(jobs=(jobs.job(2),)) if job else Case()
+    table = causes(*map(finding_of, findings), case=case)
+    assert {check: table[check] for check in follows} == follows
 
 
 def test_wrong_results_explain_how_the_benchmark_ended_and_nothing_else() -> None:
@@ -194,51 +166,11 @@ def test_the_order_is_stable(findings: list[Finding]) -> None:
     assert [e.id for e in arranged(findings, Case())] == [e.id for e in arranged(findings[::-1], Case())]
 
 
-def test_links_that_are_down_stand_above_the_xid_that_reported_them() -> None:
-    down = found("NVL001", message="GPU3 has 12 of 18 NVLinks active")
-    down = replace(down, where=replace(down.where, gpus=("GPU3",)))
-    xid = found("GPU003", message="GPU3: Xid 74 (NVLink error) 2 times")
-    same = replace(xid, where=replace(xid.where, gpus=("GPU3",)))
-    other = replace(xid, where=replace(xid.where, gpus=("GPU5",)))
-    assert causes(down, same) == {"NVL001": "", "GPU003": "NVL001"}
-    assert causes(down, other)["GPU003"] == "", "of another GPU it is no news of these links"
-
-
 def test_the_cause_of_a_failed_init_stands_above_a_port_that_the_job_goes_without() -> None:
     case = failing("version", "Mismatched NCCL version detected : rank 0 version 22707 rank 8 version 22105")
     assert order(found("NIC001"), found("JOB002"), found("JOB005"), found("JOB001"), case=case) == [
         "JOB002", "JOB005", "JOB001", "NIC001",
     ]  # fmt: skip
-
-
-def test_ranks_that_did_not_come_up_follow_from_the_first_error_that_the_job_names() -> None:
-    case = failing("version", "Mismatched NCCL version detected")
-    assert causes(found("NIC001"), found("JOB005"), found("JOB001"), case=case)["JOB001"] == "JOB005"
-
-
-def test_a_link_that_ended_a_job_is_told_by_its_error_and_links_down_without_one_by_their_price() -> None:
-    links, error = found("NVL001"), found("GPU003", message="GPU2, link 14: Xid 74 (NVLink error)")
-    links, error = (replace(finding, where=replace(finding.where, gpus=("GPU2",))) for finding in (links, error))
-    died = failing("cuda", "Cuda failure 220 'uncorrectable NVLink error detected during the execution'")
-    assert causes(links, error, found("JOB005"), case=died) == {"GPU003": "", "NVL001": "GPU003", "JOB005": "GPU003"}
-    assert causes(links, error) == {"NVL001": "", "GPU003": "NVL001"}
-
-
-def test_a_program_that_ends_with_error_802_follows_from_the_fabric_of_its_node() -> None:
-    died = found("JOB009", message="rank 3 on n0 ended with an error code (exit code 1)")
-    case = Case(jobs=(jobs.job(2),))
-    assert causes(found("NVL005"), died, case=case)["JOB009"] == "NVL005"
-    killed = found("JOB009", message="rank 3 on n0 was killed for memory")
-    assert causes(found("NVL005"), killed, case=case)["JOB009"] == ""
-    elsewhere = found("JOB009", nodes=("n1",), message="rank 9 on n1 ended with an error code (exit code 1)")
-    assert causes(found("NVL005"), elsewhere, case=case)["JOB009"] == ""
-
-
-def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference() -> None:
-    one = found("JOB003", settings=(("NCCL_PROTO", None),))
-    case = Case(jobs=(jobs.job(2),))
-    assert causes(one, found("ENV001", W, settings=(("NCCL_PROTO", None),)), case=case)["ENV001"] == "JOB003"
-    assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
 
 
 @examples("variable", "error", "cause")
@@ -248,27 +180,6 @@ def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
     forced = found("ENV001", settings=((variable, "Tree"),))
     table = causes(forced, found("JOB005"), found("JOB001"), found("BEN001"), case=failing("watchdog", error))
     assert (table["JOB005"], table["JOB001"], table["BEN001"]) == cause
-
-
-def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None:
-    left_out = replace(found("NET003", W), settings=(("NCCL_IB_HCA", None),))
-    assert causes(found("PCI001"), left_out)["NET003"] == ""
-    assert causes(found("PCI001"), found("NET003", W))["NET003"] == "PCI001"
-
-
-def test_what_a_node_lacks_comes_from_no_port_of_another_node() -> None:
-    down, case = found("NIC001"), Case(jobs=(jobs.job(2),))
-    for other in ("NET001", "NIC005"):
-        assert causes(down, found(other, nodes=("n1",)), case=case)[other] == ""
-        assert causes(down, found(other, nodes=("n0",)), case=case)[other] == "NIC001"
-    differ = found("NET007", nodes=("n1",), message="network differs between nodes: n1 Socket, elsewhere IB")
-    assert causes(down, differ, case=case)["NET007"] == ""
-
-
-def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
-    case = failing("ib completion")
-    left_out = replace(found("NIC001"), where=Where(nodes=("n0",), nics=("mlx5_9",)))
-    assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""
 
 
 @examples("settings", "missing", "cause")

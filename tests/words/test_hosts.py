@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.words.hosts import address_in_name, address_of, names_one_machine, short_name, short_names
 
 
-@pytest.mark.parametrize(
-    ("host", "short"),
-    [
-        ("n1", "n1"), ("N1.Site.example", "n1"), ("n1#2", "n1"), ("n1.site#2", "n1"), ("10.1.2.3", "10.1.2.3"),
-        ("fe80::1", "fe80::1"), ("2001:DB8::1", "2001:db8::1"), ("007", "007"), ("", ""), (".", "."),
-    ],
-)  # fmt: skip
+@examples("host", "short")
 def test_the_short_name_is_without_domain_and_number_and_an_address_stays_whole(host: str, short: str) -> None:
     assert short_name(host) == short
 

@@ -10,6 +10,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.sweep import places
@@ -67,13 +68,7 @@ def test_a_pipe_is_refused_at_once(tmp_path) -> None:
         read_small(str(tmp_path / "large"), 100)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "gpu[001-064]", "n[3,1-2]", "rack[1-2]node[0-7]", "n[0-10/3]", "a1b[8-11]c[01-10]-x", "n-[08-12]", "n[2-4,3-5]",
-        "n1[8-11]", "n[1,02]", "a[0-1],b", "gpu[00-03,10-12].dc.example", "n[10-12,1-2]x",
-    ],
-)  # fmt: skip
+@examples("text")
 def test_one_name_with_brackets_gives_the_nodes_of_clustershell_in_its_order(text: str) -> None:
     assert expand(text) == tuple(map(str, NodeSet(text, resolver=RESOLVER_NOGROUP)))
 

@@ -32,32 +32,6 @@ def test_other_words_are_no_such_fault(check: str, line: str) -> None:
     assert _judged(check, f"n1:7:8 [0] NCCL INFO Using network IB\n{line}\n").status is Status.NOT_APPLICABLE
 
 
-def test_the_rank_and_the_host_are_those_of_the_line() -> None:
-    ray = "(Worker pid=7, ip=10.1.2.3) [rank9]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
-    (finding,) = _judged("GPU002", ray).findings
-    assert (finding.where.ranks, finding.where.nodes) == ((9,), ("10.1.2.3",))
-
-
-def test_a_fault_with_a_check_of_its_own_is_not_told_twice() -> None:
-    text = "[rank3]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
-    assert FirstError().judge(jobs_of(text)[0]).status is not Status.FINDING
-
-
-def test_another_error_beside_the_fault_is_still_told() -> None:
-    text = (
-        "n1:7:8 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device\n"
-        "n2:9:10 [0] misc/socket.cc:9 NCCL WARN Connect to 10.0.0.1<7> failed : Connection refused\n"
-    )
-    assert FirstError().judge(jobs_of(text)[0]).status is Status.FINDING
-
-
-def test_a_gpu_that_another_process_holds_is_job004() -> None:
-    outcome = SharedGpu().judge(
-        jobs_of("THCudaCheck FAIL error=46 : all CUDA-capable devices are busy or unavailable\n")[0]
-    )
-    assert "another process holds" in outcome.findings[0].message
-
-
 FULL = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 290.00 MiB. GPU 0 has a total capacity of 93.00 GiB"
 )

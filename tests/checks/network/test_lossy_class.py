@@ -39,12 +39,6 @@ def counters(*, lost: int = 0, pause: int = 0, marked: int = 0) -> str:
     )
 
 
-def test_an_interface_without_flow_control_is_reported_alone() -> None:
-    (finding,) = judge(qos("0 0 0 0 0 0 0 0", "pcp")).findings
-    assert finding.severity is Severity.WARNING
-    assert "no priority has flow control" in finding.message
-
-
 @pytest.mark.parametrize(
     ("value", "trust", "status"),
     [(0, "dscp", Status.FINDING), (106, "dscp", Status.FINDING), (64, "pcp", Status.FINDING)],
@@ -67,10 +61,6 @@ def test_the_setting_alone_is_judged_by_the_table() -> None:
     assert judge(qos(), "NCCL_IB_TC=16\n").findings
 
 
-def test_without_the_class_of_the_traffic_an_interface_with_flow_control_is_not_accused() -> None:
-    assert judge(qos()).status is Status.CLEAN
-
-
 def test_loss_without_a_pause_frame_is_reported_with_the_priority_of_the_traffic() -> None:
     (finding,) = sampled(counters(), counters(lost=900)).findings
     assert "the traffic uses priority 0" in finding.message
@@ -82,10 +72,6 @@ def test_loss_with_pause_frames_is_another_fault() -> None:
 
 def test_congestion_marks_without_loss_are_ecn_at_work() -> None:
     assert sampled(counters(), counters(marked=5000)).status is Status.CLEAN
-
-
-def test_one_reading_proves_nothing() -> None:
-    assert judge(counters(lost=900)).status is Status.UNKNOWN
 
 
 def test_infiniband_has_no_such_class() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import topo_trees as made
+from tests.tables import examples
 from topodiag.checks.shared.topo_evidence import devices_of
 from topodiag.checks.topo.another_machine import FileOfAnotherMachine
 from topodiag.checks.topo.file import FileOfARack, FileRefused
@@ -213,19 +214,7 @@ def flat(numa: str, speed: str, width: str, *, below_switch: bool = False) -> No
     return replace(node, gpus=made.machine().gpus, nics=made.machine().nics)
 
 
-@pytest.mark.parametrize(
-    ("numa", "speed", "width", "below", "wanted"),
-    [
-        ("-1", "", "0", False, Status.FINDING),
-        ("-1", "Unknown", "", False, Status.FINDING),
-        ("0", "Unknown speed", "0", False, Status.FINDING),
-        ("0", "", "0", True, Status.FINDING),
-        ("-1", "32.0 GT/s PCIe", "16", False, Status.FINDING),
-        ("-1", "32.0 GT/s PCIe", "16", True, Status.CLEAN),
-        ("0", "32.0 GT/s PCIe", "16", False, Status.CLEAN),
-        ("0", "32.0 GT/s", "16", True, Status.CLEAN),
-    ],
-)
+@examples("numa", "speed", "width", "below", "wanted")
 def test_a_file_that_makes_nccl_guess_is_told(numa: str, speed: str, width: str, below: bool, wanted: Status) -> None:
     assert status(VirtualPciTree().judge(flat(numa, speed, width, below_switch=below), ())) is wanted
 

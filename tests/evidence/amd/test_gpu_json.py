@@ -41,18 +41,6 @@ def test_blocks_are_counted_as_memory_links_and_the_rest() -> None:
         assert counts["ras_uncorrected"] == 1
 
 
-def test_without_blocks_the_totals_count() -> None:
-    (gpu,) = node_of([{name: value for name, value in GPU.items() if name != "ecc_blocks"}]).gpus
-    assert gpu.counters["ecc_volatile_uncorrected"].latest.value == 3
-
-
-def test_name_and_pcie_of_a_gpu() -> None:
-    node = node_of([GPU])
-    assert node.gpus[0].name.value == "AMD Instinct MI300X"
-    device = node.pci["0000:05:00.0"]
-    assert (device.gen.value, device.width.value) == (5, 16)
-
-
 def united(value: object, unit: str) -> dict[str, object]:
     return {"value": value, "unit": unit}
 
@@ -138,7 +126,3 @@ def test_the_text_is_read_as_the_json() -> None:
     assert first.counters["xgmi_uncorrected"].latest.value == 2
     device = node.pci["0000:05:00.0"]
     assert (device.width.value, device.max_width.value, device.gen.value, device.max_gen.value) == (8, 16, 4, 5)
-
-
-def test_a_text_of_nvidia_smi_is_not_taken() -> None:
-    assert not AmdSmiJson().recognises("GPU 00000000:1B:00.0\n    PCI\n        Bus : 0x1B\n    ECC Errors\n")

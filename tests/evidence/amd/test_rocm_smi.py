@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
-from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.evidence.amd.rocm_smi import RocmSmi
 from topodiag.evidence.interface import Blob
-from topodiag.model.finding import Outcome
 
 HEAD = "Device  Node  IDs  Temp  Power  Partitions  SCLK  MCLK  Fan  Perf  PwrCap  VRAM%  GPU%  \n"
 OLD = "GPU  Temp (DieEdge)  AvgPwr  SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%\n"
@@ -21,10 +19,6 @@ def row(index: int, clock: int, load: int) -> str:
     return f"{index} 2 0x74a1, 28851 61.0C 612.0W NPS1, SPX, 0  {clock}Mhz  1300Mhz  0%  auto  750.0W  71%  {load}%\n"
 
 
-def judge(*rows: str) -> Outcome:
-    return ClocksHeldDown().judge(node_of(HEAD + "".join(rows)))
-
-
 def test_clock_and_load_are_read_from_old_and_new_tables() -> None:
     for text in (
         HEAD + row(0, 2097, 100),
@@ -32,24 +26,6 @@ def test_clock_and_load_are_read_from_old_and_new_tables() -> None:
     ):
         (gpu,) = node_of(text).gpus
         assert (gpu.sm_clock_mhz.value, gpu.utilization.value) == (2097, 100)
-
-
-def test_a_busy_gpu_far_below_its_busy_siblings_is_named() -> None:
-    (finding,) = judge(row(0, 2097, 100), row(1, 2094, 100), row(2, 60, 100)).findings
-    assert finding.where.gpus == ("GPU2",)
-    assert "60 MHz" in finding.message
-
-
-def test_a_gpu_at_rest_has_a_low_clock_by_design() -> None:
-    assert not judge(row(0, 2097, 100), row(1, 2094, 100), row(2, 132, 0)).findings
-
-
-def test_siblings_at_rest_say_nothing_of_the_clock_under_load() -> None:
-    assert not judge(row(0, 2097, 0), row(1, 2094, 0), row(2, 900, 100)).findings
-
-
-def test_gpus_alike_are_not_accused() -> None:
-    assert not judge(row(0, 900, 100), row(1, 890, 100), row(2, 910, 100)).findings
 
 
 def test_the_json_has_product_place_clock_and_load() -> None:

@@ -83,17 +83,7 @@ def test_any_bytes_are_survived(noise: bytes) -> None:
     read("kernel-log", noise)
 
 
-@pytest.mark.parametrize(
-    ("line", "own"),
-    [
-        ("[  100.{:06}] pci 0000:00:1f.0: ready", True),
-        ("Mar  1 10:00:00 n1 kernel: pci {}: ready", True),
-        ("2026-03-01T10:00:00,{:06}+00:00 pci: ready", True),
-        ("[Sun Mar  1 10:00:00 2026] pci {}: ready", True),
-        ("the old man cut hole number {} in the ice", False),
-        ("2026-03-01 10:00:00,123 INFO step {} loss 2.5", False),
-    ],
-)
+@examples("line", "own")
 def test_a_text_is_a_whole_log_by_the_lines_of_the_kernel_alone(line: str, own: bool) -> None:
     _, parsed = read("kernel-log", "\n".join(line.format(number) for number in range(300)) + "\n")
     assert parsed.partial == (not own)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.api import bench, diagnose
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.genre import is_json
@@ -21,17 +22,7 @@ ECC = "[rank3]: torch.AcceleratorError: CUDA error: uncorrectable ECC error enco
 TORN = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: shapes do not match\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": [1, -2.5e3, "x\\n", true, null], "b": {}}',
-        "[]",
-        '[{"a": 1},\n {"a": 2}]\n',
-        '{"a": 1}\n{"a": 2}\n',
-        '{"cut": [1, 2, {"in": "the mid',
-        "[1, 2, tr",
-    ],
-)
+@examples("text")
 def test_what_reads_as_json_is_json(text: str) -> None:
     assert is_json(text)
     assert kind_of_file(text.encode()).kind is Kind.JSON

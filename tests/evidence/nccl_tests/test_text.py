@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, parts
 from topodiag.evidence.nccl_tests import read_file, read_runs
 from topodiag.evidence.nccl_tests.read import NO_MPI, ONE_RANK
 from topodiag.model.bench import BenchRun
@@ -68,96 +71,12 @@ def test_nothing_of_a_whole_run_is_left_unread() -> None:
     assert read_file(WHOLE.encode(), "out.log").unread == ()
 
 
-def test_v2_before_2_13_has_an_error_column_which_is_no_count_of_wrong_elements() -> None:
-    run = only(
-        "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
-        "   536870912     134217728   float     sum   5601.4   95.85  179.71  5e-07   5620.3   95.52  179.11  0e+00\n"
-        + FOOT
-    )
-    assert run.collective == "all_reduce"
-    assert run.nranks == 16
-    assert run.rows[0].out_of_place.wrong is None
-    assert run.rows[0].in_place.busbw_gbs == 179.11
-
-
-def test_v2_broadcast_has_a_root_and_no_operation() -> None:
-    run = only(
-        "#       size         count    type    root     time   algbw   busbw  error     time   algbw   busbw  error\n"
-        "     8388608       2097152   float       3    71.20  117.82  117.82  0e+00    70.91  118.30  118.30  0e+00\n"
-        + FOOT
-    )
-    assert (run.collective, run.rows[0].root) == ("broadcast", 3)
-
-
-def test_v1_counts_milliseconds() -> None:
-    run = only(
-        "nThread 1 nGpus 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 \n"
-        "# Using devices\n#   Rank  0 uses device  0 [0x02] Tesla P100-PCIE-16GB\n#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n"
-        "#                                                 out-of-place                    in-place\n"
-        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
-        "    10000000       2500000   float     sum    1.250   8.00   8.00    0e+00    1.300   7.69   7.69    0e+00\n"
-        " Out of bounds values : 0 OK\n"
-    )
-    assert run.rows[0].out_of_place.time_us == 1250.0
-    assert run.nranks == 2
-    assert run.devices[0].bus_id == ""
-
-
-def test_nccl_1_had_a_table_with_one_count() -> None:
-    run = only("       N    type      op     time  algbw  busbw\n10000000    char     sum    5.650   1.77   1.77\n")
-    assert (run.rows[0].size, run.rows[0].out_of_place.time_us, run.rows[0].out_of_place.busbw_gbs) == (
-        10000000,
-        5650.0,
-        1.77,
-    )
-
-
-def test_the_in_place_block_may_be_missing() -> None:
-    run = only(
-        "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
-        "  1073741824     268435456     float     sum      -1   9299.1  115.47  216.50       0\n" + FOOT
-    )
-    assert run.rows[0].in_place.time_us is None
-    assert not run.rows[0].cut
-    assert run.rows[0].best.busbw_gbs == 216.50
-
-
-def test_columns_about_iterations_and_a_time_stamp_do_not_shift_the_others() -> None:
-    run = only(
-        "#       size         count      type   redop    root     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%"
-        "     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%                timestamp\n"
-        "     1048576        262144     float     sum      -1    52.41   20.01   35.01       0    50.00    60.00    59.00     2.10"
-        "    51.90   20.20   35.36       3    50.10    61.00    60.00     2.20  2026-03-01 12:00:01\n" + FOOT
-    )
-    assert (run.rows[0].out_of_place.busbw_gbs, run.rows[0].in_place.time_us, run.rows[0].in_place.wrong) == (
-        35.01,
-        51.9,
-        3,
-    )
-
-
 def test_wrong_elements_are_counted_also_in_scientific_notation() -> None:
     run = only(TITLE + row(1 << 20, 50.0, wrong="1.04858e+06"))
     assert run.rows[0].out_of_place.wrong == 1048580
 
 
-def test_not_available_is_no_number_and_placeholders_are_none_either() -> None:
-    run = only(
-        TITLE
-        + "   268435456       4194304     float    none      -1    XXXXX  XXX.XX  XXX.XX    N/A   XXXXXX  XXX.XX  XXX.XX      0\n"
-    )
-    assert run.rows[0].out_of_place.time_us is None
-    assert run.rows[0].out_of_place.wrong is None
-
-
-@pytest.mark.parametrize(
-    "label",
-    [
-        "[1,0]<stdout>:", "Tue Nov 21 16:45:58 2026[1,0]<stdout>:", "0: ", " 0: ", "[0] ", "gpu-a01: ", "> ",
-        "2025-05-16T16:39:55.215Z stdout F ", "[pod/nccl-launcher-x7/main] ", "(Worker pid=593, ip=10.0.0.1) ",
-        "\x1b[32m", "run(), common.cu:967, ", "[2025-05-10 23:09:41] ", "  | ",
-    ],
-)  # fmt: skip
+@examples("label")
 def test_what_launchers_put_in_front_of_lines_is_taken_off(label: str) -> None:
     run = only("".join(label + line + "\n" for line in WHOLE.splitlines()))
     assert (len(run.rows), run.nranks, run.collective, run.average_gbs) == (2, 8, "all_reduce", 252.041)
@@ -179,15 +98,6 @@ def test_a_row_broken_by_records_of_nccl_is_joined() -> None:
     ]
 
 
-def test_labels_inside_a_row_are_taken_out() -> None:
-    run = only(
-        "[0]      8388608       2097152     float     sum      -1[0]     992.7    8.45   16.20      0[0]     992.7    8.45   16.20      0\n"
-        "[0]    536870912     134217728     float     sum      -1[0]  193819.5    2.77    5.31      0[0]  193819.5    2.77    5.31      0\n"
-    )
-    assert [r.out_of_place.busbw_gbs for r in run.rows] == [16.20, 5.31]
-    assert [r.in_place.busbw_gbs for r in run.rows] == [16.20, 5.31]
-
-
 def test_an_aborted_run_keeps_its_rows_and_the_last_one_is_cut() -> None:
     broken = (
         row(1 << 30, 4520.1)[:90]
@@ -197,12 +107,6 @@ def test_an_aborted_run_keeps_its_rows_and_the_last_one_is_cut() -> None:
     assert [r.cut for r in run.rows] == [False, True]
     assert not run.complete
     assert len(run.errors) == 2
-
-
-def test_a_failure_without_a_table_is_a_run_without_rows() -> None:
-    run = only("hostA: Test CUDA failure common.cu:941 'system not yet initialized'\n")
-    assert run.rows == ()
-    assert "system not yet initialized" in run.errors[0]
 
 
 @pytest.mark.parametrize(("bounds", "runs"), [("2 FAILED", 1), ("0 OK", 2)])
@@ -288,14 +192,6 @@ def test_ranks_come_from_the_bandwidths_where_the_device_list_is_missing() -> No
     assert (run.nranks, run.nranks_why) == (24, "busbw / algbw")
 
 
-def test_ranks_come_from_size_and_count_where_each_rank_has_a_part() -> None:
-    run = only(
-        TITLE
-        + " 17179869184     268435456     float    none      -1   453656   37.87   35.50       0   410021   41.90   39.28       0\n"
-    )
-    assert (run.collective, run.nranks, run.nranks_why) == ("all_gather", 16, "size against count")
-
-
 def test_a_device_list_of_another_run_is_noticed() -> None:
     run = only(HEAD + USING + DEVICES + TITLE.replace("#", "# all_reduce_perf\n#", 1) + row(1 << 30, 4520.1, 16) + FOOT)
     assert run.nranks == 8
@@ -314,10 +210,9 @@ def test_all_to_all_and_send_receive_are_known_by_what_cannot_be_checked_in_plac
     assert only(HEAD + USING + DEVICES + TITLE + ring).collective == "sendrecv"
 
 
-def test_two_ranks_reducing_and_send_receive_look_alike_where_nothing_was_checked() -> None:
-    ring = "  1073741824     268435456     float     sum      -1  20000.0   53.69   53.69     N/A  20000.0   53.69   53.69     N/A\n"
-    run = only(TITLE + ring)
-    assert (run.collective, run.nranks) == ("", None)
+@examples("text", "run")
+def test_a_run_has_what_its_text_says(text: str, run: dict[str, Any]) -> None:
+    assert parts(only(text), run) == run
 
 
 def test_nccls_version_and_settings_come_from_the_log_in_the_same_file() -> None:

@@ -6,34 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import read, recognises, value, why
-from tests.tables import texts
-from topodiag.evidence import registry
+from tests.evidence.filled import read, text_of, value, why
 
-TEXTS = texts(__file__)
-TEXT = TEXTS["text"]
-
-
-def test_the_text_is_told_from_its_header() -> None:
-    assert registry.recognise(TEXT) == ("ibstatus",)
-    assert not recognises("ibstatus", "CA 'mlx5_0'\n\tCA type: MT4129\n")
-
-
-def test_a_port_has_its_state_rate_and_addresses() -> None:
-    draft, parsed = read("ibstatus", TEXT)
-    port = draft.nic(rdma="mlx5_0").child("port", 1)
-    expected = {
-        "state": "ACTIVE", "phys_state": "LinkUp", "rate_gbps": 400.0, "lanes": 4, "speed_name": "NDR",
-        "link_layer": "InfiniBand", "lid": 418, "sm_lid": 1,
-    }  # fmt: skip
-    assert {name: value(port, name) for name in expected} == expected
-    assert parsed.unread == []
-
-
-def test_each_block_speaks_of_its_own_port() -> None:
-    draft, _ = read("ibstatus", TEXT)
-    port = draft.nic(rdma="mlx5_1").child("port", 2)
-    assert (value(port, "state"), value(port, "phys_state"), value(port, "lanes")) == ("DOWN", "Disabled", 1)
+TEXT = text_of("ibstatus", "TEXT")
 
 
 @pytest.mark.parametrize("margin", ["> ", "    ", "| "])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, values
+from tests.evidence.filled import draft_by, text_of, values
 from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -19,16 +19,8 @@ INFINIBAND = (
     "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 418 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP \n"
 )
 ROCE = "link mlx5_2/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0 \n"
-OLD = "2/1: mlx5_0/1: state DOWN physical_state DISABLED netdev ens803f0 \n"
 EFA = "link rdmap0s6/1 state ACTIVE physical_state LINK_UP \n"
-JSON = json.dumps(
-    [
-        {"ifindex": 0, "ifname": "mlx5_0", "port": 1, "subnet_prefix": "fe80:0000:0000:0000", "lid": 418, "sm_lid": 1,
-         "lmc": 0, "state": "ACTIVE", "physical_state": "LINK_UP"},
-        {"ifindex": 1, "ifname": "mlx5_2", "port": 1, "state": "DOWN", "physical_state": "POLLING",
-         "netdev": "ens1f0np0", "netdev_index": 4},
-    ]
-)  # fmt: skip
+JSON = text_of("rdma-link", "JSON")
 
 
 def filled(text: str) -> NodeDraft:
@@ -51,51 +43,11 @@ def test_counters_are_those_of_the_port_and_tell_no_state() -> None:
     assert not source.told(parsed)
 
 
-def test_an_infiniband_port_has_lids() -> None:
-    assert facts(INFINIBAND, "mlx5_0") == {
-        "state": "ACTIVE",
-        "phys_state": "LinkUp",
-        "lid": 418,
-        "sm_lid": 1,
-        "link_layer": "InfiniBand",
-    }
-
-
-def test_a_roce_port_has_an_interface() -> None:
-    assert facts(ROCE, "mlx5_2") == {
-        "state": "ACTIVE",
-        "phys_state": "LinkUp",
-        "netdev": "ens1f0np0",
-        "link_layer": "Ethernet",
-    }
-
-
-def test_old_releases_number_their_lines() -> None:
-    assert facts(OLD, "mlx5_0")["phys_state"] == "Disabled"
-    assert RdmaLink().recognises(OLD)
-
-
-def test_a_port_with_neither_lid_nor_interface_says_nothing_of_its_link_layer() -> None:
-    assert "link_layer" not in facts(EFA, "rdmap0s6")
-
-
-def test_json_says_the_same_as_text() -> None:
-    assert facts(JSON, "mlx5_0") == facts(INFINIBAND, "mlx5_0")
-    assert facts(JSON, "mlx5_2")["state"] == "DOWN"
-    assert facts(JSON, "mlx5_2")["netdev"] == "ens1f0np0"
-
-
 def test_pretty_json_knows_the_line_of_each_port() -> None:
     pretty = json.dumps(json.loads(JSON), indent=4)
     origin = filled(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
     assert origin.line is not None
     assert '"mlx5_2"' in pretty.split("\n")[origin.line - 1]
-
-
-def test_one_entry_of_another_shape_loses_only_itself() -> None:
-    text = json.dumps([{"ifname": "mlx5_9"}, *json.loads(JSON)])
-    assert RdmaLink().parse(Blob("j", text.encode())).unread_count == 1
-    assert facts(text, "mlx5_2")["state"] == "DOWN"
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 10_000 + "]", JSON[:-20], "[1, null]"])
@@ -135,7 +87,3 @@ def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     assume(not is_unfilled(junk))  # a line with a place like %s is a program's text
     document = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
     assert (document["state"], document["sm_lid"]) == ("ACTIVE", 1)
-
-
-def test_a_prompt_in_brackets_is_no_json() -> None:
-    assert facts(f"[root@gn07 ~]# rdma link show\n{ROCE}", "mlx5_2")["state"] == "ACTIVE"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by
+from tests.evidence.filled import draft_by, text_of
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
@@ -19,12 +19,7 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not
 
 UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-4444-666666666666"]
 HEADERS = [f"GPU {n}: NVIDIA H100 80GB HBM3 (UUID: {uuid})\n" for n, uuid in enumerate(UUIDS)]
-STATUS = (
-    HEADERS[0]
-    + "\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n"
-    + HEADERS[1]
-    + "         Link 0: 25 GB/s\n         Link 1: 26.562 GB/s\n"
-)
+STATUS = text_of("nvidia-smi-nvlink", "STATUS")
 
 
 def fill(text: str, argv: str = "", sample: int = 0) -> NodeDraft:
@@ -44,26 +39,9 @@ def counts(entity: Entity) -> dict[str, Any]:
     return {name: offers[0].value for name, offers in entity.counters.items()}
 
 
-def test_status_gives_state_and_rate() -> None:
-    draft = fill(STATUS)
-    assert (value(link(draft, 0, 0), "state"), value(link(draft, 0, 0), "line_gbs")) == ("active", 26.562)
-    assert (value(link(draft, 0, 1), "state"), value(link(draft, 0, 1), "line_gbs")) == ("inactive", None)
-    assert value(link(draft, 1, 0), "line_gbs") == 25.0
-
-
-def test_the_header_gives_index_name_and_uuid() -> None:
-    gpu = fill(STATUS).gpu(index=1)
-    assert (value(gpu, "name"), gpu.keys["uuid"]) == ("NVIDIA H100 80GB HBM3", UUIDS[1])
-
-
 def test_a_name_with_brackets_is_kept_whole() -> None:
     gpu = fill(f"GPU 0: NVIDIA Graphics (Engineering) (UUID: {UUIDS[0]})\n Link 0: 25 GB/s\n").gpu(index=0)
     assert (value(gpu, "name"), gpu.keys.get("uuid")) == ("NVIDIA Graphics (Engineering)", UUIDS[0])
-
-
-def test_a_reading_carries_its_line() -> None:
-    origin = link(fill(STATUS), 0, 1).offers["state"][0].origin
-    assert (origin.line, origin.text) == (3, "Link 1: <inactive>")
 
 
 @pytest.mark.parametrize("spelling", ["inactive", "inActive"])
@@ -74,51 +52,10 @@ def test_the_sentence_for_all_links_down_becomes_a_note(spelling: str) -> None:
     assert NvidiaSmiNvlink().recognises(text)
 
 
-def test_empty_output_says_nothing() -> None:
-    parsed = NvidiaSmiNvlink().parse(Blob("x", b"\n"))
-    assert (parsed.records, parsed.unread) == ([], [])
-
-
-def test_counters_up_to_nvlink4_have_the_models_names() -> None:
-    text = HEADERS[0] + "".join(
-        f"\t Link 3: {name} Errors: {n}\n" for n, name in enumerate(("Replay", "Recovery", "CRC"), start=1)
-    )
-    assert counts(link(fill(text), 0, 3)) == {"replay": 1, "recovery": 2, "crc": 3}
-
-
-def test_nvlink5_counters_have_the_models_names() -> None:
-    names = {
-        "Malformed packet Errors": "malformed_packet",
-        "Buffer overrun Errors": "buffer_overrun",
-        "Rx Errors": "rx_errors",
-        "Rx remote Errors": "rx_remote",
-        "Rx General Errors": "rx_general",
-        "Local link integrity Errors": "local_integrity",
-        "Tx discards": "tx_discards",
-        "Link recovery successful events": "link_recovery_successful",
-        "Link recovery failed events": "link_recovery_failed",
-        "Total link recovery events": "link_recovery",
-        "Effective Errors": "effective_errors",
-        "Symbol Errors": "symbol_errors",
-    }
-    text = HEADERS[0] + "".join(f"\t Link 0: {name}: {n}\n" for n, name in enumerate(names))
-    assert counts(link(fill(text), 0, 0)) == {name: n for n, name in enumerate(names.values())}
-
-
-def test_error_rates_are_no_counters() -> None:
-    draft = fill(HEADERS[0] + "\t Link 0: Effective BER: 15e-255\n\t Link 0: Symbol BER: 1e-12\n")
-    assert counts(link(draft, 0, 0)) == {}
-
-
 @pytest.mark.parametrize("cell", ["N/A", "-", "[Not Supported]", "Unknown Error"])
 def test_a_counter_without_a_reading_is_not_zero(cell: str) -> None:
     draft = fill(HEADERS[0] + f"\t Link 0: Replay Errors: {cell}\n\t Link 0: CRC Errors: 0\n")
     assert counts(link(draft, 0, 0)) == {"crc": 0}
-
-
-def test_traffic_is_counted_with_its_unit_in_the_name() -> None:
-    draft = fill(HEADERS[0] + "\t Link 0: Data Tx: 12345 KiB\n\t Link 0: Data Rx: 6 KiB\n")
-    assert counts(link(draft, 0, 0)) == {"data_tx_kib": 12345, "data_rx_kib": 6}
 
 
 def test_capabilities_give_peer_to_peer_alone() -> None:
@@ -142,14 +79,6 @@ def test_without_a_header_the_command_names_the_gpu() -> None:
     text = "\t Link 0, P2P is supported: true\n"
     assert value(link(fill(text, "nvidia-smi nvlink -c -i 3"), 3, 0), "p2p_supported") is True
     assert not list(fill(text).entities("gpu"))
-
-
-def test_documents_with_prompts_and_elisions_are_read_and_the_gap_is_said() -> None:
-    text = f"$ nvidia-smi nvlink -s\n{HEADERS[0]}  Link 0: 25 GB/s\n  [...]\n  Link 17: 25 GB/s\n```\n"
-    draft = fill(text)
-    assert value(link(draft, 0, 17), "state") == "active"
-    assert draft.missing[0].what == "some NVLinks of GPU0"
-    assert NvidiaSmiNvlink().parse(Blob("x", text.encode())).unread_count == 0
 
 
 def test_one_made_up_uuid_for_all_merges_no_gpus() -> None:

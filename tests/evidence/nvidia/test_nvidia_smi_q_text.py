@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by
+from tests.evidence.filled import draft_by, text_of
 from tests.tables import examples, texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -14,11 +14,11 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_q_text import NvidiaSmiQText
 
 TEXTS = texts(__file__)
-HEAD = TEXTS["head"]
+HEAD = text_of("nvidia-smi-q", "HEAD")
 
 GPU = TEXTS["gpu"]
 
-REPORT = HEAD.format(count=2) + GPU.format(bus="1B") + GPU.format(bus="43")
+REPORT = text_of("nvidia-smi-q", "REPORT")
 
 
 def filled(text: str) -> NodeDraft:
@@ -33,64 +33,15 @@ def count(entity: Entity, name: str) -> list[Any]:
     return [offer.value for offer in entity.counters.get(name, [])]
 
 
-def test_the_report_is_told_from_its_first_lines() -> None:
-    assert registry.recognise(REPORT) == ("nvidia-smi-q",)
-
-
 @pytest.mark.parametrize("text", ["GPU 0: NVIDIA H100\n", "Attached GPUs in this rack: 8\n", "see nvidia-smi -q\n"])
 def test_other_text_about_gpus_is_not_claimed(text: str) -> None:
     assert registry.recognise(text) == ()
-
-
-def test_gpus_are_numbered_in_their_order_with_identity_and_state() -> None:
-    draft = filled(REPORT)
-    gpu = draft.gpu(index=1)
-    assert gpu.keys["bus_id"] == "0000:43:00.0"
-    assert gpu.keys["uuid"] == "GPU-11111111-2222-3333-4444-555555555543"
-    expected = {
-        "name": "NVIDIA H100 80GB HBM3", "minor": 3, "board": "692-2G520-0200-000", "mig": True, "persistence": True,
-        "compute_mode": "Exclusive_Process", "utilization": 45, "pstate": 2,
-        "memory_utilization": 3, "memory_used_mib": 4096, "power_w": 91.2, "power_limit_w": 700.0,
-        "recovery_action": "none",
-    }  # fmt: skip
-    assert {name: best(gpu, name) for name in expected} == {name: [value] for name, value in expected.items()}
-    assert best(draft.single("os"), "driver_version") == ["570.86.15"]
-
-
-def test_the_link_and_its_replays_belong_to_the_gpus_function() -> None:
-    pci = filled(REPORT).pci("0000:1b:00.0")
-    assert {name: best(pci, name) for name in ("gen", "slot_max_gen", "max_gen", "width", "max_width")} == {
-        "gen": [1],
-        "slot_max_gen": [4],
-        "max_gen": [5],
-        "width": [8],
-        "max_width": [16],
-    }
-    assert count(pci, "replay") == [7]
 
 
 @pytest.mark.parametrize("word", ["Event", "Throttle"])
 def test_reasons_below_a_reason_are_read_in_both_spellings_of_their_heading(word: str) -> None:
     draft = filled(REPORT.replace("Clocks Event Reasons\n", f"Clocks {word} Reasons\n"))
     assert best(draft.gpu(index=0), "throttle") == [("hw_slowdown", "hw_thermal_slowdown")]
-
-
-def test_a_gpus_own_errors_are_summed_without_those_of_its_mig_devices_and_only_where_all_are_known() -> None:
-    gpu = filled(REPORT).gpu(index=0)
-    assert count(gpu, "ecc_volatile_uncorrected") == [5]
-    assert count(gpu, "ecc_aggregate_corrected") == [30]
-    assert count(gpu, "ecc_aggregate_uncorrected") == []
-    assert count(gpu, "remapped_pending") == [1]
-    assert count(gpu, "remapped_failure") == [0]
-
-
-def test_the_fabric_is_read_with_its_problems() -> None:
-    fabric = filled(REPORT).gpu(index=0).child("fabric", 0)
-    expected = {
-        "state": "completed", "status": "Insufficient Resources", "clique_id": 4, "health": "unhealthy",
-        "bandwidth": "full", "problems": "route recovery in progress",
-    }  # fmt: skip
-    assert {name: best(fabric, name) for name in expected} == {name: [value] for name, value in expected.items()}
 
 
 def test_a_fact_points_at_its_line_as_it_is_written() -> None:
@@ -116,15 +67,6 @@ def test_a_fragment_that_does_not_say_how_many_gpus_there_are_numbers_none() -> 
     assert [entity.keys.get("index") for entity in draft.entities("gpu")] == [None]
 
 
-def test_two_sections_asked_one_after_the_other_complete_each_other() -> None:
-    first = HEAD.format(count=1) + "GPU 00000000:1B:00.0\n    Performance State      : P0\n"
-    second = HEAD.format(count=1) + "GPU 00000000:1B:00.0\n    Utilization\n        GPU    : 7 %\n"
-    draft = filled(first + second)
-    gpu = draft.gpu(index=0)
-    assert len(list(draft.entities("gpu"))) == 1
-    assert (best(gpu, "pstate"), best(gpu, "utilization")) == ([0], [7])
-
-
 def test_a_version_that_is_announced_to_go_away_is_read_without_the_announcement() -> None:
     text = "KMD Version  : 610.11\nDriver Version  : 610.11 [Deprecated; use another]\n" + REPORT.partition("CUDA")[2]
     assert best(filled(text).single("os"), "driver_version") == ["610.11", "610.11"]
@@ -135,16 +77,6 @@ def test_a_masked_uuid_names_no_gpu() -> None:
         "GPU-11111111-2222-3333-4444-55555555551B", "GPU-00000000-0000-0000-0000-000000000000"
     )
     assert "uuid" not in filled(text).gpu(index=0).keys
-
-
-def test_old_drivers_total_single_and_double_bit_errors() -> None:
-    text = HEAD.format(count=1) + (
-        "GPU 00000000:1B:00.0\n    ECC Errors\n        Volatile\n            Single Bit\n"
-        "                Device Memory  : 4\n                Total   : 5\n            Double Bit\n"
-        "                Total  : 0\n"
-    )
-    gpu = filled(text).gpu(index=0)
-    assert (count(gpu, "ecc_volatile_corrected"), count(gpu, "ecc_volatile_uncorrected")) == ([5], [0])
 
 
 @examples("mode", "word")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.evidence.filled import node_of, read
-from tests.tables import examples
+from tests.evidence.filled import node_of
+from tests.tables import examples, parts
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_query import NvidiaSmiQuery
@@ -17,17 +19,6 @@ HEADER = "index, pcie.link.width.current, pcie.link.width.max, utilization.gpu [
 
 def node(text: str) -> Node:
     return node_of(text)
-
-
-def test_columns_are_found_by_their_header_in_any_order() -> None:
-    machine = node("pcie.link.width.current, index, name, pci.bus_id\n8, 2, NVIDIA H100 80GB HBM3, 00000000:75:00.0\n")
-    assert (machine.gpus[0].index, machine.gpus[0].bus_id) == (2, "0000:75:00.0")
-    assert machine.pci["0000:75:00.0"].width.value == 8
-
-
-def test_without_a_header_the_echoed_command_names_the_columns() -> None:
-    machine = node(f"{COMMAND},noheader,nounits\n0, 16, 16, 97\n1, 8, 16, 98\n")
-    assert [gpu.utilization.value for gpu in machine.gpus] == [97, 98]
 
 
 def test_a_gpu_without_a_bus_id_has_its_pcie_link_all_the_same() -> None:
@@ -50,11 +41,6 @@ def test_gen1_of_a_gpu_at_rest_is_no_fault() -> None:
     assert not SlowPcieLink().judge(node(f"{header}\n0, 1, 4, 0 %\n1, 1, 4, 0 %\n")).findings
 
 
-def test_a_table_that_repeats_itself_tells_of_the_busiest_moment() -> None:
-    machine = node("index, utilization.gpu [%], clocks.current.sm [MHz]\n0, 0 %, 210 MHz\n0, 99 %, 1980 MHz\n")
-    assert (machine.gpus[0].utilization.value, machine.gpus[0].sm_clock_mhz.value) == (99, 1980)
-
-
 @pytest.mark.parametrize("name", ["clocks_event_reasons", "clocks_throttle_reasons"])
 def test_clock_reasons_are_read_as_a_mask_and_one_by_one(name: str) -> None:
     assert node(f"index, {name}.active\n0, 0x0000000000000048\n").gpus[0].throttle.value == (
@@ -65,31 +51,9 @@ def test_clock_reasons_are_read_as_a_mask_and_one_by_one(name: str) -> None:
     )
 
 
-def test_counters_recovery_and_fabric_are_those_of_the_full_report() -> None:
-    gpu = node(
-        "index, ecc.errors.uncorrected.volatile.total, remapped_rows.pending, gpu_recovery_action, fabric.state,"
-        " fabric.status\n3, 2, Yes, Reset, Completed, Success\n"
-    ).gpus[0]
-    assert gpu.counters["ecc_volatile_uncorrected"].first.value == 2
-    assert gpu.counters["remapped_pending"].first.value == 1
-    assert (gpu.recovery_action.value, gpu.fabric.state.value, gpu.fabric.status.value) == (
-        "reset", "completed", "success",
-    )  # fmt: skip
-
-
-def test_a_cell_without_a_reading_is_unknown() -> None:
-    gpu = node("index, utilization.gpu [%], pstate\n0, [N/A], [Not Supported]\n").gpus[0]
-    assert not gpu.utilization.known
-    assert not gpu.pstate.known
-
-
-def test_a_gpu_that_is_lost_says_so_in_its_cells() -> None:
-    assert node("index, name, pstate\n0, NVIDIA A100, [GPU is lost]\n").gpus[0].lost.value == "GPU is lost"
-
-
-def test_one_row_of_an_unknown_gpu_is_not_taken_for_the_first_gpu() -> None:
-    draft, _ = read("nvidia-smi-query", "pstate, utilization.gpu [%]\nP0, 4 %\n")
-    assert list(draft.entities("gpu")) == []
+@examples("text", "shown")
+def test_a_table_of_a_query_gives_a_node(text: str, shown: dict[str, Any]) -> None:
+    assert parts(node(text), shown) == shown
 
 
 @examples("text")

@@ -8,37 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import read, value
+from tests.evidence.filled import read, text_of, value
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity
 
 TITLE = "| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |"
-RULE = "+-----------------------------------------+------------------------+----------------------+"
-HEADING = """\
-| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
-|                                         |                        |               MIG M. |
-|=========================================+========================+======================|"""
-ROWS = """\
-|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    3 |
-| N/A   31C    P2             91W /  700W |     100MiB /  81559MiB |     45%   E. Process |
-|                                         |                        |             Disabled |
-+-----------------------------------------+------------------------+----------------------+
-|   1  NVIDIA H100 80GB ...          Off  |   00000000:43:00.0 Off |                   On |
-| N/A   32C    P0             90W /  700W |      55MiB /  81559MiB |     N/A      Default |
-|                                         |                        |              Enabled |"""
-MIG = """\
-| MIG devices:                                                                            |
-|  0    2   0   0  |              22MiB / 40448MiB    | 16      0 |  3   0    3    0    3 |"""
-PROCESSES = """\
-|    0   N/A  N/A            4711      C   python                                   90MiB |"""
-TABLE = "\n".join([RULE, TITLE, RULE, HEADING, ROWS, RULE, "", RULE, MIG, RULE, PROCESSES, RULE, ""])
+TABLE = text_of("nvidia-smi", "TABLE")
 
-LIST = """\
-GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-11111111-2222-3333-4444-555555555550)
-  MIG 3g.40gb     Device  0: (UUID: MIG-11111111-2222-3333-4444-555555555550)
-GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-11111111-2222-3333-4444-555555555551)
-"""
+LIST = text_of("nvidia-smi", "LIST")
 
 
 def count(entity: Entity, name: str) -> list[Any]:
@@ -52,32 +29,6 @@ def test_the_table_and_the_list_are_told_from_their_lines(text: str) -> None:
 
 def test_a_table_in_the_middle_of_other_words_is_not_claimed() -> None:
     assert registry.recognise(f"gpu-001: {TITLE}\n") == ()
-
-
-def test_a_list_with_links_below_its_gpus_is_nvlinks_text() -> None:
-    text = "GPU 0: NVIDIA H100 (UUID: GPU-11111111-2222-3333-4444-555555555550)\n\t Link 0: 26.562 GB/s\n"
-    assert registry.recognise(text) == ("nvidia-smi-nvlink",)
-
-
-def test_each_gpu_of_the_table_has_its_bus_id_and_state() -> None:
-    draft, _ = read("nvidia-smi", TABLE)
-    gpu = draft.gpu(index=0)
-    assert gpu.keys["bus_id"] == "0000:1b:00.0"
-    expected = {
-        "name": "NVIDIA H100 80GB HBM3", "persistence": True, "pstate": 2, "utilization": 45,
-        "compute_mode": "Exclusive_Process", "mig": False,
-        "power_w": 91.0, "power_limit_w": 700.0, "memory_used_mib": 100,
-    }  # fmt: skip
-    assert {name: value(gpu, name) for name in expected} == expected
-    assert count(gpu, "ecc_volatile_uncorrected") == [3]
-    assert len(list(draft.entities("gpu"))) == 2
-
-
-def test_what_the_table_does_not_say_is_unknown() -> None:
-    draft, _ = read("nvidia-smi", TABLE)
-    gpu = draft.gpu(index=1)
-    assert (value(gpu, "name"), value(gpu, "utilization"), count(gpu, "ecc_volatile_uncorrected")) == (None, None, [])
-    assert (value(gpu, "persistence"), value(gpu, "mig")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +45,6 @@ def test_of_a_table_printed_twice_the_first_is_read() -> None:
     draft, _ = read("nvidia-smi", TABLE + TABLE.replace("     45%", "     99%").replace("  3 |", "  9 |"))
     gpu = draft.gpu(index=0)
     assert (value(gpu, "utilization"), count(gpu, "ecc_volatile_uncorrected")) == (45, [3])
-
-
-def test_the_list_names_gpus_by_uuid_and_no_mig_devices() -> None:
-    draft, _ = read("nvidia-smi", LIST)
-    assert [entity.keys for entity in draft.entities("gpu")] == [
-        {"index": 0, "uuid": "GPU-11111111-2222-3333-4444-555555555550"},
-        {"index": 1, "uuid": "GPU-11111111-2222-3333-4444-555555555551"},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by
-from tests.tables import examples, texts
+from tests.evidence.filled import draft_by, text_of
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, first_node
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
-TEXTS = texts(__file__)
-TEXT = TEXTS["text"]
+TEXT = text_of("nvidia-smi-topo", "TEXT")
 
 
 def fill(text: str, argv: tuple[str, ...] = ()) -> NodeDraft:
@@ -51,31 +50,10 @@ def test_a_cell_carries_its_line() -> None:
     assert origin.text.startswith("GPU0")
 
 
-def test_the_legend_names_the_nic() -> None:
-    assert next(fill(TEXT).entities("nic")).keys == {"rdma": "mlx5_3", "label": "NIC0"}
-
-
-def test_without_a_legend_the_nic_keeps_its_label() -> None:
-    assert next(fill(TEXT.partition("NIC Legend")[0]).entities("nic")).keys == {"label": "NIC0"}
-
-
-def test_a_legend_that_gives_one_name_to_two_nics_names_neither() -> None:
-    text = "GPU0 NIC0 NIC1\nGPU0 X PIX SYS\n\n  NIC0: mlx5_3\n  NIC1: mlx5_3\n"
-    assert [nic.keys for nic in fill(text).entities("nic")] == [{"label": "NIC0"}, {"label": "NIC1"}]
-
-
 def test_old_drivers_name_the_columns_by_device_in_any_order() -> None:
     draft = fill("\tGPU0\tmlx5_1\tmlx5_0\nGPU0\t X \tPHB\tPIX\nmlx5_1\tPHB\t X \tSYS\nmlx5_0\tPIX\tSYS\t X \n")
     assert words(draft)["GPU0", "mlx5_0"] == "PIX"
     assert words(draft)["mlx5_1", "mlx5_0"] == "SYS"
-
-
-def test_affinity_is_offered_for_gpus() -> None:
-    draft = fill(TEXT)
-    first, second = draft.gpu(index=0), draft.gpu(index=1)
-    assert value(first, "cpu_affinity") == "0-55,112-167"
-    assert (value(first, "numa"), value(second, "numa")) == (0, 1)
-    assert (value(first, "memory_numa"), value(second, "memory_numa")) == (None, 10)
 
 
 @pytest.mark.parametrize("cell", ["-31,64-95", "N/A", "", "0-", "99999999999", "x" * 300])
@@ -111,26 +89,10 @@ def test_the_pcie_matrix_is_a_table_of_its_own(argv: tuple[str, ...]) -> None:
     assert not words(draft)
 
 
-def test_left_out_nics_are_said_to_be_missing() -> None:
-    draft = fill("76 NICs found on the system. Only displaying 56.\n" + TEXT)
-    assert "76 NICs found" in draft.missing[0].why
-
-
-def test_a_failed_matrix_is_said_to_be_missing() -> None:
-    text = "Failed to run topology matrix\n"
-    assert NvidiaSmiTopo().recognises(text)
-    assert fill(text).missing[0].why == "Failed to run topology matrix"
-
-
 @examples("text")
 def test_other_tables_and_prose_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiTopo().recognises(text)
     assert not words(fill(text))
-
-
-def test_it_recognises_its_own() -> None:
-    assert NvidiaSmiTopo().recognises("some text\n" + TEXT)
-    assert NvidiaSmiTopo().recognises("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-31\t0\n")
 
 
 @given(st.lists(st.sampled_from(TEXT.splitlines()), max_size=12), st.integers(0, 80))

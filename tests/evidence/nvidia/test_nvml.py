@@ -245,12 +245,6 @@ def test_a_library_that_did_not_come_up_is_the_nodes_fact() -> None:
     assert not list(draft.entities("gpu"))
 
 
-def test_a_missing_binding_is_no_error_of_nvml() -> None:
-    draft = fill({"error": "pynvml not importable"})
-    assert value(draft.single("os"), "nvml_error") is None
-    assert draft.missing[0].why == "pynvml not importable"
-
-
 def test_versions_are_the_nodes() -> None:
     os = fill(document()).single("os")
     assert (value(os, "driver_version"), value(os, "cuda_version")) == ("570.86.15", "12.8")
@@ -261,15 +255,6 @@ def test_a_superchips_link_to_its_cpu_is_summed() -> None:
     draft = fill(document(gpu(0, c2c=c2c, numa_node=10)))
     assert value(draft.gpu(index=0), "c2c_gbs") == pytest.approx(89.424)
     assert value(draft.gpu(index=0), "memory_numa") == 10
-
-
-def test_the_sampled_file_holds_counters_alone() -> None:
-    short = {"index": 0, "pci": {"bus_id": "00000000:1B:00.0"}, "pcie_replay": 9}
-    short["nvlinks"] = [{"link": 0, "errors": {"replay": 5}, "fields": {}}]
-    draft = fill({"gpus": [short]})
-    assert counts(draft.gpu(index=0).child("nvlink", 0)) == {"replay": 5}
-    assert draft.gpu(index=0).child("nvlink", 0).offers == {}
-    assert Nvml().recognises(json.dumps({"gpus": [short]}))
 
 
 def test_gpus_without_an_index_of_their_own_are_left() -> None:
