@@ -129,14 +129,14 @@ def sorted_words(name: str, tables: Sequence[pa.Table]) -> tuple[dict[str, pa.Ar
     words: dict[str, pa.Array] = {}
     for field in fields:
         own = [table.column(field).chunk(0).dictionary for table in tables]
-        words[field], places = _sorted(pa.concat_arrays(own) if own else strings([]))
+        words[field], places = sorted_once(pa.concat_arrays(own) if own else strings([]))
         ends = np.cumsum([len(word) for word in own])
         for recoded, part in zip(codes, np.split(places, ends[:-1]), strict=False):
             recoded[field] = part
     return words, codes
 
 
-def _sorted(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+def sorted_once(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     """The words in their order, each once, and the place of each of these among them."""
     if len(column) <= FEW_WORDS:
         held = column.to_pylist()
