@@ -10,8 +10,9 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.tables.resolve_rows import cut_tails, grouped
 
+PLACED = ("thread", "ctx", "offset", "line")
 COLUMNS = (
-    "thread", "ctx", "offset", "line", "func", "elements", "dtype", "redop", "root", "nranks", "op_count",
+    *PLACED, "func", "elements", "dtype", "redop", "root", "nranks", "op_count",
 )  # fmt: skip
 
 FUNC_CODES = {
@@ -27,7 +28,7 @@ OTHER_FUNC = 255
 
 
 def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
-    return tuple(bits(columns[name], texts) for name in COLUMNS[4:])
+    return tuple(bits(columns[name], texts) for name in COLUMNS[len(PLACED) :])
 
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:

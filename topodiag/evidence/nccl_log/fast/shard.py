@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
+from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast import ops as scan_ops
 from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
@@ -65,7 +66,6 @@ class Shard:
         self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": [], "init": []}
         self._said: list[Columns] = []
         self._kept_texts: list[bytes] = []
-        self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
         self._ops: list[Columns] = []
         self._named: list[tuple[str, Columns]] = []
 
@@ -164,12 +164,12 @@ class Shard:
             else:
                 self._fast["init"].append(self._placed(columns))
 
-    def _placed(self, columns: Columns) -> Columns:
-        """Rows of lines of the block with all that facts say of their place."""
+    def _placed(self, columns: Columns, index: Positions | int = 0) -> Columns:
+        """Rows of lines of the block with all that facts say of their place; `index` among the line's records."""
         line, thread = columns["line"], columns["thread"]
         return {
             **columns,
-            "ctx": self.contexts.at(thread, place(line)),
+            "ctx": self.contexts.at(thread, place(line, index)),
             "offset": self._offsets[line],
             "line": line + (self._lines + 1),
             "count": np.ones(len(line), dtype=np.int64),
@@ -202,9 +202,9 @@ class Shard:
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
         at = first[others]
-        rings = scan_conn.read_rings(block, lines.message[at], lines.end[at])
+        rings = scan_forms.read(block, lines.message[at], lines.end[at], scan_forms.RING, self.names)
         turns = others[rings.lines]
-        ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
+        ranks = {name: rings.columns[name] for name in ("prev", "rank", "next")}
         self._fast["ring"].append({**{name: column[turns] for name, column in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
         left[chosen] = left[turns] = False
@@ -270,33 +270,30 @@ class Shard:
 
     def _slow_rows(self) -> None:
         """Rows of lines that were read one by one."""
-        namings = sorted(
-            self.slow.said, key=lambda naming: naming.line
-        )  # stable: records that share a line stay in order
+        # Stable: records that share a line stay in order.
+        namings = sorted(self.slow.said, key=lambda naming: naming.line)
         if not namings:
             return
-        thread = np.array([naming.thread for naming in namings], dtype=np.int64)
-        line = np.array([naming.line for naming in namings], dtype=np.int64)
-        contexts = self.contexts.at(thread, place(line, np.array([naming.index for naming in namings], dtype=np.int64)))
+        line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
+        lines = self._placed({"line": line, "thread": thread}, index)
         pointers, gens = self.contexts.pairs()
-        offsets = self._offsets[line].tolist()
-        operations: list[tuple[int, ...]] = []
-        for naming, context, offset in zip(namings, contexts.tolist(), offsets, strict=True):
-            number = self._lines + naming.line + 1
+        operations, places, codes = list[tuple[int, ...]](), list[int](), list[int]()
+        for at, naming in enumerate(namings):
             for name, columns in naming.rows:
                 if name == "event":
-                    pointer = int(pointers[context]) & MASK
-                    own = {"thread": naming.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
-                    self.slow.add_event({**own, "line": number}, columns)
+                    own = {name: int(lines[name][at]) for name in ("thread", "offset", "line")}
+                    context = int(lines["ctx"][at])
+                    own |= {"ctx": int(pointers[context]) & MASK, "gen": int(gens[context])}
+                    self.slow.add_event(own, columns)
                 elif name == "op":
-                    row = (naming.thread, context, offset, number, *scan_ops.values(columns, self.texts))
-                    operations.append(row)
-                else:
-                    self._rows[name].append(
-                        (naming.thread, context, offset, number, self.messages.value(name, columns))
-                    )
-        rows = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
-        self._ops.append({name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)})
+                    operations.append(scan_ops.values(columns, self.texts))
+                    places.append(at)
+            others = [row for row in naming.rows if row[0] not in {"event", "op"}]
+            codes.append(self.messages.add(others, understood=True))
+        self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
+        called = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS) - len(scan_ops.PLACED))
+        placed = {name: lines[name][np.array(places, dtype=np.int64)] for name in scan_ops.PLACED}
+        self._ops.append(placed | dict(zip(scan_ops.COLUMNS[len(placed) :], called.T, strict=True)))
 
     # Tables.
 
@@ -333,14 +330,11 @@ class Shard:
         for name in COLUMNS:
             source, code = expanded[name]
             fast = self._fast.get(name, [])
-            if not len(source) and not self._rows[name] and not any(len(columns["thread"]) for columns in fast):
+            if not len(source) and not any(len(columns["thread"]) for columns in fast):
                 pairs.append((name, {"thread": lines["thread"][:0], "offset": lines["offset"][:0]}))
                 continue
-            slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
-            places = {name: slow[:, index] for index, name in enumerate(("thread", "ctx", "offset", "line"))}
-            places["count"] = np.ones(len(slow), dtype=np.int64)
-            columns = {name: np.append(values[source], places[name]) for name, values in lines.items()}
-            columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
+            columns = {name: values[source] for name, values in lines.items()}
+            columns |= self.messages.columns(name, code)
             whole = together([columns, *fast], tuple(columns))
             pairs.append((name, {**whole, "thread": number[whole["thread"]]}))
         return pairs
