@@ -124,11 +124,8 @@ def _restarts(begun: dict[str, list[int]], first_init: int | None) -> list[int]:
     """Where the same pid begins anew: a line that a process prints once, again after its first communicator."""
     if first_init is None:
         return []
-    for kind in _BEGINNINGS:
-        again = [offset for offset in sorted(begun.get(kind, []))[1:] if offset > first_init]
-        if again:
-            return again
-    return []
+    several = ([at for at in sorted(begun.get(kind, []))[1:] if at > first_init] for kind in _BEGINNINGS)
+    return next(filter(None, several), [])
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
+from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
@@ -47,7 +47,7 @@ def rebuild(
     large = facts["conn"].num_rows > BATCH_ROWS
     if large:
         give_back()
-    jobs = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    jobs = _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
     if large:
         give_back()
     return jobs

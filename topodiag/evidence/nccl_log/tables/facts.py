@@ -126,7 +126,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Values of a column without nulls, or its codes of words; one chunk is not copied. `to_numpy` imports pandas."""
     if isinstance(column, pa.ChunkedArray):
         chunks = [numbers(chunk) for chunk in column.chunks]
-        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_no_values(column.type))])
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_array([], column.type))])
     if pa.types.is_dictionary(column.type):
         return numbers(column.indices)
     first, last = column.offset, column.offset + len(column)
@@ -135,10 +135,6 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         bits = np.frombuffer(buffer or b"", np.uint8)
         return np.unpackbits(bits, count=last, bitorder="little")[first:].view(bool)
     return np.frombuffer(buffer or b"", column.type.to_pandas_dtype())[first:last]
-
-
-def _no_values(kind: pa.DataType) -> pa.Array:
-    return _array([], kind)
 
 
 _EMPTY = {

@@ -129,14 +129,8 @@ def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
         return table
     if not kept.any():
         return table_of("event")
-    table = alike(table.filter(pa.array(kept)))
-    columns = {name: numbers(table.column(name)) for name in table.column_names}
-    words = {
-        field.name: table.column(field.name).chunk(0).dictionary
-        for field in SCHEMAS["event"]
-        if pa.types.is_dictionary(field.type)
-    }
-    return pa.Table.from_batches([record_batch("event", *_used(columns, words))], SCHEMAS["event"])
+    rows = table.filter(pa.array(kept))
+    return table_of("event", {name: rows.column(name).to_pylist() for name in rows.column_names})
 
 
 def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, pa.RecordBatch]:
