@@ -76,6 +76,12 @@ class Draft:
         return self.has_parameters and len(self.devices) <= per
 
     @property
+    def least_size(self) -> int:
+        """By its header, -1 without."""
+        text = self.parameters.get("minBytes", "")
+        return int(text) if text.isdigit() and len(text) < 20 else -1
+
+    @property
     def last_size(self) -> int:
         return self.rows[-1].size if self.rows else -1
 
@@ -117,8 +123,8 @@ class TextReader:
         self._env: dict[str, CommandSetting] = {}
         self._above = ""
         self._assigned: set[str] = set()
-        self._shapes: dict[str, list[int]] = {}
-        self._first: dict[str, tuple[int, str]] = {}
+        self._shapes: dict[str, tuple[int, int, str]] = {}
+        """By shape of lines that were not understood, how many there are, and number and text of the first."""
         self._rows = 0
 
     def read(self, data: bytes) -> TextRead:
@@ -131,8 +137,7 @@ class TextReader:
         for stream in self._streams.values():
             self._end_row(stream)
         self.made.env = self._env
-        for shape, (count, *_) in self._shapes.items():
-            number, text = self._first[shape]
+        for count, number, text in self._shapes.values():
             more = f", with {count - 1} more like it" if count > 1 else ""
             self.made.unread.append(UnreadLine(self.source, number, text, f"no line of the test{more}"))
         return self.made
@@ -241,7 +246,7 @@ class TextReader:
         if len(able) == 1 or not newest.single_process:
             return newest
         low = [run for run in able if run.title is not None]
-        waiting = [run for run in low if not run.rows and row.size <= _number(run.parameters.get("minBytes"))]
+        waiting = [run for run in low if not run.rows and row.size <= run.least_size]
         going = [run for run in low if run.rows and run.last_size < row.size]
         if waiting:
             return waiting[-1]
@@ -277,11 +282,10 @@ class TextReader:
             del stream.runs[0]
         return draft
 
-    def _next(self, stream: _Stream, line: words.Line, *, filled: bool, lone: bool = False) -> Draft:
-        """The run that a header's line belongs to: the newest, or a new one where the newest has this line already.
-        `lone`: the line may also belong to an older run that waits for it."""
+    def _next(self, stream: _Stream, line: words.Line, *, filled: bool) -> Draft:
+        """The run that a header's line belongs to: the newest, or a new one where the newest has this line already."""
         runs = [run for run in stream.runs if not run.closed]
-        if runs and not filled and not (runs[-1].rows and not lone):
+        if runs and not filled and not runs[-1].rows:
             return runs[-1]
         stream.runs = [run for run in runs if run.single_process]  # any other was aborted: its rows have ended
         return self._begin(stream, line)
@@ -383,13 +387,6 @@ class TextReader:
                 self.made.unread.append(UnreadLine(self.source, number, text, why))
             return
         shape = _DIGITS.sub("0", text)[:120]
-        counted = self._shapes.get(shape)
-        if counted is not None:
-            counted[0] += 1
-        elif len(self._shapes) < MAX_SHAPES:
-            self._shapes[shape] = [1]
-            self._first[shape] = (number, text)
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdigit() and len(text) < 20 else -1
+        count, first_number, first_text = self._shapes.get(shape, (0, number, text))
+        if count or len(self._shapes) < MAX_SHAPES:
+            self._shapes[shape] = count + 1, first_number, first_text

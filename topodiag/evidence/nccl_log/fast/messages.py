@@ -105,12 +105,12 @@ class Messages:
         tables = np.array(self._tables, dtype=np.int64)
         codes = np.array(self._rows, dtype=np.int64)
         first = np.cumsum(fans) - fans
-        times = fans[message] if len(message) else message
+        times = fans[message]
         source = np.repeat(np.arange(len(message)), times)
         within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
-        row = first[message[source]] + within if len(source) else source
+        row = first[message[source]] + within
         columns = {}
         for number, name in enumerate(COLUMNS):
-            chosen = np.flatnonzero(tables[row] == number) if len(row) else row
-            columns[name] = source[chosen], codes[row[chosen]] if len(row) else row
+            chosen = np.flatnonzero(tables[row] == number)
+            columns[name] = source[chosen], codes[row[chosen]]
         return columns

@@ -124,22 +124,20 @@ def _without_plain_head(text: str) -> Record | None:
     if level is None:
         return None
     before, message = text[: level.start()], _message(text[level.end() :])
-    parts = _MASKED.search(before[-_MASKED_REACH:])
+    front = before[-_MASKED_REACH:]
+    parts = _MASKED.search(front)
     if parts is not None and not _CLOCK.search(parts[0]):
         host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
-        label, ts = label_of(before[-_MASKED_REACH:][: parts.start()])
         who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
-        return Record(*who, number(device), level[1], message, parts[9] or "", label, ts)
-    bare = BARE.search(text)
-    if bare:
+        return Record(*who, number(device), level[1], message, parts[9] or "", *label_of(front[: parts.start()]))
+    if bare := BARE.search(text):
         return Record("", -1, -1, number(bare[1]), bare[3], _message(text[bare.end() :]), bare[2] or "")
-    loose = _LOOSE.match(before[-_MASKED_REACH:])
+    loose = _LOOSE.match(front)
     if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
         return None
     if loose[3] and level[1] not in ("WARN", "ATTN"):
         return None  # an application's own talk: NCCL names a place in warnings only
-    label, ts = label_of(loose[1])
-    return Record("", -1, -1, number(loose[2]), level[1], message, loose[3] or "", label, ts)
+    return Record("", -1, -1, number(loose[2]), level[1], message, loose[3] or "", *label_of(loose[1]))
 
 
 def _masked_number(text: str) -> int:

@@ -20,7 +20,7 @@ from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
-from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
+from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
@@ -81,7 +81,7 @@ class _Builder:
 
     def _comms(self) -> list[Comm]:
         if self.inferred:
-            return [inferred_comm(self.members)] if self.members else []
+            return [Comm(self.members[0].nranks, list(range(len(self.members))))] if self.members else []
         return find_comms(self.members, self.processes)
 
     def _rest(self) -> None:
