@@ -11,14 +11,12 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.tables.resolve_rows import cut_tails, grouped
 
-PLACED = ("thread", "ctx", "offset", "line")
-COLUMNS = (
-    *PLACED, "func", "elements", "dtype", "redop", "root", "nranks", "op_count",
-)  # fmt: skip
+CALL = ("func", "elements", "dtype", "redop", "root", "nranks", "op_count")
+"""What an operation says beside its place."""
 
 
 def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
-    return tuple(bits(columns[name], texts) for name in COLUMNS[len(PLACED) :])
+    return tuple(bits(columns[name], texts) for name in CALL)
 
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
@@ -26,7 +24,7 @@ def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
     rows = dict(rows)
     counts = rows.pop("op_count")
     alike = np.zeros(len(counts), dtype=np.int64)
-    rows |= {"count": alike + 1, "gen": alike, "~run": alike}  # ctx stands for both
+    rows |= {"gen": alike, "~run": alike}  # ctx stands for both
     tail = cut_tails({**{name: values for name, values in rows.items() if name != "nranks"}, "op_count": counts})
     digests = _digests({**rows, "op_count": counts}, texts.words())
     last = {"first": counts, "last": counts, "last_offset": rows["offset"], "digest": digests}

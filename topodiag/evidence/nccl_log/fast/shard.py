@@ -5,6 +5,7 @@ Shards of several small files are gathered together: to make tables costs more t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import nan
 from typing import Any
 
@@ -63,10 +64,9 @@ class Shard:
         self._devices = Dictionary(1)
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
-        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": [], "init": []}
+        self._fast: dict[str, list[Columns]] = defaultdict(list)
         self._said: list[Columns] = []
         self._kept_texts: list[bytes] = []
-        self._ops: list[Columns] = []
         self._named: list[tuple[str, Columns]] = []
 
     def begin_file(self, file: int, base: int) -> None:
@@ -159,10 +159,7 @@ class Shard:
             len(self._process),
         )
         for name, columns in self._named:
-            if name == "op":
-                self._ops.append({name: values for name, values in self._placed(columns).items() if name != "count"})
-            else:
-                self._fast["init"].append(self._placed(columns))
+            self._fast[name].append(self._placed(columns))
 
     def _placed(self, columns: Columns, index: Positions | int = 0) -> Columns:
         """Rows of lines of the block with all that facts say of their place; `index` among the line's records."""
@@ -240,14 +237,10 @@ class Shard:
         return tuple(bits(columns[name], self.texts) for name in _TAIL)
 
     def _device(self, words: Words) -> Ints:
-        """What stands in brackets, most often one digit."""
-        values: Ints = (words - np.uint64(ord("0"))).view(np.int64)
-        longer = np.flatnonzero((values < 0) | (values > 9))
-        if len(longer):
-            codes = self._devices.encode(words[np.newaxis, longer])
-            read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
-            values[longer] = np.array(read, dtype=np.int64)[codes]
-        return values
+        """What stands in brackets."""
+        codes = self._devices.encode(words[np.newaxis])
+        read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
+        return np.array(read or [-1], dtype=np.int64)[codes]
 
     # All other records.
 
@@ -291,9 +284,9 @@ class Shard:
             others = [row for row in naming.rows if row[0] not in {"event", "op"}]
             codes.append(self.messages.add(others, understood=True))
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
-        called = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS) - len(scan_ops.PLACED))
-        placed = {name: lines[name][np.array(places, dtype=np.int64)] for name in scan_ops.PLACED}
-        self._ops.append(placed | dict(zip(scan_ops.COLUMNS[len(placed) :], called.T, strict=True)))
+        called = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.CALL))
+        placed = {name: lines[name][np.array(places, dtype=np.int64)] for name in PLACE}
+        self._fast["op"].append(placed | dict(zip(scan_ops.CALL, called.T, strict=True)))
 
     # Tables.
 
@@ -308,7 +301,7 @@ class Shard:
             name: merged(name, rows, list(rows)) if name != "print" else self._prints(rows)
             for name, rows in self._all(number)
         }
-        operations = together(self._ops, scan_ops.COLUMNS)
+        operations = together(self._fast["op"], (*PLACE, *scan_ops.CALL))
         operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
         texts = facts.strings(self.texts.words())
@@ -329,7 +322,7 @@ class Shard:
         pairs = []
         for name in COLUMNS:
             source, code = expanded[name]
-            fast = self._fast.get(name, [])
+            fast = self._fast[name]
             if not len(source) and not any(len(columns["thread"]) for columns in fast):
                 pairs.append((name, {"thread": lines["thread"][:0], "offset": lines["offset"][:0]}))
                 continue
