@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
-from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, mix, sorted_order
+from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
 from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
@@ -139,26 +139,15 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
 
 def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
     """Those rows whose tuple others have too, equal ones together and in this order, and numbers that tell the tuples
-    apart. Most rows of a log differ: one sort of their hashes finds them out."""
+    apart."""
     words = packed(columns) or [np.zeros(size, np.uint64)]
     if order is not None:
         words = [word.take(order) for word in words]
-    room = size.bit_length()
-    place = np.uint64((1 << room) - 1)
-    hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
-    hashes.sort()
-    again = (hashes[1:] ^ hashes[:-1]) <= place
-    if not again.any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    alike = np.append(again, False) | np.append(False, again)
-    rows = (hashes[alike] & place).view(np.int64)
-    own = [word[rows] for word in words]
-    new = breaks([hashes[alike] >> np.uint64(room)])
-    if (breaks(own) & ~new).any():  # two tuples with one hash: practically never
-        turn = np.lexsort((rows, *reversed(own)))
-        rows, own = rows[turn], [word[turn] for word in own]
-        new = breaks(own)
-    return rows if order is None else order[rows], np.cumsum(new)
+    rows, starts = group(words)
+    counts = np.diff(starts, append=size)
+    several = np.repeat(counts > 1, counts)
+    rows, number = rows[several], np.repeat(np.arange(len(starts)), counts)[several]
+    return rows if order is None else order[rows], number
 
 
 def _onto(column: Column, rows: Ints, values: Column) -> Column:
