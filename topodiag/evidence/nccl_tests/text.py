@@ -89,8 +89,8 @@ class Draft:
 @dataclass(slots=True)
 class _Stream:
     runs: list[Draft] = field(default_factory=list)
-    row: OpenRow | None = None
-    target: Draft | None = None
+    open: tuple[OpenRow, Draft] | None = None
+    """The row that its pieces still come of, and its run."""
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class TextReader:
             stream = _Stream()
             if len(self._streams) < MAX_OPEN * 8:
                 self._streams[line.key] = stream
-        text, record = words.without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
+        text, record = words.without_records(line.text, self._hosts, _WORDS, in_row=stream.open is not None)
         if record:
             self.made.records += 1
             self._record(line, record)
@@ -220,18 +220,18 @@ class TextReader:
         if begun is not None:
             self._end_row(stream)
             row, rest = begun
-            stream.target = self._target(stream, row, line)
-            stream.row = row
+            stream.open = row, self._target(stream, row, line)
             left = take_cells(row, rest)
-        elif stream.row is not None and only_cells(bare):
-            left = take_cells(stream.row, bare)
+        elif stream.open is not None and only_cells(bare):
+            left = take_cells(stream.open[0], bare)
         else:
             return False
         if left:
             self._leave(line.number, left[:MAX_QUOTE], "")
-        expected = stream.target.title.cells if stream.target is not None and stream.target.title is not None else 0
-        if expected and stream.row is not None and len(stream.row.cells) >= expected:
-            self._end_row(stream)
+        if stream.open is not None:
+            row, run = stream.open
+            if run.title is not None and 0 < run.title.cells <= len(row.cells):
+                self._end_row(stream)
         return True
 
     def _title(self, stream: _Stream) -> Title | None:
@@ -253,10 +253,9 @@ class TextReader:
         return max(going, key=lambda run: run.last_size) if going else newest
 
     def _end_row(self, stream: _Stream) -> None:
-        row, target = stream.row, stream.target
-        stream.row = stream.target = None
-        if row is None or target is None:
+        if stream.open is None:
             return
+        (row, target), stream.open = stream.open, None
         self._rows += 1
         if self._rows > MAX_ROWS:
             self._leave(row.origin.line or 0, row.origin.text, "more rows than are kept")

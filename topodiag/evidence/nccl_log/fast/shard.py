@@ -40,6 +40,7 @@ from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via")
+_NAMING = ("thread", "line", "ctx", "index", "starts")
 _PROXIED, _NETWORK = 1234567, 4711
 """Numbers put into a tail to see how it is read."""
 
@@ -133,28 +134,26 @@ class Shard:
             self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
-            (naming.thread, naming.line, naming.index, _signed(columns["ctx"]), columns.get("event") == "start")
+            (naming.thread, naming.line, _signed(columns["ctx"]), naming.index, columns.get("event") == "start")
             for naming in self.slow.said
             for _, columns in naming.rows
             if columns.get("ctx")
         ]
-        rows = np.array(slow, dtype=np.int64).reshape(-1, 5)
         start = self.texts.code("start")
-        thread = np.concatenate([rows[:, 0], *(columns["thread"] for _, columns in self._named)])
-        line = np.concatenate([rows[:, 1], *(columns["line"] for _, columns in self._named)])
-        index = np.append(rows[:, 2], np.zeros(len(line) - len(rows), dtype=np.int64))
-        starts = [
-            columns["event"] == start if name == "init" else np.zeros(len(columns["line"]))
-            for name, columns in self._named
-        ]
+        parts = [dict(zip(_NAMING, np.array(slow, dtype=np.int64).reshape(-1, len(_NAMING)).T, strict=True))]
+        for name, columns in self._named:
+            none = np.zeros_like(columns["line"])
+            starts = columns["event"] == start if name == "init" else none
+            parts.append({**{name: columns[name] for name in _NAMING[:3]}, "index": none, "starts": starts})
+        rows = together(parts, _NAMING)
         self.contexts.name(
             Naming(
-                thread=thread,
-                process=process[thread],
-                place=place(line, index),
-                pointer=np.concatenate([rows[:, 3], *(columns["ctx"] for _, columns in self._named)]),
-                starts=np.concatenate([rows[:, 4], *starts]).astype(np.int64),
-                offset=self._offsets[line],
+                thread=rows["thread"],
+                process=process[rows["thread"]],
+                place=place(rows["line"], rows["index"]),
+                pointer=rows["ctx"],
+                starts=rows["starts"],
+                offset=self._offsets[rows["line"]],
             ),
             len(self._process),
         )

@@ -62,7 +62,11 @@ class _Builder:
         self.inferred = not self.members
         if self.inferred:
             self.members = inferred_members(frame, self.processes)
-        self.comms: list[Comm] = self._comms()
+        self.comms: list[Comm] = (
+            [Comm(self.members[0].nranks, list(range(len(self.members))))]
+            if self.inferred and self.members
+            else find_comms(self.members, self.processes)
+        )
         self.groups = find_jobs(self.comms, self.members)
         self.comm_of = np.full(len(self.members), -1, np.int64)
         for number, comm in enumerate(self.comms):
@@ -78,11 +82,6 @@ class _Builder:
         self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.fields = self._hear()
-
-    def _comms(self) -> list[Comm]:
-        if self.inferred:
-            return [Comm(self.members[0].nranks, list(range(len(self.members))))] if self.members else []
-        return find_comms(self.members, self.processes)
 
     def _rest(self) -> None:
         if self.frame.connection_rows > BATCH_ROWS:
@@ -100,15 +99,11 @@ class _Builder:
         self.roles.check()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
-    @property
-    def jobs_count(self) -> int:
-        known = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
-        return len(self.groups) or (1 if known else 0)
-
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
-        for number in range(self.jobs_count):
+        told = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        for number in range(len(self.groups) or (1 if told else 0)):
             members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
             rows.append((min(places), max(places), number))

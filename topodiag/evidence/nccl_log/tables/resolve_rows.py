@@ -53,19 +53,12 @@ def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
     return words
 
 
-def _sorted(words: Sequence[Column]) -> Ints:
-    """A stable order by these words, the first being the most significant."""
-    if len(words) == 1:
-        return np.argsort(words[0], kind="stable")
-    return np.lexsort(tuple(reversed(words)))
-
-
 def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
     """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
     if not size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     words = packed(columns) or [np.zeros(size, np.uint64)]
-    order = _sorted(words)
+    order = np.lexsort(tuple(reversed(words)))
     new = breaks(word[order] for word in words)
     inverse = np.empty(size, np.int64)
     inverse[order] = np.cumsum(new) - 1
