@@ -115,14 +115,14 @@ EXTRA_ATTRIBUTES = f"XML Parse : Ignoring extra attributes (max {MAX_ATTR_COUNT}
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One tag as NCCL holds it, which opens, `closes`, or does both (`alone`): at most 16 attributes, those without a
+    """One tag as NCCL holds it, which opens, `closes`, or does both (`single`): at most 16 attributes, those without a
     name left out. `start` is the byte of `<`."""
 
     name: str
     attributes: tuple[tuple[str, str], ...]
     start: int
     closes: bool = False
-    alone: bool = False
+    single: bool = False
 
     def get(self, name: str) -> str | None:
         return next((value for key, value in self.attributes if key == name), None)
@@ -235,13 +235,13 @@ class Lexer:
             else:
                 why = "an attribute without a name: more than one blank stands here"
                 self._note(Remark("blank-attribute", why, at))
-        alone = last == ord("/")
-        if alone:
+        single = last == ord("/")
+        if single:
             _, _, last = self._token(with_value=False)
         if last != ord(">"):
             where = self._at - 1
             raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
-        return Tag(text_of(raw), tuple(attributes), start, alone=alone)
+        return Tag(text_of(raw), tuple(attributes), start, single=single)
 
     def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
         """A name, its value, and the character that follows."""

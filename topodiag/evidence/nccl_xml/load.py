@@ -112,7 +112,7 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionRea
         below = rules.allowed.get(tag.name, ()) if known else ()
         line = places.line(tag.start)
         stack.append(OpenElement(tag.name, tag.attributes, line, known, tag.start, below))
-        if tag.alone:
+        if tag.single:
             _close(stack, loaded)
         elif len(stack) > MAX_DEPTH:
             raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=line, hint="refused")

@@ -102,8 +102,8 @@ class _Builder:
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
-        told = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
-        for number in range(len(self.groups) or (1 if told else 0)):
+        speaks = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        for number in range(len(self.groups) or (1 if speaks else 0)):
             members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
             rows.append((min(places), max(places), number))
