@@ -21,7 +21,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import click
-import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from benchmarks.field import FOLDER, Case, cases
@@ -30,6 +29,8 @@ from fixtures.generate import bundle
 from fixtures.generate.machines.dgx_h100 import dgx_h100
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
+from topodiag.evidence.marks import FACTS_MARK
+from topodiag.evidence.nccl_log.tables.saved import load
 
 SWEEP = Path(__file__).resolve().parents[1] / "tests" / "fuzz" / "texts"
 IDENTITIES = {
@@ -78,8 +79,9 @@ def left_in(folder: Path, hide: str) -> Iterator[tuple[str, str]]:
         name = str(path.relative_to(folder))
         channel = name.partition("/")[0].partition(".")[0]
         data = path.read_bytes()
-        if data[:4] == b"PAR1":
-            yield channel, f"{name}\n{pq.read_table(path).to_pylist()}"
+        if data.startswith(FACTS_MARK):
+            tables = load(str(path))[0].tables.values()
+            yield channel, f"{name}\n{[table.to_pylist() for table in tables]}"
         else:
             yield channel, f"{name}\n{data.decode(errors='replace')}".replace(hide, "")
 
@@ -96,7 +98,7 @@ def outputs(case: Case, top: Path, *, redact: bool) -> Iterator[tuple[str, str]]
     pages = ("--html", str(left / "html.html"), "--to", str(left / "write"))
     yield run("table", *asked, *pages, hide=str(given))
     yield run("json", *asked, "--format", "json", hide=str(given))
-    saved = ("--save", str(left / "saved facts.parquet")) if not redact else ()
+    saved = ("--save", str(left / "saved facts")) if not redact else ()
     yield run("logs", "logs", str(given), "--format", "json", "--workers", "1", *saved, *more, hide=str(given))
     yield from left_in(left, str(given))
 

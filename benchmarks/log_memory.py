@@ -121,7 +121,7 @@ def measure(path: Path, workers: int, folder: Path | None, *, job: bool, saved: 
         watch(path, workers, job=job)
         return
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        facts = Path(place, "job.parquet")
+        facts = Path(place, "job.facts")
         watch(path, workers, facts, job=job)
         print("from its saved facts:")
         watch(facts, workers, job=True)

@@ -100,14 +100,14 @@ def test_a_folder_with_archives_and_logs_is_one_job(tmp_path: Path) -> None:
 
 def test_saved_facts_in_an_archive_are_read(tmp_path: Path) -> None:
     (tmp_path / "0.log").write_bytes(rank_log(0))
-    plain = read(tmp_path / "0.log", save=str(tmp_path / "job.parquet"))
-    (tmp_path / "job.zip").write_bytes(zipped({"job.parquet": (tmp_path / "job.parquet").read_bytes()}))
+    plain = read(tmp_path / "0.log", save=str(tmp_path / "job.facts"))
+    (tmp_path / "job.zip").write_bytes(zipped({"job.facts": (tmp_path / "job.facts").read_bytes()}))
     assert repr(read(tmp_path / "job.zip").jobs) == repr(plain.jobs)
 
 
 def test_damaged_facts_are_named_as_the_member_that_they_are(tmp_path: Path) -> None:
-    (tmp_path / "job.zip").write_bytes(zipped({"job.parquet": b"PAR1" + bytes(200)}))
-    with pytest.raises(InputError, match=r"/job.zip/job.parquet: is no Parquet file"):
+    (tmp_path / "job.zip").write_bytes(zipped({"job.facts": b"topodiag facts 2\n" + bytes(200)}))
+    with pytest.raises(InputError, match=r"/job.zip/job.facts: is damaged"):
         read(tmp_path / "job.zip")
 
 

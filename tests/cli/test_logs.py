@@ -51,7 +51,7 @@ def test_several_workers_tell_the_same_job(tmp_path):
 
 
 def test_saved_facts_tell_the_same_job(small, tmp_path):
-    kept = str(tmp_path / "job.parquet")
+    kept = str(tmp_path / "job.facts")
     first = run(small, "--save", kept, "--format", "json", "--fail-on", "never")
     again = run(kept, "--format", "json", "--fail-on", "never")
     assert json.loads(first.stdout)["facts"] == json.loads(again.stdout)["facts"]

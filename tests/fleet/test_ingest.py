@@ -143,12 +143,12 @@ def test_standard_input_goes_through_the_pool_in_pieces(job: Path, monkeypatch: 
 
 
 def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expected: Ingested) -> None:
-    with (tmp_path / "job.parquet").open("wb") as stream:
+    with (tmp_path / "job.facts").open("wb") as stream:
         save(stream, expected.facts, expected.files)
-    again = ingest([str(tmp_path / "job.parquet")])
+    again = ingest([str(tmp_path / "job.facts")])
     assert same(again, expected)
     (tmp_path / "a.log").write_bytes(rank_log(1))
-    both = ingest([str(tmp_path / "job.parquet"), str(tmp_path / "a.log")], workers=1)
+    both = ingest([str(tmp_path / "job.facts"), str(tmp_path / "a.log")], workers=1)
     assert [Path(file.path).name for file in both.files][:2] == ["a.log", "rank0.log"]
     assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
     assert sum(file.records for file in both.inputs) == 5 * 34
@@ -166,9 +166,9 @@ def test_saved_facts_of_what_only_an_application_said_are_evidence_still(tmp_pat
     (tmp_path / "a.log").write_bytes(TORCH)
     read = ingest([str(tmp_path / "a.log")])
     assert read.facts["event"].column("level").to_pylist() == ["APP"]
-    with (tmp_path / "job.parquet").open("wb") as stream:
+    with (tmp_path / "job.facts").open("wb") as stream:
         save(stream, read.facts, read.files)
-    assert same(ingest([str(tmp_path / "job.parquet")]), read)
+    assert same(ingest([str(tmp_path / "job.facts")]), read)
 
 
 def test_saved_facts_that_are_joined_or_lose_a_copy_on_disk_are_the_same(
@@ -177,9 +177,9 @@ def test_saved_facts_that_are_joined_or_lose_a_copy_on_disk_are_the_same(
     (tmp_path / "a.log").write_bytes(rank_log(1))  # a copy of one that was saved
     (tmp_path / "b.log").write_bytes(rank_log(5) + TORCH)
     for name, one in (("job", expected), ("more", ingest([str(tmp_path / "b.log")]))):
-        with (tmp_path / f"{name}.parquet").open("wb") as stream:
+        with (tmp_path / f"{name}.facts").open("wb") as stream:
             save(stream, one.facts, one.files)
-    inputs = [str(tmp_path / name) for name in ("a.log", "more.parquet", "job.parquet")]
+    inputs = [str(tmp_path / name) for name in ("a.log", "more.facts", "job.facts")]
     in_memory = ingest(inputs, workers=1)
     assert not in_memory.facts.maps
     assert len(in_memory.files) == 6

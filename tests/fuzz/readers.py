@@ -354,7 +354,7 @@ def _zip() -> bytes:
     return bytes_io.getvalue()
 
 
-def _parquet() -> bytes:
+def _facts() -> bytes:
     bytes_io = io.BytesIO()
     save(bytes_io, resolve(extract_plain(_seed(SEEDS["kind nccl-log"][0]), 0, 0)), (SourceFile("a.log", 10, "ab", ""),))
     return bytes_io.getvalue()
@@ -370,7 +370,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "tar": lambda: _tar("w"),
     "tar.gz": lambda: _tar("w:gz"),
     "zip": _zip,
-    "parquet": _parquet,
+    "facts": _facts,
     "pickle": _pickled,
 }
 

@@ -102,6 +102,8 @@ def delimiter(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
+FACTS_MARK = b"topodiag facts "
+"""How facts of logs begin that `topodiag logs --save` kept."""
 PICKLED = regex(rb"\x80[\x02-\x05]")
 _KEYS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
 _JSON = regex(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')

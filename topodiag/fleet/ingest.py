@@ -274,7 +274,7 @@ def _open_stdin(intake: Intake) -> _Stdin:
         if left is None:
             raise InputError(STDIN_NAME, "holds no log to read", hint="give the output of the job")
         raise InputError(STDIN_NAME, left.why if left.hint else f"is no NCCL log: it {left.why}", hint=left.hint)
-    if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
+    if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.SAVED_FACTS, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
         raise InputError(STDIN_NAME, f"is no NCCL log: it is {piece.words}", hint="give it as a file")
     return _Stdin(intake.stdin, piece.coding)
 

@@ -45,6 +45,7 @@ MAGIC = [
         (b" 2/20 [>....] - loss: 2.1" + b"\b" * 25, Kind.TEXT),
         (b"\x93NUMPY\1\0v\0" + bytes(range(256)) * 8, Kind.BINARY),
         (b"PAR1" + bytes(20), Kind.PARQUET),
+        (b"topodiag facts 2\n{}", Kind.SAVED_FACTS),
         (gzip.compress(RECORD, mtime=0), Kind.NCCL_LOG),
         (gzip.compress(b"", mtime=0), Kind.EMPTY),
         (gzip.compress(bytes(257) + b"ustar" + bytes(300), mtime=0), Kind.ARCHIVE),

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterable
 from math import isnan, nan
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.evidence.nccl_log.fast.ops import FUNC_CODES, OTHER_FUNC
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, empty, table
@@ -61,9 +61,9 @@ def mix(value: int) -> int:
 
 
 def op_hash(func: str, op_count: int, elements: int, *, dtype: int, redop: int, root: int) -> int:
-    """Hash of one operation: h = mix(code of func), then h = mix(h ^ v) for opCount, elements, dtype, redop and root,
+    """Hash of one operation: h = mix(CRC-32 of func), then h = mix(h ^ v) for opCount, elements, dtype, redop and root,
     in this order, each as 64-bit two's complement. opCount is -1 for Send and Recv."""
-    hashed = mix(FUNC_CODES.get(func, OTHER_FUNC))
+    hashed = mix(crc32(func.encode()))
     for value in (op_count, elements, dtype, redop, root):
         hashed = mix(hashed ^ (value & MASK))
     return hashed

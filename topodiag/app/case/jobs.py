@@ -45,7 +45,7 @@ Read = Callable[[int, int], None]
 class LogOptions:
     """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
     `layout` is the declared layout of the job, None where it is not
-    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go."""
 
     workers: int | None = None
     dask: str | None = None

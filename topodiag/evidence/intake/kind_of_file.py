@@ -18,7 +18,15 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_times import holds_steps
-from topodiag.evidence.marks import PICKLED, cluster_format, is_pods, layout_format, looks_like_flight, unread
+from topodiag.evidence.marks import (
+    FACTS_MARK,
+    PICKLED,
+    cluster_format,
+    is_pods,
+    layout_format,
+    looks_like_flight,
+    unread,
+)
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
@@ -233,8 +241,9 @@ def _binary(head: bytes, coding: tuple[str, ...]) -> FileKind | None:
         return FileKind((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
     if head.startswith(_ZIP):
         return FileKind((Kind.ARCHIVE,), coding, packed="zip")
-    kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.FLIGHT if looks_like_flight(head) else None
-    kind = kind or (Kind.PICKLE if PICKLED.match(head) else Kind.RESULT if _LIKE["own"].match(head) else None)
+    kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.SAVED_FACTS if head.startswith(FACTS_MARK) else None
+    kind = kind or (Kind.FLIGHT if looks_like_flight(head) else Kind.PICKLE if PICKLED.match(head) else None)
+    kind = kind or (Kind.RESULT if _LIKE["own"].match(head) else None)
     if kind is not None:
         return FileKind((kind,), coding)
     whats = (what for magic, what in _TABLES["binary"].items() if head.startswith(magic.encode()))

@@ -117,7 +117,8 @@ def _is_dump(piece: Piece) -> bool:
 
 
 def _is_saved(piece: Piece) -> bool:
-    return piece.kind is Kind.PARQUET and (is_named(piece) or piece.name.endswith(".parquet"))
+    """Whether it holds facts; of a Parquet file by its name, in which version 1 kept them, the reader says that."""
+    return piece.kind is Kind.SAVED_FACTS or (piece.kind is Kind.PARQUET and is_named(piece))
 
 
 def _left(piece: Piece) -> SkippedFile:

@@ -76,6 +76,12 @@ class Draft:
         return self.has_parameters and len(self.devices) <= per
 
     @property
+    def least_size(self) -> int:
+        """By its header, -1 without."""
+        text = self.parameters.get("minBytes", "")
+        return int(text) if text.isdigit() and len(text) < 20 else -1
+
+    @property
     def last_size(self) -> int:
         return self.rows[-1].size if self.rows else -1
 
@@ -83,8 +89,8 @@ class Draft:
 @dataclass(slots=True)
 class _Stream:
     runs: list[Draft] = field(default_factory=list)
-    row: OpenRow | None = None
-    target: Draft | None = None
+    open: tuple[OpenRow, Draft] | None = None
+    """The row that its pieces still come of, and its run."""
 
 
 @dataclass(slots=True)
@@ -117,8 +123,8 @@ class TextReader:
         self._env: dict[str, CommandSetting] = {}
         self._above = ""
         self._assigned: set[str] = set()
-        self._shapes: dict[str, list[int]] = {}
-        self._first: dict[str, tuple[int, str]] = {}
+        self._shapes: dict[str, tuple[int, int, str]] = {}
+        """By shape of lines that were not understood, how many there are, and number and text of the first."""
         self._rows = 0
 
     def read(self, data: bytes) -> TextRead:
@@ -131,8 +137,7 @@ class TextReader:
         for stream in self._streams.values():
             self._end_row(stream)
         self.made.env = self._env
-        for shape, (count, *_) in self._shapes.items():
-            number, text = self._first[shape]
+        for count, number, text in self._shapes.values():
             more = f", with {count - 1} more like it" if count > 1 else ""
             self.made.unread.append(UnreadLine(self.source, number, text, f"no line of the test{more}"))
         return self.made
@@ -143,7 +148,7 @@ class TextReader:
             stream = _Stream()
             if len(self._streams) < MAX_OPEN * 8:
                 self._streams[line.key] = stream
-        text, record = words.without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
+        text, record = words.without_records(line.text, self._hosts, _WORDS, in_row=stream.open is not None)
         if record:
             self.made.records += 1
             self._record(line, record)
@@ -215,18 +220,18 @@ class TextReader:
         if begun is not None:
             self._end_row(stream)
             row, rest = begun
-            stream.target = self._target(stream, row, line)
-            stream.row = row
+            stream.open = row, self._target(stream, row, line)
             left = take_cells(row, rest)
-        elif stream.row is not None and only_cells(bare):
-            left = take_cells(stream.row, bare)
+        elif stream.open is not None and only_cells(bare):
+            left = take_cells(stream.open[0], bare)
         else:
             return False
         if left:
             self._leave(line.number, left[:MAX_QUOTE], "")
-        expected = stream.target.title.cells if stream.target is not None and stream.target.title is not None else 0
-        if expected and stream.row is not None and len(stream.row.cells) >= expected:
-            self._end_row(stream)
+        if stream.open is not None:
+            row, run = stream.open
+            if run.title is not None and 0 < run.title.cells <= len(row.cells):
+                self._end_row(stream)
         return True
 
     def _title(self, stream: _Stream) -> Title | None:
@@ -241,17 +246,16 @@ class TextReader:
         if len(able) == 1 or not newest.single_process:
             return newest
         low = [run for run in able if run.title is not None]
-        waiting = [run for run in low if not run.rows and row.size <= _number(run.parameters.get("minBytes"))]
+        waiting = [run for run in low if not run.rows and row.size <= run.least_size]
         going = [run for run in low if run.rows and run.last_size < row.size]
         if waiting:
             return waiting[-1]
         return max(going, key=lambda run: run.last_size) if going else newest
 
     def _end_row(self, stream: _Stream) -> None:
-        row, target = stream.row, stream.target
-        stream.row = stream.target = None
-        if row is None or target is None:
+        if stream.open is None:
             return
+        (row, target), stream.open = stream.open, None
         self._rows += 1
         if self._rows > MAX_ROWS:
             self._leave(row.origin.line or 0, row.origin.text, "more rows than are kept")
@@ -277,11 +281,10 @@ class TextReader:
             del stream.runs[0]
         return draft
 
-    def _next(self, stream: _Stream, line: words.Line, *, filled: bool, lone: bool = False) -> Draft:
-        """The run that a header's line belongs to: the newest, or a new one where the newest has this line already.
-        `lone`: the line may also belong to an older run that waits for it."""
+    def _next(self, stream: _Stream, line: words.Line, *, filled: bool) -> Draft:
+        """The run that a header's line belongs to: the newest, or a new one where the newest has this line already."""
         runs = [run for run in stream.runs if not run.closed]
-        if runs and not filled and not (runs[-1].rows and not lone):
+        if runs and not filled and not runs[-1].rows:
             return runs[-1]
         stream.runs = [run for run in runs if run.single_process]  # any other was aborted: its rows have ended
         return self._begin(stream, line)
@@ -383,13 +386,6 @@ class TextReader:
                 self.made.unread.append(UnreadLine(self.source, number, text, why))
             return
         shape = _DIGITS.sub("0", text)[:120]
-        counted = self._shapes.get(shape)
-        if counted is not None:
-            counted[0] += 1
-        elif len(self._shapes) < MAX_SHAPES:
-            self._shapes[shape] = [1]
-            self._first[shape] = (number, text)
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdigit() and len(text) < 20 else -1
+        count, first_number, first_text = self._shapes.get(shape, (0, number, text))
+        if count or len(self._shapes) < MAX_SHAPES:
+            self._shapes[shape] = count + 1, first_number, first_text

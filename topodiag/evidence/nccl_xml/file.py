@@ -13,21 +13,21 @@ Source `nccl-xml`: a topology file for NCCL, or a dump of it, as evidence of a n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nccl_xml import lexer
 from topodiag.evidence.nccl_xml.facts import fill_draft
-from topodiag.evidence.nccl_xml.load import c_int, load
-from topodiag.evidence.xml_tags import XmlTag, decoded, tags
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.nccl_xml.load import OpenElement, c_int, load
+from topodiag.evidence.xml_tags import decoded, tags
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, renamed
 from topodiag.model.nccl_versions import NEWEST
-from topodiag.model.provenance import MAX_QUOTE, NotObserved, Origin
+from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.dialect import Maker
 from topodiag.words.units import spell_bytes
 
@@ -84,26 +84,16 @@ def _note(rule: str, words: str, element: Element, until: int = NEWEST) -> Refus
 _ALLOWED = {**lexer.RULES[-1].allowed, "gpu": (*lexer.RULES[-1].allowed["gpu"], "xgmi")}
 
 
-@dataclass(slots=True)
-class _Open:
-    tag: XmlTag
-    known: bool
-    children: list[Element] = field(default_factory=list)
-
-    def closed(self) -> Element:
-        return Element(self.tag.name, self.tag.attributes, tuple(self.children), self.tag.line)
-
-
 def read_tolerantly(data: bytes, name: str) -> Element | None:
     """The first `system` of a file and what NCCL reads below it; None where there is none. Raises InputError for a
     file that is deeper or fuller than any machine."""
-    stack: list[_Open] = []
+    stack: list[OpenElement] = []
     for tag in tags(decoded(data), name, lexer.MAX_TAGS):
         done = None
         if tag.closes:
             done = _close(stack, tag.name)
         else:
-            stack.append(_Open(tag, _is_known(stack, tag.name)))
+            stack.append(OpenElement(tag.name, tag.attributes, tag.line, _is_known(stack, tag.name)))
             if tag.alone:
                 done = _close(stack, tag.name)
             elif len(stack) > lexer.MAX_DEPTH:
@@ -112,22 +102,22 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
             return done
     # The file ends before its elements do: they are taken as closed.
     while stack:
-        done = _close(stack, stack[-1].tag.name)
+        done = _close(stack, stack[-1].name)
         if done is not None:
             return done
     return None
 
 
-def _is_known(stack: list[_Open], tag: str) -> bool:
+def _is_known(stack: list[OpenElement], tag: str) -> bool:
     """Whether NCCL would read this element here. `system` is looked for below foreign roots too."""
     if not any(element.known for element in stack):
         return tag == "system"
-    return stack[-1].known and tag in _ALLOWED.get(stack[-1].tag.name, ())
+    return stack[-1].known and tag in _ALLOWED.get(stack[-1].name, ())
 
 
-def _close(stack: list[_Open], tag: str) -> Element | None:
+def _close(stack: list[OpenElement], tag: str) -> Element | None:
     """Close the nearest open element of that name with all inside it; a stray end is passed over. Gives the system."""
-    if all(element.tag.name != tag for element in stack):
+    if all(element.name != tag for element in stack):
         return None
     while stack:
         element = stack.pop()
@@ -135,7 +125,7 @@ def _close(stack: list[_Open], tag: str) -> Element | None:
             if not (stack and stack[-1].known):
                 return element.closed()
             stack[-1].children.append(element.closed())
-        if element.tag.name == tag:
+        if element.name == tag:
             return None
     return None
 
@@ -152,13 +142,13 @@ def read_file(data: bytes, name: str) -> NcclFile:
     rccl = _OF_RCCL.search(data) is not None and b"<nvlink" not in data
     all_rules = (lexer.RCCL_RULES,) if rccl else lexer.RULES
     readings = [load(data, name, rules) for rules in all_rules]
-    places = _Places(data)
+    places = lexer.Places(data)
     refusals, notes = _Notes(places), _Notes(places)
     for rules, loaded in zip(all_rules, readings, strict=True):
         if loaded.refused is not None:
-            refusals.add(loaded.refused.rule, loaded.refused.words, loaded.refused.offset, rules)
+            refusals.add(loaded.refused, rules)
         for note in loaded.notes:
-            notes.add(note.rule, note.words, note.offset, rules)
+            notes.add(note, rules)
     tree = readings[-1].tree if readings[-1].refused is None else read_tolerantly(data, name)
     if rccl and tree is not None:
         tree = renamed(tree, {"xgmi": "nvlink"}, RCCL_FILE)
@@ -173,36 +163,19 @@ def read_file(data: bytes, name: str) -> NcclFile:
 class _Notes:
     """Refusals or notes, those that neighbouring versions say alike joined."""
 
-    def __init__(self, places: _Places) -> None:
+    def __init__(self, places: lexer.Places) -> None:
         self.said: list[Refusal] = []
         self._places = places
-        self._known: dict[tuple[str, str, int], int] = {}
+        self._known: dict[lexer.Remark, int] = {}
 
-    def add(self, rule: str, words: str, offset: int, rules: lexer.Rules) -> None:
-        place = self._known.get((rule, words, offset))
+    def add(self, remark: lexer.Remark, rules: lexer.Rules) -> None:
+        place = self._known.get(remark)
         if place is not None and self.said[place].until + 1 == rules.since:
             self.said[place] = replace(self.said[place], until=rules.until)
             return
-        line, column, text = self._places.of(offset)
-        self._known[rule, words, offset] = len(self.said)
-        self.said.append(Refusal(rule, words, line, column, text, rules.since, rules.until))
-
-
-class _Places:
-    """Bytes into lines and columns, both from 1, and the text of a line. Asked in rising order it counts once."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._counted, self._line = 0, 1
-
-    def of(self, offset: int) -> tuple[int, int, str]:
-        if offset < self._counted:
-            self._counted, self._line = 0, 1
-        self._line += self._data.count(b"\n", self._counted, offset)
-        self._counted = offset
-        start = self._data.rfind(b"\n", 0, offset) + 1
-        text = self._data[start : start + 4 * MAX_QUOTE].partition(b"\n")[0]
-        return self._line, offset - start + 1, lexer.shown(text.strip()[:MAX_QUOTE])
+        self._known[remark] = len(self.said)
+        where = self._places.of(remark.offset)
+        self.said.append(Refusal(remark.rule, remark.words, *where, rules.since, rules.until))
 
 
 _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from enum import Enum
+from typing import NamedTuple
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import KNOWN, MAX_CHILDREN, MAX_ELEMENTS
+from topodiag.model.provenance import MAX_QUOTE
 
 MAX_STR_LEN = 255
 """xml.h: a name or value that has not ended at its 255th character is too long (the end itself counts for names of
@@ -112,36 +113,56 @@ _BETWEEN = regex(rb"[ \n\r]*")
 EXTRA_ATTRIBUTES = f"XML Parse : Ignoring extra attributes (max {MAX_ATTR_COUNT})"
 
 
-class Kind(Enum):
-    """NODE_TYPE_* of xml.h."""
-
-    END = "none"
-    OPEN = "open"
-    CLOSE = "close"
-    SINGLE = "single"
-
-
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One tag as NCCL holds it: at most 16 attributes, those without a name left out. `start` is the byte of `<`."""
+    """One tag as NCCL holds it, which opens, `closes`, or does both (`single`): at most 16 attributes, those without a
+    name left out. `start` is the byte of `<`."""
 
-    kind: Kind
     name: str
     attributes: tuple[tuple[str, str], ...]
     start: int
+    closes: bool = False
+    single: bool = False
 
     def get(self, name: str) -> str | None:
         return next((value for key, value in self.attributes if key == name), None)
 
 
+class Remark(NamedTuple):
+    """What NCCL's parser says, or passes over without a word: the rule, the words and the byte at which it stands."""
+
+    rule: str
+    words: str
+    offset: int
+
+
 class RefusedError(Exception):
-    """NCCL's parser stops here: the rule, its words and the byte at which it stands."""
+    """NCCL's parser stops here."""
 
     def __init__(self, rule: str, words: str, offset: int) -> None:
         super().__init__(words)
-        self.rule = rule
-        self.words = words
-        self.offset = offset
+        self.remark = Remark(rule, words, offset)
+
+
+class Places:
+    """Bytes into lines and columns, both from 1, and the text of a line. Asked in rising order it counts once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._counted, self._line = 0, 1
+
+    def line(self, offset: int) -> int:
+        if offset < self._counted:
+            self._counted, self._line = 0, 1
+        self._line += self._data.count(b"\n", self._counted, offset)
+        self._counted = offset
+        return self._line
+
+    def of(self, offset: int) -> tuple[int, int, str]:
+        """Line, column and text."""
+        start = self._data.rfind(b"\n", 0, offset) + 1
+        text = self._data[start : start + 4 * MAX_QUOTE].partition(b"\n")[0]
+        return self.line(offset), offset - start + 1, shown(text.strip()[:MAX_QUOTE])
 
 
 def shown(raw: bytes) -> str:
@@ -160,9 +181,9 @@ def text_of(raw: bytes) -> str:
 
 
 class Lexer:
-    """Gives the tags of a file in turn. `note(rule, words, offset)` hears what NCCL passes over."""
+    """Gives the tags of a file in turn. `note` hears what NCCL passes over."""
 
-    def __init__(self, data: bytes, name: str, rules: Rules, note: Callable[[str, str, int], None]) -> None:
+    def __init__(self, data: bytes, name: str, rules: Rules, note: Callable[[Remark], None]) -> None:
         self._data = data
         self._file = name
         self._rules = rules
@@ -175,14 +196,14 @@ class Lexer:
         """The byte where the next tag starts, or the file ends."""
         return _BETWEEN.match(self._data, self._at).end()  # type: ignore[union-attr]
 
-    def tag(self) -> Tag:
-        """The next tag that is no comment; kind END at the end of the file. Raises RefusedError, and InputError for a
+    def tag(self) -> Tag | None:
+        """The next tag that is no comment; None at the end of the file. Raises RefusedError, and InputError for a
         file beyond any real size."""
         while True:
             start = self.offset
             if start == len(self._data):
                 self._at = start
-                return Tag(Kind.END, "", (), start)
+                return None
             if self._data[start] != ord("<"):
                 raise RefusedError(_why_text(self._data, start), self._expected("error : expecting '<'", start), start)
             self._at = start + 1
@@ -198,7 +219,7 @@ class Lexer:
             if last != ord(">"):
                 words = f"XML Parse error : unexpected trailing {_char(last)} in closing tag {shown(raw)}"
                 raise RefusedError(_why_char(last, "closing-tag"), words, self._at - 1)
-            return Tag(Kind.CLOSE, name, (), start)
+            return Tag(name, (), start, closes=True)
         attributes: list[tuple[str, str]] = []
         count = 0
         while last == ord(" "):
@@ -206,21 +227,21 @@ class Lexer:
             key, value, last = self._token(with_value=True)
             count += 1
             if count == MAX_ATTR_COUNT + 1:
-                self._note("extra-attributes", EXTRA_ATTRIBUTES, at)
+                self._note(Remark("extra-attributes", EXTRA_ATTRIBUTES, at))
             if count > MAX_ATTR_COUNT:
                 continue
             if text_of(key):
                 attributes.append((text_of(key), text_of(value)))
             else:
-                self._note("blank-attribute", "an attribute without a name: more than one blank stands here", at)
-        kind = Kind.OPEN
-        if last == ord("/"):
-            kind = Kind.SINGLE
+                why = "an attribute without a name: more than one blank stands here"
+                self._note(Remark("blank-attribute", why, at))
+        single = last == ord("/")
+        if single:
             _, _, last = self._token(with_value=False)
         if last != ord(">"):
             where = self._at - 1
             raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
-        return Tag(kind, text_of(raw), tuple(attributes), start)
+        return Tag(text_of(raw), tuple(attributes), start, single=single)
 
     def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
         """A name, its value, and the character that follows."""
@@ -266,7 +287,8 @@ class Lexer:
             end = self._data.find(b'"', begin)
             if end - begin > MAX_STR_LEN:
                 # Unchecked: the value runs into the memory of the next attribute, which ends it.
-                self._note("long-value", f"a value of {end - begin} characters runs into the next attribute", begin)
+                why = f"a value of {end - begin} characters runs into the next attribute"
+                self._note(Remark("long-value", why, begin))
         if end < 0:
             raise self._ended()
         self._at = end + 1

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from topodiag.evidence.nccl_xml.lexer import MAX_DEPTH, MAX_NOTES, Kind, Lexer, RefusedError, Rules, Tag, printable
+from topodiag.evidence.nccl_xml.lexer import (
+    MAX_DEPTH,
+    MAX_NOTES,
+    Lexer,
+    Places,
+    RefusedError,
+    Remark,
+    Rules,
+    Tag,
+    printable,
+)
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
@@ -12,50 +22,35 @@ from topodiag.model.nccl_tree import Element
 _STRTOL = regex(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]{1,64})|0([0-7]{0,64})|([1-9][0-9]{0,64}))")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that NCCL passes over: rule, words, byte."""
-
-    rule: str
-    words: str
-    offset: int
-
-
 @dataclass(slots=True)
 class VersionReading:
     """One version's reading: the first `system`, what was passed over, and the refusal if there was one."""
 
     tree: Element | None = None
-    notes: list[Note] = field(default_factory=list)
-    refused: RefusedError | None = None
+    notes: list[Remark] = field(default_factory=list)
+    refused: Remark | None = None
 
-    def note(self, rule: str, words: str, offset: int) -> None:
+    def note(self, remark: Remark) -> None:
         if len(self.notes) < MAX_NOTES:
-            self.notes.append(Note(rule, words, offset))
+            self.notes.append(remark)
 
 
 @dataclass(slots=True)
-class _Frame:
-    """An open element. Of one that is passed over only the nesting is kept: NCCL reads all it holds into the same
-    place, name included, so that any closing tag closes it."""
+class OpenElement:
+    """An element that is open. Of one that is passed over only the nesting is kept: NCCL reads all it holds into the
+    same place, name included, so that any closing tag closes it."""
 
-    tag: Tag
-    known: bool
-    allowed: tuple[str, ...]
+    name: str
+    attributes: tuple[tuple[str, str], ...]
     line: int
+    known: bool
+    start: int = 0
+    """The byte of its `<`, where NCCL reads it."""
+    allowed: tuple[str, ...] = ()
     children: list[Element] = field(default_factory=list)
 
-
-class _Lines:
-    """Line numbers of growing offsets, counted once over the file."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at, self._line = data, 0, 1
-
-    def of(self, offset: int) -> int:
-        self._line += self._data.count(b"\n", self._at, offset)
-        self._at = max(self._at, offset)
-        return self._line
+    def closed(self) -> Element:
+        return Element(self.name, self.attributes, tuple(self.children), self.line)
 
 
 def c_int(text: str) -> int:
@@ -76,13 +71,13 @@ def load(data: bytes, name: str, rules: Rules) -> VersionReading:
     try:
         _load(lexer, data, name, rules, loaded)
     except RefusedError as refused:
-        loaded.refused = refused
+        loaded.refused = refused.remark
     return loaded
 
 
 def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionReading) -> None:
-    lines = _Lines(data)
-    stack: list[_Frame] = []
+    places = Places(data)
+    stack: list[OpenElement] = []
     elements = 0
     while True:
         if elements == rules.max_elements:
@@ -91,16 +86,16 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionRea
             raise RefusedError("too-many-elements", words, lexer.offset)
         tag = lexer.tag()
         head = stack[-1] if stack else None
-        if tag.kind is Kind.END:
+        if tag is None:
             if head is None:
                 return
-            words = f"XML Parse : unterminated {printable(head.tag.name) if head.known else ''}".rstrip()
+            words = f"XML Parse : unterminated {printable(head.name) if head.known else ''}".rstrip()
             # `<!DOCTYPE system>` opens an element that nothing closes.
-            rule = "prolog" if head.tag.name.startswith("!") else "unterminated"
-            raise RefusedError(rule, words, head.tag.start)
-        if head is not None and tag.kind is Kind.CLOSE:
-            if head.known and tag.name != head.tag.name:
-                words = f"XML Mismatch : {printable(head.tag.name)} / {printable(tag.name)}"
+            rule = "prolog" if head.name.startswith("!") else "unterminated"
+            raise RefusedError(rule, words, head.start)
+        if head is not None and tag.closes:
+            if head.known and tag.name != head.name:
+                words = f"XML Mismatch : {printable(head.name)} / {printable(tag.name)}"
                 raise RefusedError("mismatch", words, tag.start)
             _close(stack, loaded)
             continue
@@ -113,29 +108,29 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionRea
             if tag.name == "system":
                 _check_version(tag, rules.version)
         elif allowed:
-            loaded.note("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start)
-        frame = _Frame(tag, known, rules.allowed.get(tag.name, ()) if known else (), lines.of(tag.start))
-        stack.append(frame)
-        if tag.kind is Kind.SINGLE:
+            loaded.note(Remark("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start))
+        below = rules.allowed.get(tag.name, ()) if known else ()
+        line = places.line(tag.start)
+        stack.append(OpenElement(tag.name, tag.attributes, line, known, tag.start, below))
+        if tag.single:
             _close(stack, loaded)
         elif len(stack) > MAX_DEPTH:
-            raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=frame.line, hint="refused")
+            raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=line, hint="refused")
 
 
-def _close(stack: list[_Frame], loaded: VersionReading) -> None:
-    frame = stack.pop()
-    if not frame.known:
+def _close(stack: list[OpenElement], loaded: VersionReading) -> None:
+    element = stack.pop()
+    if not element.known:
         return
-    element = Element(frame.tag.name, frame.tag.attributes, tuple(frame.children), frame.line)
     if stack:
-        stack[-1].children.append(element)
+        stack[-1].children.append(element.closed())
     elif loaded.tree is None:
-        loaded.tree = element
+        loaded.tree = element.closed()
     else:
-        loaded.note("second-system", "only the first system is used", frame.tag.start)
+        loaded.note(Remark("second-system", "only the first system is used", element.start))
 
 
-def _check_children(head: _Frame, tag: Tag, rules: Rules) -> None:
+def _check_children(head: OpenElement, tag: Tag, rules: Rules) -> None:
     if len(head.children) < rules.max_children:
         return
     if rules.children_checked:

@@ -17,7 +17,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     leading_digits,
     leading_hex,
     numbers,
-    places,
     window,
 )
 
@@ -42,11 +41,6 @@ def test_digits_and_their_numbers_are_those_of_int(texts: list[bytes]) -> None:
     assert leading_hex(words).tolist() == [len(run) for run in hexadecimal]
     assert hex_numbers(words, leading_hex(words)).tolist() == [int(run or b"0", 16) for run in hexadecimal]
     assert first_of(words, ord(":")).tolist() == [text.find(b":") % 9 for text in texts]
-
-
-@given(st.lists(st.booleans(), max_size=70) | st.lists(st.sampled_from([False] * 9 + [True]), max_size=200))
-def test_places_are_where_flags_are_set(flags: list[bool]) -> None:
-    assert places(np.array(flags, dtype=np.bool_)).tolist() == [at for at, flag in enumerate(flags) if flag]
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 24)), min_size=1, max_size=10), st.binary(min_size=50))

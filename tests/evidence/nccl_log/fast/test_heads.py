@@ -1,14 +1,13 @@
-"""What one shard learned of the fronts of lines helps the next one, and changes nothing that it says."""
+"""Whole fronts of lines and heads alone find the same threads, however often and in which files they come."""
 
 from __future__ import annotations
-
-import threading
 
 import pytest
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from topodiag.evidence.nccl_log.fast import heads as scan_heads
+from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.fast.scan import extract
 
 
@@ -20,43 +19,18 @@ def log(host: str, ranks: range) -> bytes:
     ).encode()
 
 
-def same(data: bytes) -> None:
+@pytest.mark.parametrize("some", [1, 5, 2048])
+def test_fronts_that_come_again_and_others_are_read_alike(some: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_heads, "_SOME", some)
+    monkeypatch.setattr(scan, "BLOCK", 1000)
+    data = b"".join([log("a", range(8)), log("a", range(4, 20)), log("b", range(3)), log("a", range(2))])
     assert plain_rows(extract(data, 0, 0)) == plain_rows(extract_plain(data, 0, 0))
 
 
-def test_shards_of_the_same_and_of_other_threads_follow_each_other() -> None:
-    scan_heads._fronts.clear()
-    for data in (log("a", range(8)), log("a", range(4, 20)), log("b", range(3)), log("a", range(2))):
-        same(data)
-    assert len(scan_heads._fronts.heads) == 8 + 12 + 3
-
-
-def test_a_front_is_read_once_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    scan_heads._fronts.clear()
-    same(log("a", range(8)))
-    monkeypatch.setattr(scan_heads.Heads, "_learn", lambda *_: pytest.fail("all of them are known"))
-    same(log("a", range(8)))
-
-
-def test_fronts_are_let_go_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_heads, "_MOST_FRONTS", 10)
-    scan_heads._fronts.clear()
-    for host in "abcd":
-        same(log(host, range(6)))
-        assert len(scan_heads._fronts.heads) <= 16
-
-
-def test_threads_of_one_process_do_not_meet() -> None:
-    done: list[int] = []
-
-    def work(host: str) -> None:
-        for first in range(0, 40, 4):
-            same(log(host, range(first, first + 4)))
-        done.append(len(scan_heads._fronts.heads))
-
-    several = [threading.Thread(target=work, args=(host,)) for host in "abc"]
-    for each in several:
-        each.start()
-    for each in several:
-        each.join()
-    assert done == [40, 40, 40]
+def test_a_front_is_read_once_for_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "BLOCK", 1000)
+    asked: list[bytes] = []
+    who = scan_heads.who
+    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.shard.who", lambda head: asked.append(head) or who(head))
+    extract(log("a", range(8)), 0, 0)
+    assert len(asked) == len(set(asked)) == 8

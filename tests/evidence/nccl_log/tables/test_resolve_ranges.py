@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from topodiag.evidence.nccl_log.rebuild import comms as rebuild_comms
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows, saved
@@ -121,7 +120,6 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         small(rebuild_frame, "BATCH_ROWS", rows),
         small(rebuild_frame, "SMALL_ROWS", size),
         small(rebuild_frame, "_AT_ONCE", rows),
-        small(rebuild_comms, "_AT_ONCE", rows),
         small(columns, "SMALL_BYTES", size),
     ):
         (again,) = rebuild(WHOLE, FILES)
@@ -150,15 +148,6 @@ def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
             )
             == 4
         )
-
-
-@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_the_first_of_the_least_of_each_group_is_found(parts: list[list[int]]) -> None:
-    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    ndarray = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
-    assert ndarray.tolist() == [
-        start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)
-    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))

@@ -53,26 +53,6 @@ class Block:
         return wide[start].view(np.uint8).reshape(len(start), count)
 
 
-def places(flags: Flags) -> Positions:
-    """Where flags are set: np.flatnonzero for flags that mostly are not."""
-    whole = len(flags) & ~7
-    words = flags[:whole].view(np.uint64)
-    at = np.flatnonzero(words != 0)
-    left = words[at]
-    offsets = [8 * at + _lowest(left)]
-    while True:
-        left &= left - _U(1)
-        more = np.flatnonzero(left)
-        if not len(more):
-            break
-        at, left = at[more], left[more]
-        offsets.append(8 * at + _lowest(left))
-    several = np.concatenate([*offsets, np.flatnonzero(flags[whole:]) + whole])
-    if len(offsets) > 1:
-        several.sort()
-    return several
-
-
 def word(text: bytes) -> np.uint64:
     """The word of these eight bytes."""
     return np.uint64(int.from_bytes(text, "little"))
@@ -171,12 +151,7 @@ def _equal(words: Words, letter: int) -> Words:
 
 def _first_flag(flags: Words) -> npt.NDArray[np.int64]:
     """Index of the first byte whose high bit is set, 8 for none."""
-    return _lowest(flags >> _U(7))
-
-
-def _lowest(flags: Words) -> npt.NDArray[np.int64]:
-    """Index of the first byte whose low bit is set, 8 for none."""
-    first = flags & (~flags + _U(1))
+    first = (flags >> _U(7)) & (~(flags >> _U(7)) + _U(1))
     return ((((first - _U(1)) & _ONES) * _ONES) >> _U(56)).view(np.int64)
 
 

@@ -188,27 +188,3 @@ def _tails(block: Block, here: Positions, stop: Positions) -> tuple[Positions, P
     tail[SUFFIX_WORDS - 1] |= network.astype(np.uint64) << _U(56)
     tail[SUFFIX_WORDS:] = prefix
     return np.where(network, net_dev, -1), np.where(proxied, proxy, -1), tail, fine
-
-
-@dataclass(frozen=True, slots=True)
-class Rings:
-    """Lines `Ring 00 : 3 -> 0 -> 1` and their ranks, as Connections."""
-
-    lines: Positions
-    ranks: tuple[Positions, Positions, Positions]
-
-
-def read_rings(block: Block, message: Positions, end: Positions) -> Rings:
-    """The rings among these messages, which begin so and whose channel has two digits."""
-    here, stop = message + 7, end
-    good = np.ones(len(message), dtype=np.bool_)
-    ranks = []
-    for before in (b" : ", b" -> ", b" -> "):
-        good &= is_text(block, here, before)
-        here = here + len(before)
-        rank, digits = read_number(block, here)
-        good &= (digits > 0) & (digits < 8)
-        here = here + digits
-        ranks.append(rank)
-    kept = np.flatnonzero(good & (here == stop))
-    return Rings(kept, (ranks[0][kept], ranks[1][kept], ranks[2][kept]))

@@ -1,7 +1,7 @@
 """Lines whose words are fixed and whose numbers differ on every line, read for all lines of a block together.
 
-Operations and inits as 2.19 and later print them (src/enqueue.cc, src/init.cc). Whatever is written differently is left
-to the grammar, which is slower and knows more.
+Operations, inits and rings as 2.19 and later print them (src/enqueue.cc, src/init.cc). Whatever is written differently
+is left to the grammar, which is slower and knows more.
 """
 
 from __future__ import annotations
@@ -111,6 +111,10 @@ MEMBER = Form(
     _POINTER, *_decimals("rank"), _NRANKS, *_decimals("nodes", "local_ranks", "local_rank"),
     Token(b"", "decimal", "mnnvl", high=1),
 )  # fmt: skip
+RING = Form(
+    "Ring ? : ? -> ? -> ?",
+    *(Token(b"", "decimal", name, high=999_999_999) for name in ("channel", "prev", "rank", "next")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,8 @@ def read(block: Block, start: Positions, end: Positions, form: Form, names: Call
         fine = (digits == inner[:, one.columns]) & (digits > 0) & (digits <= one.digits)
         good &= (fine & (value >= one.low) & (value <= one.high)).all(axis=1)
         columns |= {name: value[:, number] for number, name in enumerate(one.names)}
-    good &= columns["ctx"] != 0  # nothing is named
+    if "ctx" in columns:
+        good &= columns["ctx"] != 0  # nothing is named
     code = np.full(len(lines), -1, dtype=np.int64)
     if form.named:
         good &= inner[:, 0] <= _MOST_NAME

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -12,33 +11,18 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, bytes_behind_last, keep_last
 from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, distinct, firsts, mix
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
 from topodiag.evidence.signatures.wrappers import LABELS
 
 _NEAR, _FAR = 4, 12
 """Words looked at in front of the anchor, at least and at most."""
 _SAMPLE, _SOME = 64, 2048
+"""Every so manieth line is measured; fronts are learned from about so many lines, spread over the block."""
 _AGAIN = 2
 """Lines that must share a front for it to be kept."""
 _SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
-_UNKNOWN, _NEW = -2, -3
-_MOST_FRONTS = 1 << 14
-"""Fronts that are kept from shard to shard, about as many as their dictionary finds fast."""
+_UNKNOWN = -2
 _U = np.uint64
-
-
-class _Fronts(threading.local):
-    """Fronts of lines that came again, with the head that each ends in: what one shard learned the next one knows."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.texts = Dictionary(_FAR)
-        self.heads: list[bytes] = []
-
-
-_fronts = _Fronts()
 
 
 class Heads:
@@ -49,21 +33,11 @@ class Heads:
 
     def __init__(self, thread_of: Callable[[bytes], int]) -> None:
         self._thread_of = thread_of
-        self._heads = Dictionary(_FAR)
+        self._fronts, self._heads = Dictionary(_FAR), Dictionary(_FAR)
         self._threads: list[int] = []
-        if len(_fronts.heads) > _MOST_FRONTS:
-            _fronts.clear()
         self._known: Positions = np.array([[_UNKNOWN], [0]], dtype=np.int64)
-        self._make_room()
-
-    def _make_room(self) -> None:
-        """A place for each front: its thread, _NEW until this shard meets it, and the length of its head. Behind the
-        last one, where the code -1 leads to, stands what is not known."""
-        had, size = self._known.shape[1] - 1, len(_fronts.heads)
-        known = np.full((2, size + 1), _NEW)
-        known[:, :had] = self._known[:, :had]
-        known[:, size] = _UNKNOWN, 0
-        self._known = known
+        """By front, its thread and the length of its head. Behind the last, where the code -1 leads to, stands what is
+        not known."""
 
     def find(self, block: Block, begin: Positions, anchor: Positions) -> tuple[Positions, Positions]:
         """Index of the thread of each record, -1 where its line must be read, and the bytes of its head.
@@ -77,26 +51,17 @@ class Heads:
         fronts = rows[::-1]
         heads = self._by_front(fronts, room)
         open_ = np.flatnonzero(heads[0] == _UNKNOWN)
-        while len(open_):
-            # Some of them first: what is learned from those may be all that the others need.
-            some, open_ = open_[:_SOME], open_[_SOME:]
-            if self._learn(np.ascontiguousarray(fronts[:, some]), room[some]):
-                open_ = np.append(some, open_)
-                heads[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
-                open_ = open_[heads[0, open_] == _UNKNOWN]
-            else:
-                heads[:, some] = self._by_heads(block, np.ascontiguousarray(rows[:, some]), anchor[some], room[some])
+        while len(some := open_[:: len(open_) // _SOME + 1]) and self._learn(fronts[:, some], room[some]):
+            heads[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
+            open_ = open_[heads[0, open_] == _UNKNOWN]
+        if len(open_):
+            heads[:, open_] = self._by_heads(block, np.ascontiguousarray(rows[:, open_]), anchor[open_], room[open_])
         return heads[0], heads[1]
 
     def _by_front(self, fronts: Words, room: Positions) -> Positions:
         """Thread and length of the head by the words in front of the anchor, the last one first."""
-        codes = _fronts.texts.known(fronts)
-        if (room >= 8 * len(fronts)).any():
-            codes[room >= 8 * len(fronts)] = -1
-        new = codes[self._known[0][codes] == _NEW]
-        for code in distinct(new).tolist():
-            head = _fronts.heads[code]
-            self._known[:, code] = self._thread_of(head), len(head)
+        codes = self._fronts.known(fronts)
+        codes[room >= 8 * len(fronts)] = -1
         return np.stack([known[codes] for known in self._known])
 
     def _learn(self, fronts: Words, room: Positions) -> bool:
@@ -105,11 +70,11 @@ class Heads:
         first = kept[firsts(mix(np.ascontiguousarray(fronts[:, kept])))]
         if not len(first) or len(first) * _AGAIN > len(room):
             return False
-        _fronts.texts.encode(np.ascontiguousarray(fronts[:, first]))
-        new = [_turned(text) for text in _fronts.texts.texts[len(_fronts.heads) :]]
-        for front in new:
-            _fronts.heads.append(front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :])
-        self._make_room()
+        self._fronts.encode(np.ascontiguousarray(fronts[:, first]))
+        new = [_turned(text) for text in self._fronts.texts[self._known.shape[1] - 1 :]]
+        heads = [front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :] for front in new]
+        known = np.array([[self._thread_of(head) for head in heads], [len(head) for head in heads]], dtype=np.int64)
+        self._known = np.concatenate([self._known[:, :-1], known, self._known[:, -1:]], axis=1)
         return bool(new)
 
     def _by_heads(self, block: Block, rows: Words, anchor: Positions, room: Positions) -> tuple[Positions, Positions]:

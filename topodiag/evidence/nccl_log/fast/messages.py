@@ -9,8 +9,8 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.bytes import Dictionary
 from topodiag.evidence.nccl_log.fast.rows import PLACE, Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
-from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start, parse
-from topodiag.evidence.nccl_log.grammar.paths import trees
+from topodiag.evidence.nccl_log.grammar.comm import Rows
+from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start
 from topodiag.evidence.nccl_log.grammar.prefix import Record
 from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
@@ -28,15 +28,13 @@ _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""
 _LARGE = 1 << 63
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
-_TEXT = _NUMBERS["text"]
-NOTHING, UNDECIDED, _UNKNOWN = -1, -2, -3
+NOTHING, UNDECIDED = -1, -2
 
 
 class Messages:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
-        self._kinds: dict[bytes, int] = {}
         self._starts = Dictionary(START // 8)
         self._start_kinds: list[int] = []
         self._understood: list[bool] = []
@@ -44,21 +42,14 @@ class Messages:
         self._tables: list[int] = []
         self._rows: list[int] = []
         self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
-        self._kept_texts: list[tuple[int, int]] = []
 
     def codes(self, messages: list[bytes]) -> Ints:
         """Code of each message, -1 for one whose line must be read."""
         known = self._codes
-        codes = [known.get(message) for message in messages]
-        if None in codes:
-            for index, code in enumerate(codes):
-                if code is None:
-                    message = messages[index]
-                    code = known.get(message)
-                    if code is None:
-                        code = known[message] = self._read(message)
-                    codes[index] = code
-        return np.array(codes, dtype=np.int64)
+        for message in dict.fromkeys(messages):
+            if message not in known:
+                known[message] = self._read(message)
+        return np.array([known[message] for message in messages], dtype=np.int64)
 
     def kinds(self, starts: Words) -> Ints:
         """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
@@ -75,36 +66,18 @@ class Messages:
         text = message.decode("utf-8", "replace").rstrip()
         if ("] " in text and ("] INFO " in text or " WARN " in text)) or text.endswith((">:", "] INFO", " WARN")):
             return -1  # may be two records, or hold another one's label
-        start = message[:START]
-        kind = self._kinds.get(start, _UNKNOWN)
-        if kind == _UNKNOWN:
-            kind = self._kinds[start] = self._kind(start)
-        if kind != UNDECIDED and len(text) >= START:
-            if kind == NOTHING:
-                return self._add([], understood=True)
-            # Its text is new, so that it needs no looking up whether the row is.
-            self._kept_texts.append((kind, self._texts.code(text)))
-            self._tables.append(_TEXT)
-            self._rows.append(-len(self._kept_texts))
-            self._fans.append(1)
-            self._understood.append(True)
-            return len(self._fans) - 1
         if message.startswith(_NAMES):
             return -1
-        pairs = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
-        understood = pairs is not None
-        if pairs is None:
-            pairs, _ = rows_of(Record("", -1, -1, -1, "INFO", text))
-        if any(name in _BY_LINE for name, _ in pairs):
+        rows, understood = rows_of(Record("", -1, -1, -1, "INFO", text))
+        if any(name in _BY_LINE for name, _ in rows):
             return -1
-        return self._add(
-            [(_NUMBERS[name], self.value(name, columns)) for name, columns in pairs], understood=understood
-        )
+        return self.add(rows, understood=understood)
 
-    def _add(self, rows: list[tuple[int, int]], *, understood: bool) -> int:
-        for table, code in rows:
-            self._tables.append(table)
-            self._rows.append(code)
+    def add(self, rows: Rows, *, understood: bool) -> int:
+        """Code of a message that makes these rows."""
+        for name, columns in rows:
+            self._tables.append(_NUMBERS[name])
+            self._rows.append(self.value(name, columns))
         self._fans.append(len(rows))
         self._understood.append(understood)
         return len(self._fans) - 1
@@ -123,10 +96,7 @@ class Messages:
 
     def columns(self, name: str, codes: Ints) -> Columns:
         """What rows of these codes say."""
-        values = list(self._values[name])
-        if name == "text":
-            values += reversed(self._kept_texts)  # whose codes are counted from the end
-        cells = np.array(values, dtype=np.int64).reshape(-1, len(COLUMNS[name]))
+        cells = np.array(list(self._values[name]), dtype=np.int64).reshape(-1, len(COLUMNS[name]))
         return {name: cells[codes, index] for index, name in enumerate(COLUMNS[name])}
 
     def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
@@ -135,12 +105,12 @@ class Messages:
         tables = np.array(self._tables, dtype=np.int64)
         codes = np.array(self._rows, dtype=np.int64)
         first = np.cumsum(fans) - fans
-        times = fans[message] if len(message) else message
+        times = fans[message]
         source = np.repeat(np.arange(len(message)), times)
         within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
-        row = first[message[source]] + within if len(source) else source
+        row = first[message[source]] + within
         columns = {}
         for number, name in enumerate(COLUMNS):
-            chosen = np.flatnonzero(tables[row] == number) if len(row) else row
-            columns[name] = source[chosen], codes[row[chosen]] if len(row) else row
+            chosen = np.flatnonzero(tables[row] == number)
+            columns[name] = source[chosen], codes[row[chosen]]
         return columns

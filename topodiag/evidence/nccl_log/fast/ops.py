@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -10,24 +11,12 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.tables.resolve_rows import cut_tails, grouped
 
-COLUMNS = (
-    "thread", "ctx", "offset", "line", "func", "elements", "dtype", "redop", "root", "nranks", "op_count",
-)  # fmt: skip
-
-FUNC_CODES = {
-    name: code
-    for code, name in enumerate(
-        ("AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "Send", "Recv", "AlltoAll", "Gather",
-         "Scatter", "PutSignal", "Signal", "WaitSignal"),
-        start=1,
-    )
-}  # fmt: skip
-"""Codes of operations in digests; all others are OTHER_FUNC."""
-OTHER_FUNC = 255
+CALL = ("func", "elements", "dtype", "redop", "root", "nranks", "op_count")
+"""What an operation says beside its place."""
 
 
 def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
-    return tuple(bits(columns[name], texts) for name in COLUMNS[4:])
+    return tuple(bits(columns[name], texts) for name in CALL)
 
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
@@ -35,7 +24,7 @@ def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
     rows = dict(rows)
     counts = rows.pop("op_count")
     alike = np.zeros(len(counts), dtype=np.int64)
-    rows |= {"count": alike + 1, "gen": alike, "~run": alike}  # ctx stands for both
+    rows |= {"gen": alike, "~run": alike}  # ctx stands for both
     tail = cut_tails({**{name: values for name, values in rows.items() if name != "nranks"}, "op_count": counts})
     digests = _digests({**rows, "op_count": counts}, texts.words())
     last = {"first": counts, "last": counts, "last_offset": rows["offset"], "digest": digests}
@@ -43,9 +32,9 @@ def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
 
 
 def _digests(rows: Columns, names: list[str]) -> Ints:
-    """Hash of each operation: h = mix(code of func), then h = mix(h ^ v) for opCount, elements, dtype, redop and root,
+    """Hash of each operation: h = mix(CRC-32 of func), then h = mix(h ^ v) for opCount, elements, dtype, redop, root,
     in this order, each as 64-bit two's complement. opCount is -1 for Send and Recv."""
-    codes = np.array([FUNC_CODES.get(name, OTHER_FUNC) for name in names] or [0], dtype=np.uint64)
+    codes = np.array([crc32(name.encode()) for name in names], dtype=np.uint64)
     hashed = _mix(codes[rows["func"]])
     for name in ("op_count", "elements", "dtype", "redop", "root"):
         hashed = _mix(hashed ^ rows[name].view(np.uint64))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
-from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, places, word
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, word
 from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
@@ -104,7 +104,7 @@ class _Scan:
     def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
         self.shard, self.heads, self.block = shard, heads, block
         inside = block.at[PAD : PAD + block.size]
-        control = places(inside < _SPACE) + PAD
+        control = np.flatnonzero(inside < _SPACE) + PAD
         newline = block.at[control] == _NEWLINE
         self.ends: Positions = control[newline]
         if block.size and inside[-1] != _NEWLINE:
@@ -224,7 +224,7 @@ class _Scan:
     def _records(self) -> tuple[Positions, Positions]:
         """Lines with one ` NCCL INFO ` and no other ` NCCL `, and where it stands. All other lines become odd."""
         block = self.block
-        where = places(block.at == ord("L")) - 4
+        where = np.flatnonzero(block.at == ord("L")) - 4
         begin, after = block.rows(where, 2)
         records = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
         if len(records) < len(where):

@@ -5,12 +5,14 @@ Shards of several small files are gathered together: to make tables costs more t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import nan
 from typing import Any
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
+from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast import ops as scan_ops
 from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
@@ -38,6 +40,7 @@ from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via")
+_NAMING = ("thread", "line", "ctx", "index", "starts")
 _PROXIED, _NETWORK = 1234567, 4711
 """Numbers put into a tail to see how it is read."""
 
@@ -62,11 +65,9 @@ class Shard:
         self._devices = Dictionary(1)
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
-        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": [], "init": []}
+        self._fast: dict[str, list[Columns]] = defaultdict(list)
         self._said: list[Columns] = []
         self._kept_texts: list[bytes] = []
-        self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
-        self._ops: list[Columns] = []
         self._named: list[tuple[str, Columns]] = []
 
     def begin_file(self, file: int, base: int) -> None:
@@ -133,43 +134,38 @@ class Shard:
             self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
-            (naming.thread, naming.line, naming.index, _signed(columns["ctx"]), columns.get("event") == "start")
+            (naming.thread, naming.line, _signed(columns["ctx"]), naming.index, columns.get("event") == "start")
             for naming in self.slow.said
             for _, columns in naming.rows
             if columns.get("ctx")
         ]
-        rows = np.array(slow, dtype=np.int64).reshape(-1, 5)
         start = self.texts.code("start")
-        thread = np.concatenate([rows[:, 0], *(columns["thread"] for _, columns in self._named)])
-        line = np.concatenate([rows[:, 1], *(columns["line"] for _, columns in self._named)])
-        index = np.append(rows[:, 2], np.zeros(len(line) - len(rows), dtype=np.int64))
-        starts = [
-            columns["event"] == start if name == "init" else np.zeros(len(columns["line"]))
-            for name, columns in self._named
-        ]
+        parts = [dict(zip(_NAMING, np.array(slow, dtype=np.int64).reshape(-1, len(_NAMING)).T, strict=True))]
+        for name, columns in self._named:
+            none = np.zeros_like(columns["line"])
+            starts = columns["event"] == start if name == "init" else none
+            parts.append({**{name: columns[name] for name in _NAMING[:3]}, "index": none, "starts": starts})
+        rows = together(parts, _NAMING)
         self.contexts.name(
             Naming(
-                thread=thread,
-                process=process[thread],
-                place=place(line, index),
-                pointer=np.concatenate([rows[:, 3], *(columns["ctx"] for _, columns in self._named)]),
-                starts=np.concatenate([rows[:, 4], *starts]).astype(np.int64),
-                offset=self._offsets[line],
+                thread=rows["thread"],
+                process=process[rows["thread"]],
+                place=place(rows["line"], rows["index"]),
+                pointer=rows["ctx"],
+                starts=rows["starts"],
+                offset=self._offsets[rows["line"]],
             ),
             len(self._process),
         )
         for name, columns in self._named:
-            if name == "op":
-                self._ops.append({name: values for name, values in self._placed(columns).items() if name != "count"})
-            else:
-                self._fast["init"].append(self._placed(columns))
+            self._fast[name].append(self._placed(columns))
 
-    def _placed(self, columns: Columns) -> Columns:
-        """Rows of lines of the block with all that facts say of their place."""
+    def _placed(self, columns: Columns, index: Positions | int = 0) -> Columns:
+        """Rows of lines of the block with all that facts say of their place; `index` among the line's records."""
         line, thread = columns["line"], columns["thread"]
         return {
             **columns,
-            "ctx": self.contexts.at(thread, place(line)),
+            "ctx": self.contexts.at(thread, place(line, index)),
             "offset": self._offsets[line],
             "line": line + (self._lines + 1),
             "count": np.ones(len(line), dtype=np.int64),
@@ -202,9 +198,9 @@ class Shard:
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
         at = first[others]
-        rings = scan_conn.read_rings(block, lines.message[at], lines.end[at])
+        rings = scan_forms.read(block, lines.message[at], lines.end[at], scan_forms.RING, self.names)
         turns = others[rings.lines]
-        ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
+        ranks = {name: rings.columns[name] for name in ("prev", "rank", "next")}
         self._fast["ring"].append({**{name: column[turns] for name, column in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
         left[chosen] = left[turns] = False
@@ -240,14 +236,10 @@ class Shard:
         return tuple(bits(columns[name], self.texts) for name in _TAIL)
 
     def _device(self, words: Words) -> Ints:
-        """What stands in brackets, most often one digit."""
-        values: Ints = (words - np.uint64(ord("0"))).view(np.int64)
-        longer = np.flatnonzero((values < 0) | (values > 9))
-        if len(longer):
-            codes = self._devices.encode(words[np.newaxis, longer])
-            read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
-            values[longer] = np.array(read, dtype=np.int64)[codes]
-        return values
+        """What stands in brackets."""
+        codes = self._devices.encode(words[np.newaxis])
+        read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
+        return np.array(read or [-1], dtype=np.int64)[codes]
 
     # All other records.
 
@@ -270,33 +262,30 @@ class Shard:
 
     def _slow_rows(self) -> None:
         """Rows of lines that were read one by one."""
-        namings = sorted(
-            self.slow.said, key=lambda naming: naming.line
-        )  # stable: records that share a line stay in order
+        # Stable: records that share a line stay in order.
+        namings = sorted(self.slow.said, key=lambda naming: naming.line)
         if not namings:
             return
-        thread = np.array([naming.thread for naming in namings], dtype=np.int64)
-        line = np.array([naming.line for naming in namings], dtype=np.int64)
-        contexts = self.contexts.at(thread, place(line, np.array([naming.index for naming in namings], dtype=np.int64)))
+        line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
+        lines = self._placed({"line": line, "thread": thread}, index)
         pointers, gens = self.contexts.pairs()
-        offsets = self._offsets[line].tolist()
-        operations: list[tuple[int, ...]] = []
-        for naming, context, offset in zip(namings, contexts.tolist(), offsets, strict=True):
-            number = self._lines + naming.line + 1
+        operations, places, codes = list[tuple[int, ...]](), list[int](), list[int]()
+        for at, naming in enumerate(namings):
             for name, columns in naming.rows:
                 if name == "event":
-                    pointer = int(pointers[context]) & MASK
-                    own = {"thread": naming.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
-                    self.slow.add_event({**own, "line": number}, columns)
+                    own = {name: int(lines[name][at]) for name in ("thread", "offset", "line")}
+                    context = int(lines["ctx"][at])
+                    own |= {"ctx": int(pointers[context]) & MASK, "gen": int(gens[context])}
+                    self.slow.add_event(own, columns)
                 elif name == "op":
-                    row = (naming.thread, context, offset, number, *scan_ops.values(columns, self.texts))
-                    operations.append(row)
-                else:
-                    self._rows[name].append(
-                        (naming.thread, context, offset, number, self.messages.value(name, columns))
-                    )
-        rows = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
-        self._ops.append({name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)})
+                    operations.append(scan_ops.values(columns, self.texts))
+                    places.append(at)
+            others = [row for row in naming.rows if row[0] not in {"event", "op"}]
+            codes.append(self.messages.add(others, understood=True))
+        self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
+        called = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.CALL))
+        placed = {name: lines[name][np.array(places, dtype=np.int64)] for name in PLACE}
+        self._fast["op"].append(placed | dict(zip(scan_ops.CALL, called.T, strict=True)))
 
     # Tables.
 
@@ -311,7 +300,7 @@ class Shard:
             name: merged(name, rows, list(rows)) if name != "print" else self._prints(rows)
             for name, rows in self._all(number)
         }
-        operations = together(self._ops, scan_ops.COLUMNS)
+        operations = together(self._fast["op"], (*PLACE, *scan_ops.CALL))
         operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
         texts = facts.strings(self.texts.words())
@@ -332,15 +321,12 @@ class Shard:
         pairs = []
         for name in COLUMNS:
             source, code = expanded[name]
-            fast = self._fast.get(name, [])
-            if not len(source) and not self._rows[name] and not any(len(columns["thread"]) for columns in fast):
+            fast = self._fast[name]
+            if not len(source) and not any(len(columns["thread"]) for columns in fast):
                 pairs.append((name, {"thread": lines["thread"][:0], "offset": lines["offset"][:0]}))
                 continue
-            slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
-            places = {name: slow[:, index] for index, name in enumerate(("thread", "ctx", "offset", "line"))}
-            places["count"] = np.ones(len(slow), dtype=np.int64)
-            columns = {name: np.append(values[source], places[name]) for name, values in lines.items()}
-            columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
+            columns = {name: values[source] for name, values in lines.items()}
+            columns |= self.messages.columns(name, code)
             whole = together([columns, *fast], tuple(columns))
             pairs.append((name, {**whole, "thread": number[whole["thread"]]}))
         return pairs

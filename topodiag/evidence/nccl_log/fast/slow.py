@@ -63,11 +63,10 @@ def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
     what an application says of NCCL. A progress bar redraws with carriage returns: what is printed beside it stands
     between two of them."""
     text = clean(raw)
-    several = False
-    for record in records(text):
-        several = True
+    own = list(records(text))
+    for record in own:
         yield (record.host, record.pid, record.tid, record.dev), *rows_of(record)
-    if not several:
+    if not own:
         parts = text.split("\r") if "\r" in text else (text,)
         pairs = [
             row

@@ -5,7 +5,7 @@ SOURCE of the formats: NCCL, the files named in the modules that this one sends 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
 from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
@@ -78,27 +78,25 @@ def _information(message: str) -> Rows | None:
     if reader is not None:
         rows = reader(message)
         return _retries(message, word) if rows is None and word in ("comm", "Init") else rows
-    if word.endswith(":"):
-        rows = grammar_comm.operation(message) or grammar_paths.choice(message)
-        if rows is not None:
-            return rows
-    elif word.startswith("comm:"):
-        rows = grammar_paths.channel_counts(message)
-        if rows is not None:
-            return rows
-    elif word.startswith("ncclComm"):
-        rows = grammar_comm.communicator(message)
-        if rows is not None:
-            return rows
-    elif word.isdecimal():
-        rows = grammar_paths.channel_counts(message) or grammar_paths.choice(message)
-        if rows is not None:
-            return rows
-    if message[:1] in _PRINT_STARTS:
-        rows = _print(message)
+    for reader in _readers(word, message[:1]):
+        rows = reader(message)
         if rows is not None:
             return rows
     return _retries(message, word)
+
+
+def _readers(word: str, letter: str) -> Iterator[Callable[[str], Rows | None]]:
+    """Who may know a message whose first word and letter are these."""
+    if word.endswith(":"):
+        yield from (grammar_comm.operation, grammar_paths.choice)
+    elif word.startswith("comm:"):
+        yield grammar_paths.channel_counts
+    elif word.startswith("ncclComm"):
+        yield grammar_comm.communicator
+    elif word.isdecimal():
+        yield from (grammar_paths.channel_counts, grammar_paths.choice)
+    if letter in _PRINT_STARTS:
+        yield _print
 
 
 def kind_by_start(start: str) -> str | None:

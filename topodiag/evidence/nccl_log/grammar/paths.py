@@ -6,8 +6,6 @@ appends ` comm 0x.. nRanks 08 busId ..` to most of these.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, device, i32, i64
 from topodiag.model.nccl_enums import Algorithm, Protocol
@@ -33,7 +31,6 @@ _NODE = r"(-?\d{1,9})"
 _DOWN = rf"{_NODE}/{_NODE}(?:/{_NODE})?"
 _DOWN_FIRST = compiled(rf"{_DOWN}->{_NODE}->{_NODE}")
 _UP_FIRST = compiled(rf"{_NODE}->{_NODE}->{_DOWN}")
-_CHANNEL_BITS = {f"[{channel}]": 1 << channel for channel in range(64)}
 _TREES_WHOLE = 930
 """Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
 
@@ -129,63 +126,20 @@ def _tree_row(up: int, rank: int, downs: list[int], channels: int, second: int) 
 
 def trees(message: str) -> Rows | None:
     """All trees of one line; equal ones are one row. 2.5 to 2.7 print the up tree, `|`, and the down tree."""
-    masks = _common_trees(message) if len(message) < _TREES_WHOLE else None
-    if masks is None:
-        tokens = _TREES.findall(message)
-        if len(message) >= _TREES_WHOLE:
-            tokens = tokens[:-1]
-        shapes: dict[str, int] = {}
-        for number, shape in tokens:
-            shapes[shape] = shapes.get(shape, 0) | bit(int(number))
-        masks = _masks(shapes)
+    tokens = _TREES.findall(message)
+    if len(message) >= _TREES_WHOLE:
+        tokens = tokens[:-1]
+    shapes: dict[str, int] = {}  # most channels have one of two
+    for number, shape in tokens:
+        shapes[shape] = shapes.get(shape, 0) | bit(int(number))
+    masks: dict[tuple[int, int, tuple[int, ...], int], int] = {}
+    for shape, mask in shapes.items():
+        for second, part in enumerate(shape.split("|")[:2]):
+            if (read := _one_tree(part)) is not None:
+                masks[*read, second] = masks.get((*read, second), 0) | mask
     if not masks:
         return None
     return [_tree_row(up, rank, list(downs), mask, second) for (up, rank, downs, second), mask in masks.items()]
-
-
-_Trees = dict[tuple[int, int, tuple[int, ...], int], int]
-
-
-def _common_trees(message: str) -> _Trees | None:
-    """Trees of a line that is written as 2.8 and later do, which is read fast; None for any other."""
-    words = message.split(" ")
-    shapes = words[2::2]  # most channels have one of two
-    channels = _channels(tuple(words[1::2]))
-    if len(channels) != len(shapes) or "|" in message:
-        return None
-    masks: _Trees = {}
-    distinct = dict.fromkeys(shapes)
-    for shape in distinct:
-        read = _one_tree(shape)
-        if read is None:
-            return None
-        same = (
-            list(channels)
-            if len(distinct) == 1
-            else [channel for channel, other in zip(channels, shapes, strict=True) if other == shape]
-        )
-        key = (*read, 0)
-        masks[key] = masks.get(key, 0) | sum(same)
-    return masks
-
-
-@lru_cache(maxsize=64)
-def _channels(words: tuple[str, ...]) -> tuple[int, ...]:
-    """Bits of `[0] [1] [2]`, all of them once; nothing for other words."""
-    bits = tuple(_CHANNEL_BITS.get(word, 0) for word in words)
-    return bits if all(bits) and len(set(bits)) == len(bits) else ()
-
-
-def _masks(shapes: dict[str, int]) -> _Trees:
-    """Channels of each tree from those of each text."""
-    masks: _Trees = {}
-    for shape, mask in shapes.items():
-        for second, part in enumerate(shape.split("|")[:2]):
-            read = _one_tree(part)
-            if read:
-                key = (*read, second)
-                masks[key] = masks.get(key, 0) | mask
-    return masks
 
 
 def _one_tree(part: str) -> tuple[int, int, tuple[int, ...]] | None:

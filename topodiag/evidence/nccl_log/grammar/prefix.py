@@ -94,7 +94,9 @@ def clean(raw: bytes) -> str:
 
 def records(text: str) -> Iterator[Record]:
     """The records of one clean line, in their order."""
-    pairs = _heads(text)
+    heads = RECORD.finditer(text) if "INFO" in text or "NCCL" in text or " WARN " in text else ()
+    # A torn head can stand before the real one.
+    pairs = [((_last_identity(text, *head.span(8)) if head[8] else None) or head, head) for head in heads]
     if not pairs:
         record = _without_plain_head(text)
         if record is not None:
@@ -108,9 +110,8 @@ def records(text: str) -> Iterator[Record]:
             message, following = parted_at_end(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
         label, ts = label_of(before.rpartition("\r")[2][-300:]) if before else ("", nan)
-        dev = -1 if who[4] is None else number(who[4])
         place = _place(head[7] or head[8], level)
-        process, thread = number(who[2]), number(who[3])
+        process, thread, dev = number(who[2]), number(who[3]), number(who[4])
         yield Record(who[1], process, thread, dev, level, _message(message), place, label, ts)
         before = following
 
@@ -123,25 +124,20 @@ def _without_plain_head(text: str) -> Record | None:
     if level is None:
         return None
     before, message = text[: level.start()], _message(text[level.end() :])
-    parts = _MASKED.search(before[-_MASKED_REACH:])
+    front = before[-_MASKED_REACH:]
+    parts = _MASKED.search(front)
     if parts is not None and not _CLOCK.search(parts[0]):
         host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
-        dev = -1 if device is None else number(device)
-        label, ts = label_of(before[-_MASKED_REACH:][: parts.start()])
         who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
-        return Record(*who, dev, level[1], message, parts[9] or "", label, ts)
-    bare = BARE.search(text)
-    if bare:
-        dev = -1 if bare[1] is None else number(bare[1])
-        return Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
-    loose = _LOOSE.match(before[-_MASKED_REACH:])
+        return Record(*who, number(device), level[1], message, parts[9] or "", *label_of(front[: parts.start()]))
+    if bare := BARE.search(text):
+        return Record("", -1, -1, number(bare[1]), bare[3], _message(text[bare.end() :]), bare[2] or "")
+    loose = _LOOSE.match(front)
     if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
         return None
     if loose[3] and level[1] not in ("WARN", "ATTN"):
         return None  # an application's own talk: NCCL names a place in warnings only
-    dev = -1 if loose[2] is None else number(loose[2])
-    label, ts = label_of(loose[1])
-    return Record("", -1, -1, dev, level[1], message, loose[3] or "", label, ts)
+    return Record("", -1, -1, number(loose[2]), level[1], message, loose[3] or "", *label_of(loose[1]))
 
 
 def _masked_number(text: str) -> int:
@@ -150,25 +146,15 @@ def _masked_number(text: str) -> int:
     return number(digits) if digits else -1
 
 
-def _heads(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
-    """Per record: the match of who prints, and of the whole head. A torn record can stand before the real head."""
-    pairs = []
-    if "INFO" in text or "NCCL" in text or " WARN " in text:
-        for head in RECORD.finditer(text):
-            who = head
-            if head[8]:
-                for inner in IDENTITY.finditer(text, head.start(8), head.end(8) + 1):
-                    who = inner
-            pairs.append((who, head))
-    return pairs
+def _last_identity(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Who prints by the last head in this part of a line."""
+    return max(IDENTITY.finditer(text, start, end + 1), key=lambda who: who.start(), default=None)
 
 
 def _place(middle: str | None, level: str) -> str:
     if not middle or level not in ("WARN", "ABORT"):
         return ""
-    inner = None
-    for inner in IDENTITY.finditer(middle):  # noqa: B007 - the last one
-        pass
+    inner = _last_identity(middle, 0, len(middle))
     matched = _PLACE.match(middle[inner.end() :] if inner else middle)
     return matched[1] if matched else ""
 
@@ -191,9 +177,9 @@ def label_of(before: str) -> tuple[str, float]:
     return str(labels.rank) if labels.rank >= 0 else "", time_s
 
 
-def number(digits: str) -> int:
-    """Bounded: an uninitialised device of NCCL before 2.23 can be any number. -1 for what is masked."""
-    return int(digits) if len(digits) <= 18 and digits.lstrip("-").isdecimal() else -1
+def number(digits: str | None) -> int:
+    """Bounded: an uninitialised device of NCCL before 2.23 can be any number. -1 for what is masked or not there."""
+    return int(digits) if digits and len(digits) <= 18 and digits.lstrip("-").isdecimal() else -1
 
 
 def application(text: str) -> tuple[str, dict[str, object]] | None:

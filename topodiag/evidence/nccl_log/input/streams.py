@@ -148,17 +148,10 @@ def _unpacked(blocks: Iterator[bytes], layer: str, reading: Reading) -> Iterator
 
 def _decode(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """UTF-16, as PowerShell's redirection and some editors write, to UTF-8."""
-    decoder = codecs.getincrementaldecoder(name)(errors="replace")
-    first = True
-    for block in blocks:
-        text = decoder.decode(block)
-        if first and text:
-            text, first = text.removeprefix("\ufeff"), False
-        if text:
-            yield text.encode("utf-8", "replace")
-    last = decoder.decode(b"", final=True)
-    if last:
-        yield last.encode("utf-8", "replace")
+    mark = "\ufeff"
+    for text in codecs.iterdecode(blocks, name, errors="replace"):
+        yield text.removeprefix(mark).encode("utf-8", "replace")
+        mark = ""
 
 
 @dataclass(frozen=True, slots=True)

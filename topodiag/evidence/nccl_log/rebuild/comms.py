@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,7 @@ _TYPE_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 """By NCCL's number of a datatype (nccl.h): int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16,
 fp8e4m3, fp8e5m2."""
 
-_AT_ONCE = 1 << 14
-"""Members whose last operations are looked at together."""
+_TAIL = ("op_count", "func", "elements", "dtype", "redop", "root")
 
 OF_COMMUNICATORS = frozenset({
     "connected", "nvls", "nvls comm", "nvls head", "nvls tree", "mnnvl", "collnet", "config", "p2p type", "chunk size",
@@ -166,27 +166,28 @@ class FieldCollector:
         """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
         gigabyte."""
         rows = self.frame["op"]
-        order, owners, starts = by_owner(np.arange(rows.size), member)
+        order, owners, starts = by_owner(np.argsort(rows.read("offset"), kind="stable"), member)
         if not owners.size:
             return
         table = _table(rows, ("func", "elements", "dtype", "count"), order)
-        last = np.maximum.reduceat(rows.read("last")[order], starts).tolist()
-        digest = np.add.reduceat(rows.read("digest")[order], starts).tolist()
-        first = order[_first_least(rows.read("offset")[order], starts)]
-        columns = (self.comm_of[owners], self.rank_of[owners], rows.read("thread")[first], rows.read("line")[first])
-        bounds = [*starts.tolist(), len(order)]
+        columns = (
+            owners, self.comm_of[owners], self.rank_of[owners], np.add.reduceat(rows.read("digest")[order], starts),
+            np.maximum.reduceat(rows.read("last")[order], starts), rows.read("thread")[order[starts]],
+            rows.read("line")[order[starts]],
+        )  # fmt: skip
+        bounds = pairwise([*starts.tolist(), len(order)])
         shared: dict[bytes, tuple[dict[str, int], dict[str, int], int]] = {}
-        for at, (owner, number, rank, thread, line) in enumerate(
-            zip(owners.tolist(), *(column.tolist() for column in columns), strict=True)
+        for (start, end), owner, number, rank, digest, last, thread, line in zip(
+            bounds, *(column.tolist() for column in columns), strict=True
         ):
-            own = table[bounds[at] : bounds[at + 1]]
+            own = table[start:end]
             key = own.tobytes()
             if key not in shared:
                 volume, calls = _sums(rows.words["func"], own.tolist())
                 shared[key] = volume, calls, sum(calls.values())
             volume, calls, total = shared[key]
             self.fields[number].setdefault("operations", {})[rank] = Operations(
-                last=last[at], calls=total, digest=digest[at], bytes_by_collective=volume, calls_by_collective=calls,
+                last=last, calls=total, digest=digest, bytes_by_collective=volume, calls_by_collective=calls,
                 tail=tails.get(owner, ()), origin=Origin(self.frame.file_of(thread), line),
             )  # fmt: skip
 
@@ -197,28 +198,21 @@ class FieldCollector:
         if not owners.size:
             return {}
         files = self.frame["threads"]["file"]
-        names = ("op_count", "func", "elements", "dtype", "redop", "root")
         funcs = rows.words["func"]
+        table, file = _table(rows, _TAIL, order), files[rows.read("thread")[order]]
+        one_file = np.minimum.reduceat(file, starts) == np.maximum.reduceat(file, starts)
+        bounds = pairwise([*starts.tolist(), len(order)])
         shared: dict[bytes, Tail] = {}
         tail_of: dict[int, Tail] = {}
-        ends = np.append(starts[1:], len(order))
-        for first in range(0, len(owners), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            low = int(starts[some][0])
-            own = order[low : int(ends[some][-1])]
-            table, file = _table(rows, names, own), files[rows.read("thread")[own]]
-            bounds = starts[some] - low
-            one_file = np.minimum.reduceat(file, bounds) == np.maximum.reduceat(file, bounds)
-            lists = (owners[some].tolist(), bounds.tolist(), (ends[some] - low).tolist(), one_file.tolist())
-            for owner, start, end, is_last in zip(*lists, strict=True):
-                if not is_last:
-                    continue  # which of the files came last is not told
-                # One tail per thread and context that printed for the member: only their last ones leave no gap.
-                last = table[max(start, end - TAIL) : end]
-                key = last.tobytes()
-                if key not in shared:
-                    shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in last.tolist())
-                tail_of[owner] = shared[key]
+        for owner, (start, end), is_last in zip(owners.tolist(), bounds, one_file.tolist(), strict=True):
+            if not is_last:
+                continue  # which of the files came last is not told
+            # One tail per thread and context that printed for the member: only their last ones leave no gap.
+            last = table[max(start, end - TAIL) : end]
+            key = last.tobytes()
+            if key not in shared:
+                shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in last.tolist())
+            tail_of[owner] = shared[key]
         return tail_of
 
     def timings(self, member: Ints) -> None:
@@ -283,17 +277,6 @@ def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
     for name in names:
         table[name] = rows.read(name)[order]
     return table
-
-
-def _first_least(values: Ints, starts: Ints) -> Ints:
-    """Place of the first of the least numbers between each start and the next."""
-    group = np.zeros(len(values), np.int64)
-    group[starts[1:]] = 1
-    group = np.cumsum(group)
-    places = np.flatnonzero(values == np.minimum.reduceat(values, starts)[group])
-    _, first = np.unique(group[places], return_index=True)
-    rows: Ints = places[first]
-    return rows
 
 
 def _sums(funcs: Sequence[str], rows: Sequence[tuple[int, int, int, int]]) -> tuple[dict[str, int], dict[str, int]]:

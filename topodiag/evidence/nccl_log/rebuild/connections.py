@@ -84,7 +84,7 @@ class ConnectionCollector:
             host=seated.host.astype(host),
             host_of=seated.host_of.astype(host),
         )
-        self.columns = Columns({name: kinds[name] for name in COLUMNS}, frame.connection_rows)
+        self.columns = Columns({name: kinds[name] for name in COLUMNS})
 
     def add(self, rows: Rows, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""
@@ -110,9 +110,9 @@ class ConnectionCollector:
 
     def connections(self) -> Connections:
         """All that came, once."""
+        columns, maps = self.columns.take()
         if not len(self.columns):
             return no_connections()
-        columns, maps = self.columns.take()
         fields: dict[str, Any] = {**columns, "maps": maps}
         return Connections(**fields, vias=self.frame.vias, hosts=self.seats.hosts, files=self.frame.files)
 

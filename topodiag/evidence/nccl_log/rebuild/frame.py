@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, alike, numbers
-from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 from topodiag.model.provenance import Origin
 
@@ -55,20 +54,30 @@ class Rows:
         return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
 
 
-class Tables:
-    """Tables by name. Those of many rows are made anew each time, so that their columns last as long as their use: of
-    a log of 10 GB they take half a gigabyte together."""
+class Frame:
+    """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
+    rows: they come in batches. Tables of many rows are made anew each time, so that their columns last as long as
+    their use: of a log of 10 GB they take half a gigabyte together."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    def __init__(self, facts: Facts, files: Sequence[SourceFile]) -> None:
+        self.facts = facts
+        self.files = tuple(file.path for file in files)
         self._kept: dict[str, Rows] = {}
         self._words: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self.vias = _words(alike(facts["conn"]).column("via"))
+        """Words of the column `via` of connections."""
+        threads = self["threads"]
+        self.hosts = tuple(threads.word("host", i) for i in range(threads.size))
+        """Of each thread."""
+        self._sources = tuple(
+            self.files[file] if 0 <= file < len(self.files) else "" for file in threads["file"].tolist()
+        )
 
     def __getitem__(self, name: str) -> Rows:
         kept = self._kept.get(name)
         if kept is not None:
             return kept
-        rows = alike(self._facts[name])
+        rows = alike(self.facts[name])
         if name not in self._words:
             worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
             self._words[name] = {word: _words(rows.column(word)) for word in worded}
@@ -76,33 +85,14 @@ class Tables:
         if name == "threads" or rows.num_rows <= SMALL_ROWS:
             self._kept[name] = table
         else:
-            self._facts.rest()
+            self.facts.rest()
         return table
 
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
-    rows: they come in batches."""
-
-    tables: Tables
-    files: tuple[str, ...]
-    hosts: tuple[str, ...]
-    """Of each thread."""
-    sources: tuple[str, ...]
-    """The path of each thread's file."""
-    vias: tuple[str, ...]
-    """Words of the column `via` of connections."""
-    facts: Facts
-
-    def __getitem__(self, name: str) -> Rows:
-        return self.tables[name]
-
     def file_of(self, thread: int) -> str:
-        return self.sources[thread]
+        return self._sources[thread]
 
     def origin(self, rows: Rows, row: int, text: str = "") -> Origin:
-        return Origin(self.sources[rows["thread"][row]], int(rows["line"][row]), text)
+        return Origin(self._sources[rows["thread"][row]], int(rows["line"][row]), text)
 
     @property
     def connection_rows(self) -> int:
@@ -127,15 +117,6 @@ class Frame:
             spans[name] = low, high
             self.facts.rest()
         return spans
-
-
-def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
-    tables = Tables(facts)
-    threads = tables["threads"]
-    hosts = tuple(threads.word("host", i) for i in range(threads.size))
-    paths = tuple(file.path for file in files)
-    sources = tuple(paths[file] if 0 <= file < len(paths) else "" for file in threads["file"].tolist())
-    return Frame(tables, paths, hosts, sources, _words(alike(facts["conn"]).column("via")), facts)
 
 
 def _words(column: pa.ChunkedArray) -> tuple[str, ...]:

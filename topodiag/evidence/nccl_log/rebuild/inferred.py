@@ -7,6 +7,7 @@ says which line is of which.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
-from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
 from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.lazy import dataclass
 
 Lane = tuple[int, int]
 """Process, and the device that the head names."""
@@ -33,28 +32,20 @@ _OTHERS = {"ring": ("prev", "next"), "tree": ("up", "d0", "d1", "d2"), "conn": (
 """Columns that name ranks beside the one that prints."""
 
 
-@dataclass(slots=True)
-class _Lanes:
-    """The ranks of each lane with its first line (offset, thread, line), and the highest rank that any line names."""
-
-    ranks: dict[Lane, dict[int, tuple[int, int, int]]]
-    highest: int = -1
-
-    def add(self, lane: Lane, rank: int, place: tuple[int, int, int]) -> None:
-        own = self.ranks.setdefault(lane, {})
-        own[rank] = min(place, own.get(rank, place))
+_Lanes = dict[Lane, dict[int, tuple[int, int, int]]]
+"""The ranks of each lane with its first line (offset, thread, line)."""
 
 
 def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is what its
     operations print (`[nranks=16]`), else the highest rank named and one: there may be more."""
-    seen = _lanes(frame, processes)
-    if seen is None or not _one_communicator(seen, processes):
+    lanes, highest = _lanes(frame, processes)
+    if not _one_communicator(lanes, processes):
         return []
-    size = max(seen.highest + 1, _printed_size(frame))
+    size = max(highest + 1, _printed_size(frame))
     size = size if size <= MOST_RANKS else -1
     members = []
-    for (process, dev), ranks in sorted(seen.ranks.items()):
+    for (process, dev), ranks in sorted(lanes.items()):
         known = [rank for rank in ranks if rank >= 0] or [-1]
         for rank in known:
             offset, thread, line = ranks[rank]
@@ -66,10 +57,6 @@ def _printed_size(frame: Frame) -> int:
     """The size that all operations print, 0 where they print several or there is none."""
     sizes = {size for size in distinct(frame["op"].read("nranks")).tolist() if size > 0}
     return sizes.pop() if len(sizes) == 1 else 0
-
-
-def inferred_comm(members: Sequence[Member]) -> Comm:
-    return Comm(members[0].nranks, list(range(len(members))))
 
 
 class InferredPlaces(Places):
@@ -116,28 +103,26 @@ def _mine(table: str, rows: Rows) -> npt.NDArray[Any]:
     return np.where(rows.read("direction") == 2, rows.read("peer"), rows.read("rank"))
 
 
-def _lanes(frame: Frame, processes: Processes) -> _Lanes | None:
-    """None where the log is too large to be an excerpt."""
-    if frame.connection_rows > MOST_ROWS:
-        return None
-    seen = _Lanes({})
-    for table, rows in _tables(frame):
+def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
+    """The lanes, and the highest rank that any line names; none where the log is too large to be an excerpt."""
+    lanes: _Lanes = defaultdict(dict)
+    highest = -1
+    for table, rows in _tables(frame) if frame.connection_rows <= MOST_ROWS else ():
         thread, offset = rows.read("thread"), rows.read("offset")
         process = processes.of(thread, offset)
         devs = frame["threads"]["dev"][thread]
         mine = _mine(table, rows) if table in _OTHERS else np.where(table == "order", 0, np.full(rows.size, -1))
         columns = (process, devs, mine, offset, thread, rows.read("line"))
-        for owner, dev, rank, at, by, line in zip(*(column.tolist() for column in columns), strict=True):
+        for owner, dev, rank, *place in zip(*(column.tolist() for column in columns), strict=True):
             if owner >= 0:
-                seen.add((owner, dev), rank, (at, by, line))
-        for name in _OTHERS.get(table, ()):
-            seen.highest = max(seen.highest, int(rows.read(name).max(initial=-1)))
-        seen.highest = max(seen.highest, int(mine.max(initial=-1)))
-    orders = frame["order"]
-    for row in range(orders.size):
-        if not orders["cut"][row]:
-            seen.highest = max(seen.highest, len(orders.word("ranks", row).split()) - 1)
-    return seen
+                ranks = lanes[owner, dev]
+                ranks[rank] = min(tuple(place), ranks.get(rank, tuple(place)))
+        named = (mine, *(rows.read(name) for name in _OTHERS.get(table, ())))
+        highest = max(highest, *(int(ranks.max(initial=-1)) for ranks in named))
+        if table == "order":
+            whole = np.flatnonzero(~rows["cut"]).tolist()
+            highest = max([highest, *(len(rows.word("ranks", row).split()) - 1 for row in whole)])
+    return lanes, highest
 
 
 def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:
@@ -148,16 +133,16 @@ def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:
         yield "conn", rows
 
 
-def _one_communicator(seen: _Lanes, processes: Processes) -> bool:
+def _one_communicator(lanes: _Lanes, processes: Processes) -> bool:
     """Whether each process and GPU is one rank, and each rank one of them. Where heads are gone, all are in one."""
     owner: dict[int, Lane] = {}
-    for lane, ranks in seen.ranks.items():
+    for lane, ranks in lanes.items():
         known = [rank for rank in ranks if rank >= 0]
         if len(known) > 1 and processes.host[lane[0]]:
             return False
         if any(owner.setdefault(rank, lane) != lane for rank in known):
             return False
-    return bool(seen.ranks)
+    return bool(lanes)
 
 
 def untold(inferred: bool) -> str:

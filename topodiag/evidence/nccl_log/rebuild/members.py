@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.grammar.stated import STATED
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, in_pieces
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.lazy import dataclass
 
 Key = tuple[int, str, int]
@@ -124,11 +124,8 @@ def _restarts(begun: dict[str, list[int]], first_init: int | None) -> list[int]:
     """Where the same pid begins anew: a line that a process prints once, again after its first communicator."""
     if first_init is None:
         return []
-    for kind in _BEGINNINGS:
-        again = [offset for offset in sorted(begun.get(kind, []))[1:] if offset > first_init]
-        if again:
-            return again
-    return []
+    several = ([at for at in sorted(begun.get(kind, []))[1:] if at > first_init] for kind in _BEGINNINGS)
+    return next(filter(None, several), [])
 
 
 @dataclass(slots=True)
@@ -161,104 +158,65 @@ class Member:
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
 
+    def is_other(self, given: Sequence[int]) -> bool:
+        """Whether a line speaks of another communicator at the same address: this one was destroyed, or differs."""
+        return self.destroyed or any(
+            value != _GIVEN[name] and getattr(self, name) not in {value, _GIVEN[name]}
+            for name, value in zip(_TELLING, given, strict=False)
+        )
 
-_PLACE = ("ctx", "gen", "offset", "thread", "line")
-"""Of a member's first line."""
+    def take(self, given: Sequence[int]) -> None:
+        """What a line says: the first that says something counts."""
+        for (name, nothing), value in zip(_GIVEN.items(), given, strict=True):
+            if value != nothing and getattr(self, name) == nothing:
+                setattr(self, name, value)
+
+
+_NAMES = ("ctx", "gen", "offset", "thread", "line", "event", "func", "ts")
 _GIVEN = {
-    "rank": -1, "nranks": -1, "cuda_dev": -1, "nvml_dev": -1, "bus_id": -1, "comm_id": 0, "parent": 0, "split": -1,
+    "rank": -1, "nranks": -1, "comm_id": 0, "cuda_dev": -1, "nvml_dev": -1, "bus_id": -1, "parent": 0, "split": -1,
     "color": -1, "nodes": -1, "mnnvl": -1, "local_ranks": -1,
 }  # fmt: skip
-"""What the first of a member's lines that has it says, and what it is where none has it."""
+"""What a member's lines say, and what stands where one says nothing."""
+_TELLING = tuple(_GIVEN)[:3]
+"""What tells a member from another one at the same address."""
+_SIZE = tuple(_GIVEN).index("nranks")
 
 
 def find_members(frame: Frame, processes: Processes) -> list[Member]:
     """In the order of their first lines."""
     init = frame["init"]
-    order, _, starts = by_owner(*_told_apart(frame, processes))
-    if not order.size:
-        return []
-    ends = np.append(starts[1:], len(order))
-    first = order[starts]
-    columns = [processes.of(init.read("thread")[first], init.read("offset")[first])]
-    columns += [init.read(name)[first] for name in _PLACE]
-    columns += [_first_given(init.read(name)[order], nothing, starts, ends) for name, nothing in _GIVEN.items()]
-    words = init.words["func"]
-    func = _first_given(init.read("func")[order], words.index("") if "" in words else -1, starts, ends)
-    columns.append(np.array(words, object)[func])
-    completed = init.is_word("event", "complete")[order]
-    for flags in (init.is_word("event", "start")[order], completed, init.is_word("event", *_ENDS)[order]):
-        columns.append(np.logical_or.reduceat(flags, starts))
-    last = np.maximum.reduceat(np.where(completed, np.arange(len(order)), -1), starts)
-    columns.append(np.where(last < 0, -1, init.read("offset")[order][last]))
-    columns.append(np.where(last < 0, np.nan, init.read("ts")[order][last]))
-    return [Member(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def _first_given(values: npt.NDArray[Any], nothing: int, starts: Ints, ends: Ints) -> npt.NDArray[Any]:
-    """Between each start and end, the first value that says something; `nothing` where none does."""
-    at = np.append(np.flatnonzero(values != nothing), len(values))
-    first = at[np.searchsorted(at, starts)]
-    return np.where(first < ends, values.take(first, mode="clip"), nothing)
-
-
-@dataclass(slots=True)
-class _Address:
-    """What tells a member from another one at the same address."""
-
-    number: int
-    rank: int = -1
-    nranks: int = -1
-    comm_id: int = 0
-    destroyed: bool = False
-
-    def is_other(self, rank: int, nranks: int, comm_id: int) -> bool:
-        """Whether the line speaks of another communicator: this one was destroyed, or differs."""
-        return (
-            self.destroyed
-            or (rank != -1 and self.rank not in (-1, rank))
-            or (nranks != -1 and self.nranks not in (-1, nranks))
-            or (comm_id != 0 and self.comm_id not in (0, comm_id))
-        )
-
-    def take(self, rank: int, nranks: int, comm_id: int) -> None:
-        self.rank = self.rank if self.rank != -1 else rank
-        self.nranks = self.nranks if self.nranks != -1 else nranks
-        self.comm_id = self.comm_id or comm_id
-
-
-def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
-    """The rows of Init lines in the order of print, and by row the number of the member that it is of, -1 none."""
-    init = frame["init"]
-    thread, offset = init.read("thread"), init.read("offset")
+    thread, offset, ranks, size = (init.read(name) for name in ("thread", "offset", "rank", "nranks"))
     process = processes.of(thread, offset)
-    ranks, size = init.read("rank"), init.read("nranks")
     usable = (process >= 0) & (init.read("ctx") != 0) & (size <= MOST_RANKS)
     usable &= ranks < np.where(size > 0, size, MOST_RANKS)  # beyond it is damaged, and would take as much memory
     order = np.lexsort((offset, frame["threads"]["file"][thread]))
     order = order[usable[order]]
-    starts, ends = init.is_word("event", "start"), init.is_word("event", *_ENDS)
-    names = ("ctx", "gen", "rank", "nranks", "comm_id")
-    known: dict[tuple[int, int, int], _Address] = {}
-    latest: dict[tuple[int, int], _Address] = {}
-    members = 0
-    numbers = np.full(init.size, -1, np.int64)
-    for row, owner, start, end, ctx, gen, rank, nranks, comm_id in in_pieces(
-        order, process, starts, ends, *(init.read(name) for name in names)
-    ):
+    events, funcs = init.words["event"], init.words["func"]
+    columns = [init.read(name) for name in (*_NAMES, *_GIVEN)]
+    known: dict[tuple[int, int, int], Member] = {}
+    latest: dict[tuple[int, int], Member] = {}
+    members: list[Member] = []
+    for _, owner, ctx, gen, at, by, line, code, func, ts, *given in in_pieces(order, process, *columns):
+        event = events[code]
+        is_end = event in _ENDS
         member = known.get((owner, ctx, gen))
-        if member is None and gen < 0 and not start:
+        if member is None and gen < 0 and event != "start":
             member = latest.get((owner, ctx))
-        if member is not None and not end and member.is_other(rank, nranks, comm_id):
+        if member is not None and not is_end and member.is_other(given):
             member = None
         if member is None:
-            if end and nranks < 0:
+            if is_end and given[_SIZE] < 0:
                 continue
-            member = known[owner, ctx, gen] = latest[owner, ctx] = _Address(members)
-            members += 1
-        member.take(rank, nranks, comm_id)
-        member.destroyed = member.destroyed or end == 1
-        numbers[row] = member.number
-    return order, numbers
+            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(owner, ctx, gen, at, by, line)
+            members.append(member)
+        member.take(given)
+        member.func = member.func or funcs[func]
+        member.started |= event == "start"
+        member.destroyed |= is_end
+        if event == "complete":
+            member.completed, member.complete_at, member.complete_ts = True, at, ts
+    return members
 
 
 def lane(member: Member) -> tuple[int, int, int]:

@@ -44,31 +44,23 @@ def choices_apart(
     if (comm[kept] >= 0).any():
         kept = kept[comm[kept] >= 0]
     func, algo, proto, size = (rows.read(name) for name in ("func", "algo", "proto", "bytes"))
-    taken: dict[tuple[int, int, int], dict[int, dict[tuple[int, int], int]]] = defaultdict(lambda: defaultdict(dict))
-    for row in kept.tolist():
-        chosen = taken[int(comm[row]), int(func[row]), int(size[row])][int(process[row])]
-        chosen.setdefault((int(algo[row]), int(proto[row])), row)
+    taken: dict[tuple[int, int, int], dict[int, dict[tuple[int, ...], int]]] = defaultdict(lambda: defaultdict(dict))
+    for row, number, of, amount, who, *choice in in_pieces(kept, comm, func, size, process, algo, proto):
+        taken[number, of, amount][who].setdefault(tuple(choice), row)
     aparts = []
     for (_, of, amount), by_process in taken.items():
-        if len({frozenset(chosen) for chosen in by_process.values()}) < 2:
-            continue
-        groups: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-        for number, chosen in by_process.items():
+        groups: dict[tuple[int, ...], dict[int, int]] = defaultdict(dict)
+        for who, chosen in by_process.items():
             if len(chosen) == 1:  # a rank that chose several ways for one size tells nothing of its peers
-                [(choice, row)] = chosen.items()
-                groups[choice][number] = row
+                [(way, row)] = chosen.items()
+                groups[way][who] = row
         if len(groups) > 1:
-            aparts.append(
-                ChoiceApart(
-                    words[0][of],
-                    amount,
-                    {
-                        f"{words[1][by]}/{words[2][over]}": tuple(sorted(place[number] for number in rows_of))
-                        for (by, over), rows_of in groups.items()
-                    },
-                    tuple(frame.origin(rows, next(iter(rows_of.values()))) for rows_of in groups.values()),
-                )
-            )
+            ranks = {
+                f"{words[1][by]}/{words[2][over]}": tuple(sorted(place[who] for who in rows_of))
+                for (by, over), rows_of in groups.items()
+            }
+            origins = tuple(frame.origin(rows, next(iter(rows_of.values()))) for rows_of in groups.values())
+            aparts.append(ChoiceApart(words[0][of], amount, ranks, origins))
     return tuple(aparts[:MOST_KEPT])
 
 

@@ -31,8 +31,8 @@ _SETUP = ("ring", "tree", "order", "channels", "print", "conn")
 @dataclass(slots=True)
 class Seating:
     """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` and `buses`
-    (NVML index and packed bus id) by communicator and rank, those of each communicator from `base` on; `members_of` a
-    process."""
+    (NVML index and packed bus id) by communicator and rank, those of each communicator from `base` on, and behind the
+    last -1 for what is unknown; `members_of` a process."""
 
     comm_of: Ints
     ranks: Ints
@@ -42,6 +42,19 @@ class Seating:
     buses: Ints
     members_of: dict[int, list[int]]
     answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
+
+    def fits(
+        self, member: Ints, rank: Ints | int, other: npt.NDArray[Any] | int, other_dev: npt.NDArray[Any] | int
+    ) -> npt.NDArray[np.bool_]:
+        """Whether members have this rank, and their communicators the other rank on this device."""
+        comm = self.comm_of[member]
+        place = self.base[comm] + np.maximum(other, 0)
+        known = np.where(place < self.base[comm + 1], place, len(self.devices) - 1)
+        device, bus = self.devices[known], self.buses[known]
+        unknown = (np.less(other, 0)) | (device < 0) | (np.less(other_dev, 0))
+        same = unknown | (device == other_dev) | (bus == other_dev)
+        fitting: npt.NDArray[np.bool_] = (self.ranks[member] == rank) & (other < self.sizes[member]) & same
+        return fitting
 
 
 class Places:
@@ -142,24 +155,19 @@ class Places:
     def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
         """Members of these rows of `conn`, checked against what the lines print."""
         members = self._of_rows("conn", rows, process)
+        if not self.members:
+            return members
         received = rows["direction"] == 2
         mine = np.where(received, rows["peer"], rows["rank"])
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
-        comm_of, flat = seating.comm_of, seating.devices
-        fits = (members >= 0) & (seating.ranks[members] == mine) & (other < seating.sizes[members])
-        index = (
-            np.where(fits & (other >= 0), seating.base[comm_of[members]] + np.maximum(other, 0), 0) if flat.size else 0
-        )
-        known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
-        bus = seating.buses[index] if flat.size else known
-        fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev) | (bus == other_dev)
+        fits = (members >= 0) & seating.fits(members, mine, other, other_dev)
         for row in np.flatnonzero(~fits).tolist():
             key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
             answers = seating.answers.get(key)
             if answers is None:
-                candidates = seating.members_of.get(key[0], [])
-                answers = [i for i in candidates if self._fits(i, key, seating)]
+                candidates = np.array(seating.members_of.get(key[0], []), np.int64)
+                answers = candidates[seating.fits(candidates, *key[1:])].tolist()
                 seating.answers[key] = answers
             before = [i for i in answers if self.members[i].offset <= int(rows["offset"][row])]
             members[row] = (before or answers or [-1])[-1]
@@ -172,32 +180,12 @@ class Places:
         )
         base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
         # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
-        devices = np.full(int(base[-1]), -1, np.int64)
+        devices, buses = (np.full(int(base[-1]) + 1, -1, np.int64) for _ in range(2))
         seated = (ranks >= 0) & (ranks < np.diff(base)[comm_of]) if comms else np.zeros(0, bool)
         places = base[comm_of[seated]] + ranks[seated]
         devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
-        # RCCL prints the bus id in all versions.
-        buses = np.full(int(base[-1]), -1, np.int64)
-        buses[places] = bus[seated]
-        none = np.full(1, -1, np.int64)
-        return Seating(
-            comm_of=comm_of,
-            ranks=ranks if ranks.size else none,
-            sizes=sizes if sizes.size else none,
-            base=base,
-            devices=devices,
-            buses=buses,
-            members_of=by_process(self.members),
-        )
-
-    def _fits(self, i: int, key: tuple[int, int, int, int], seating: Seating) -> bool:
-        _, mine, other, other_dev = key
-        if seating.ranks[i] != mine or other >= seating.sizes[i]:
-            return False
-        first, end = seating.base[seating.comm_of[i]], seating.base[seating.comm_of[i] + 1]
-        if other < 0 or other_dev < 0 or first + other >= end:
-            return True
-        return other_dev == seating.buses[first + other] or seating.devices[first + other] in (-1, other_dev)
+        buses[places] = bus[seated]  # RCCL prints the bus id in all versions
+        return Seating(comm_of, ranks, sizes, base, devices, buses, by_process(self.members))
 
 
 def _values_of(values: Ints, place: Ints) -> Ints:

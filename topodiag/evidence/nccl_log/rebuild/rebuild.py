@@ -18,9 +18,9 @@ from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
+from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
-from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
+from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
@@ -47,7 +47,7 @@ def rebuild(
     large = facts["conn"].num_rows > BATCH_ROWS
     if large:
         give_back()
-    jobs = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    jobs = _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
     if large:
         give_back()
     return jobs
@@ -62,7 +62,11 @@ class _Builder:
         self.inferred = not self.members
         if self.inferred:
             self.members = inferred_members(frame, self.processes)
-        self.comms: list[Comm] = self._comms()
+        self.comms: list[Comm] = (
+            [Comm(self.members[0].nranks, list(range(len(self.members))))]
+            if self.inferred and self.members
+            else find_comms(self.members, self.processes)
+        )
         self.groups = find_jobs(self.comms, self.members)
         self.comm_of = np.full(len(self.members), -1, np.int64)
         for number, comm in enumerate(self.comms):
@@ -78,11 +82,6 @@ class _Builder:
         self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.fields = self._hear()
-
-    def _comms(self) -> list[Comm]:
-        if self.inferred:
-            return [inferred_comm(self.members)] if self.members else []
-        return find_comms(self.members, self.processes)
 
     def _rest(self) -> None:
         if self.frame.connection_rows > BATCH_ROWS:
@@ -100,15 +99,11 @@ class _Builder:
         self.roles.check()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
-    @property
-    def jobs_count(self) -> int:
-        known = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
-        return len(self.groups) or (1 if known else 0)
-
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
-        for number in range(self.jobs_count):
+        speaks = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        for number in range(len(self.groups) or (1 if speaks else 0)):
             members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
             rows.append((min(places), max(places), number))

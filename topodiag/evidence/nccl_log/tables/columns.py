@@ -1,6 +1,6 @@
-"""Columns of numbers that grow by some rows at a time: in memory, or in a file on disk once they are many.
+"""Columns of numbers that grow by some rows at a time: in memory, or in files on disk once they are many.
 
-The file is temporary and has no name: it is gone with the process, however it ends. `TMPDIR` says where it is.
+Files are temporary and have no name: they are gone with the process, however it ends. `TMPDIR` says where they are.
 
 Memory that is free inside the process, back to the system.
 """
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,75 +36,42 @@ Array = npt.NDArray[Any]
 
 
 class Columns:
-    """Columns of these types, of at most `most` rows: the file has a place for each column of that length from the
-    first, and what is not written of it takes no room on disk."""
+    """Columns of these types, each a file of its own."""
 
-    def __init__(self, kinds: Mapping[str, np.dtype[Any]], most: int) -> None:
+    def __init__(self, kinds: Mapping[str, np.dtype[Any]]) -> None:
         self._kinds, self._rows = kinds, 0
-        self._parts: dict[str, list[Array]] = {name: [] for name in kinds}
-        self._file: IO[bytes] | None = None
-        self._starts: dict[str, int] = {}
-        self._size = 0
-        for name, kind in kinds.items():
-            self._starts[name] = self._size
-            self._size += -(-most * kind.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._is_large = False
+        self._files = {name: tempfile.SpooledTemporaryFile(prefix="topodiag-") for name in kinds}  # noqa: SIM115 - see `take`
 
     def __len__(self) -> int:
         return self._rows
 
     def add(self, rows: Mapping[str, Array]) -> None:
         """Some more rows of every column. Raises TopodiagError where the disk is full."""
-        own = {name: rows[name].astype(kind, copy=False) for name, kind in self._kinds.items()}
-        count = len(next(iter(own.values())))
-        if self._file is None:
-            for name, values in own.items():
-                self._parts[name].append(values)
-            self._rows += count
+        try:
+            for name, kind in self._kinds.items():
+                self._files[name].write(np.ascontiguousarray(rows[name], kind).data)
+            self._rows += len(rows[name])
             if self._rows * sum(kind.itemsize for kind in self._kinds.values()) > SMALL_BYTES:
-                self._spill()
-        else:
-            self._write(own, self._rows)
-            self._rows += count
+                self._is_large = True
+                for file in self._files.values():
+                    file.rollover()
+        except OSError as error:
+            for file in self._files.values():
+                file.close()
+            raise disk_full("connections", error) from None
 
     def take(self) -> tuple[dict[str, Array], tuple[mmap.mmap, ...]]:
-        """The columns, once, and the map of the file that holds them if one does."""
-        if self._file is None:
-            return {name: self._column(name) for name in self._kinds}, ()
-        with self._file as file:
-            mapped = mmap.mmap(file.fileno(), self._size, access=mmap.ACCESS_READ)
-        return {
-            name: np.frombuffer(mapped, kind, self._rows, self._starts[name]) for name, kind in self._kinds.items()
-        }, (mapped,)
-
-    def _column(self, name: str) -> Array:
-        parts = self._parts.pop(name)
-        return np.concatenate(parts) if parts else np.zeros(0, self._kinds[name])
-
-    def _spill(self) -> None:
-        early = {name: self._column(name) for name in self._kinds}
-        try:
-            file = tempfile.TemporaryFile(prefix="topodiag-", buffering=0)  # noqa: SIM115 - `take` closes it
-            self._file = cast("IO[bytes]", file)
-            os.ftruncate(self._file.fileno(), self._size)
-        except OSError as error:
-            if self._file is not None:
-                self._file.close()
-            raise disk_full("connections", error) from None
-        self._write(early, 0)
-
-    def _write(self, rows: Mapping[str, Array], first: int) -> None:
-        if self._file is None:
-            return
-        try:
-            for name, values in rows.items():
-                left = np.ascontiguousarray(values).data.cast("B")
-                at = self._starts[name] + first * values.itemsize
-                while left:
-                    done = os.pwrite(self._file.fileno(), left, at)
-                    left, at = left[done:], at + done
-        except OSError as error:
-            self._file.close()
-            raise disk_full("connections", error) from None
+        """The columns, once, and the maps of the files that hold them if they are large."""
+        columns: dict[str, Array] = {}
+        maps: list[mmap.mmap] = []
+        for name, file in self._files.items():
+            with file:
+                file.seek(0)
+                if self._is_large:
+                    maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                columns[name] = np.frombuffer(maps[-1] if self._is_large else file.read(), self._kinds[name])
+        return columns, tuple(maps)
 
 
 def narrowest(low: int, high: int) -> np.dtype[Any]:

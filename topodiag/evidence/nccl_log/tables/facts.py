@@ -43,8 +43,8 @@ _TYPES = {
 
 FEW_WORDS = 1000
 """So many are taken and sorted in Python: pyarrow.compute takes 40 ms to load."""
-FACTS_VERSION = 1
-"""Written into saved facts; a file of another version is refused."""
+FACTS_VERSION = 2
+"""Written into saved facts; a file of another version is refused. 1 was one Parquet table."""
 
 _TABLES = own_data("evidence/nccl_log/tables/facts")
 _COLUMNS = _TABLES["others"] | {name: _TABLES["row"] | own for name, own in _TABLES["rows"].items()}
@@ -126,7 +126,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Values of a column without nulls, or its codes of words; one chunk is not copied. `to_numpy` imports pandas."""
     if isinstance(column, pa.ChunkedArray):
         chunks = [numbers(chunk) for chunk in column.chunks]
-        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_no_values(column.type))])
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_array([], column.type))])
     if pa.types.is_dictionary(column.type):
         return numbers(column.indices)
     first, last = column.offset, column.offset + len(column)
@@ -135,10 +135,6 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         bits = np.frombuffer(buffer or b"", np.uint8)
         return np.unpackbits(bits, count=last, bitorder="little")[first:].view(bool)
     return np.frombuffer(buffer or b"", column.type.to_pandas_dtype())[first:last]
-
-
-def _no_values(kind: pa.DataType) -> pa.Array:
-    return _array([], kind)
 
 
 _EMPTY = {

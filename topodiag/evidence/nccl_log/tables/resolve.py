@@ -36,7 +36,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
 )
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
-from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
+from topodiag.evidence.nccl_log.tables.resolve_parts import Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
     MOST_EVENTS,
     Column,
@@ -51,7 +51,6 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     shapes_of,
     unique,
 )
-from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -79,12 +78,12 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     keep = keep or in_memory
     merged: dict[str, pa.Table] = {}
     renumber, merged["threads"], file_of, process_of = _threads([facts.pop("threads") for facts in held])
-    shards = [facts.pop("shards") for facts in held]
-    runs, merged["shards"] = _runs(shards)
-    places = _Places(runs, file_of)
-    locate = [places.of(shard) for shard in shards]
-    context = Rows("contexts", [facts.pop("contexts") for facts in held], renumber, locate).columns(0, len(file_of))
-    starts = _starts([facts["init"] for facts in held], renumber, places)
+    shards = _Shards([facts.pop("shards") for facts in held], file_of)
+    merged["shards"] = shards.table
+    context = Rows("contexts", [facts.pop("contexts") for facts in held], renumber, shards.locate).columns(
+        0, len(file_of)
+    )
+    starts = _starts([facts["init"] for facts in held], renumber, shards)
     known = _Contexts(context, starts, process_of)
 
     for facts, table in zip(held, _few_events([facts.pop("event") for facts in held], renumber, file_of), strict=True):
@@ -92,7 +91,7 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
 
     def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
         for name in ROW_TABLES:
-            rows = Rows(name, [facts.pop(name) for facts in held], renumber, locate)
+            rows = Rows(name, [facts.pop(name) for facts in held], renumber, shards.locate)
             for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
                 maps.rest()
                 yield partial(_range, rows, known, low, high)
@@ -130,14 +129,8 @@ def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
         return table
     if not kept.any():
         return table_of("event")
-    table = alike(table.filter(pa.array(kept)))
-    columns = {name: numbers(table.column(name)) for name in table.column_names}
-    words = {
-        field.name: table.column(field.name).chunk(0).dictionary
-        for field in SCHEMAS["event"]
-        if pa.types.is_dictionary(field.type)
-    }
-    return pa.Table.from_batches([record_batch("event", *_used(columns, words))], SCHEMAS["event"])
+    rows = table.filter(pa.array(kept))
+    return table_of("event", {name: rows.column(name).to_pylist() for name in rows.column_names})
 
 
 def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, pa.RecordBatch]:
@@ -208,85 +201,44 @@ def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, In
     return np.split(inverse, ends[:-1]) if len(ends) else [], threads, kept["file"].astype(np.int64), process
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """The shards in order of file and base, and the run each belongs to."""
+class _Shards:
+    """The shards in order of file and base, the run each belongs to, and the file of each thread. What stands behind
+    the last shard, where the number -1 leads to, is for places in none."""
 
-    key: Ints
-    file: Ints
-    base: Ints
-    run: Ints
-    lines_before: Ints
-
-    def shard_of(self, file: Ints, offset: Ints) -> Ints:
-        """Index of the shard that holds this place, -1 where none is known."""
-        if not self.key.size:
-            return np.full(len(file), -1, np.int64)
-        shard = np.searchsorted(self.key, (file << ROOM) + offset, side="right") - 1
-        return np.where((shard >= 0) & (self.file[np.maximum(shard, 0)] == file), shard, -1)
-
-    def of(self, values: Ints, shard: Ints, other: int) -> Ints:
-        if not values.size:
-            return np.full(len(shard), other, np.int64)
-        return np.where(shard >= 0, values[np.maximum(shard, 0)], other)
-
-
-def _runs(tables: Sequence[pa.Table]) -> tuple[_Runs, pa.Table]:
-    columns: Columns = {
-        name: np.concatenate([numbers(table.column(name)).astype(np.int64) for table in tables] or [np.zeros(0, int)])
-        for name in SCHEMAS["shards"].names
-    }
-    order = np.lexsort((columns["size"], columns["base"], columns["file"]))
-    columns = {name: values[order] for name, values in columns.items()}
-    file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
-    joins = np.zeros(len(file), bool)
-    joins[1:] = (file[1:] == file[:-1]) & (base[1:] == base[:-1] + size[:-1])
-    run = np.cumsum(~joins) - 1
-    starts = np.flatnonzero(~joins)
-    total = np.cumsum(lines) - lines
-    before = total - total[starts][run] if len(file) else total
-    merged = {"file": file[starts], "base": base[starts]}
-    for name in ("size", "lines", "records", "understood"):
-        merged[name] = np.add.reduceat(columns[name], starts) if len(starts) else columns[name]
-    table = pa.Table.from_batches([record_batch("shards", merged, {})], SCHEMAS["shards"])
-    return _Runs((file << ROOM) + base, file, base, run, before), table
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The shards, and the file of each thread."""
-
-    runs: _Runs
-    file_of: Ints
+    def __init__(self, tables: Sequence[pa.Table], file_of: Ints) -> None:
+        columns: Columns = {
+            name: np.concatenate(
+                [numbers(table.column(name)).astype(np.int64) for table in tables] or [np.zeros(0, int)]
+            )
+            for name in SCHEMAS["shards"].names
+        }
+        order = np.lexsort((columns["size"], columns["base"], columns["file"]))
+        columns = {name: values[order] for name, values in columns.items()}
+        file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
+        joins = np.zeros(len(file), bool)
+        joins[1:] = (file[1:] == file[:-1]) & (base[1:] == base[:-1] + size[:-1])
+        run = np.cumsum(~joins) - 1
+        starts = np.flatnonzero(~joins)
+        total = np.cumsum(lines) - lines
+        merged = {"file": file[starts], "base": base[starts]}
+        for name in ("size", "lines", "records", "understood"):
+            merged[name] = np.add.reduceat(columns[name], starts) if len(starts) else columns[name]
+        self.table = pa.Table.from_batches([record_batch("shards", merged, {})], SCHEMAS["shards"])
+        self._file_of, self._key = file_of, (file << ROOM) + base
+        self._file, self._base, self._run = np.append(file, -1), np.append(base, 0), np.append(run, -1)
+        self._lines_before = np.append(total - total[starts][run] if len(file) else total, 0)
 
     def locate(self, columns: Columns) -> None:
         """Writes `~base` of each row's shard and its `~run`; lines count from the start of the run."""
-        runs = self.runs
-        shard = runs.shard_of(self.file_of[columns["thread"]], columns["offset"])
-        columns["~base"][:] = runs.of(runs.base, shard, 0)
-        columns["~run"][:] = runs.of(runs.run, shard, -1)
+        file = self._file_of[columns["thread"]]
+        shard = np.searchsorted(self._key, (file << ROOM) + columns["offset"], side="right") - 1
+        shard[self._file[shard] != file] = -1
+        columns["~base"][:], columns["~run"][:] = self._base[shard], self._run[shard]
         if "line" in columns:
-            columns["line"][:] = np.minimum(columns["line"] + runs.of(runs.lines_before, shard, 0), _MOST_LINES)
-
-    def of(self, shards: pa.Table) -> Locate:
-        """What writes the same to rows of facts with these shards: if they are of one shard, without a look."""
-        if shards.num_rows != 1:
-            return self.locate
-        file, base, size = (numbers(shards.column(name)).astype(np.int64) for name in ("file", "base", "size"))
-        first, last = self.runs.shard_of(np.append(file, file), np.append(base, base + size - 1)).tolist()
-        if first < 0 or first != last:
-            return self.locate
-        runs = self.runs
-        return partial(_place, int(runs.base[first]), int(runs.run[first]), int(runs.lines_before[first]))
+            columns["line"][:] = np.minimum(columns["line"] + self._lines_before[shard], _MOST_LINES)
 
 
-def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
-    columns["~base"][:], columns["~run"][:] = base, run
-    if "line" in columns and lines_before:
-        columns["line"][:] = np.minimum(columns["line"].astype(np.int64) + lines_before, _MOST_LINES)
-
-
-def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
+def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], shards: _Shards) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
     names = ("thread", "ctx", "offset")
     starts: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
@@ -301,7 +253,7 @@ def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Place
             starts[name].append(number_of[own] if name == "thread" else own)
     columns = {name: np.concatenate(values) for name, values in starts.items()}
     columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
-    places.locate(columns)
+    shards.locate(columns)
     return columns
 
 

@@ -26,7 +26,6 @@ class _Run:
     held: dict[str, Column]
     number_of: Ints
     codes: dict[str, Ints]
-    locate: Locate
 
     def between(self, low: int, high: int) -> slice:
         """The rows of threads from `low` to below `high`."""
@@ -41,31 +40,24 @@ class _Run:
             columns[name][:] = values[rows]
         for name, number_of in (("thread", self.number_of), *self.codes.items()):
             columns[name][:] = number_of.take(columns[name])
-        self.locate(columns)
 
 
 class Rows:
     """Threads are those of the whole; `renumber` gives their numbers, by facts and thread."""
 
-    def __init__(
-        self, name: str, tables: Sequence[pa.Table], renumber: Sequence[Ints], locate: Sequence[Locate]
-    ) -> None:
-        self.name = name
+    def __init__(self, name: str, tables: Sequence[pa.Table], renumber: Sequence[Ints], locate: Locate) -> None:
+        self.name, self._locate = name, locate
         self._schema = SCHEMAS[name]
         self._runs: list[_Run] = []
         self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
         self._rows_of = np.zeros(self.threads + 1, np.int64)
-        parts = [
-            (alike(table), number_of, add)
-            for table, number_of, add in zip(tables, renumber, locate, strict=True)
-            if table.num_rows
-        ]
-        self.words, codes = sorted_words(name, [table for table, _, _ in parts])
+        parts = [(alike(table), number_of) for table, number_of in zip(tables, renumber, strict=True) if table.num_rows]
+        self.words, codes = sorted_words(name, [table for table, _ in parts])
         for part, recoded in zip(parts, codes, strict=True):
             other = {name: codes for name, codes in recoded.items() if (codes != np.arange(len(codes))).any()}
             self._add(*part, other)
 
-    def _add(self, table: pa.Table, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
+    def _add(self, table: pa.Table, number_of: Ints, recoded: dict[str, Ints]) -> None:
         thread = numbers(table.column("thread"))
         counts = np.bincount(thread, minlength=len(number_of))
         self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
@@ -77,7 +69,7 @@ class Rows:
             number_of = np.arange(self.threads)
         for batch in table.to_batches():
             columns = {name: numbers(batch.column(at)) for at, name in enumerate(self._schema.names)}
-            self._runs.append(_Run(columns, number_of, recoded, locate))
+            self._runs.append(_Run(columns, number_of, recoded))
 
     def ranges(self, most: int) -> Iterator[tuple[int, int]]:
         """Ranges of threads of about `most` rows each (0: all); none without rows."""
@@ -103,6 +95,7 @@ class Rows:
             if last > first:
                 run.put(rows, {name: values[first:last] for name, values in columns.items()})
             first = last
+        self._locate(columns)
         return columns
 
 
@@ -129,14 +122,14 @@ def sorted_words(name: str, tables: Sequence[pa.Table]) -> tuple[dict[str, pa.Ar
     words: dict[str, pa.Array] = {}
     for field in fields:
         own = [table.column(field).chunk(0).dictionary for table in tables]
-        words[field], places = _sorted(pa.concat_arrays(own) if own else strings([]))
+        words[field], places = sorted_once(pa.concat_arrays(own) if own else strings([]))
         ends = np.cumsum([len(word) for word in own])
         for recoded, part in zip(codes, np.split(places, ends[:-1]), strict=False):
             recoded[field] = part
     return words, codes
 
 
-def _sorted(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+def sorted_once(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     """The words in their order, each once, and the place of each of these among them."""
     if len(column) <= FEW_WORDS:
         held = column.to_pylist()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
-from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, mix, sorted_order
+from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
 from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
@@ -53,19 +53,12 @@ def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
     return words
 
 
-def _sorted(words: Sequence[Column]) -> Ints:
-    """A stable order by these words, the first being the most significant."""
-    if len(words) == 1:
-        return np.argsort(words[0], kind="stable")
-    return np.lexsort(tuple(reversed(words)))
-
-
 def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
     """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
     if not size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     words = packed(columns) or [np.zeros(size, np.uint64)]
-    order = _sorted(words)
+    order = np.lexsort(tuple(reversed(words)))
     new = breaks(word[order] for word in words)
     inverse = np.empty(size, np.int64)
     inverse[order] = np.cumsum(new) - 1
@@ -139,26 +132,15 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
 
 def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
     """Those rows whose tuple others have too, equal ones together and in this order, and numbers that tell the tuples
-    apart. Most rows of a log differ: one sort of their hashes finds them out."""
+    apart."""
     words = packed(columns) or [np.zeros(size, np.uint64)]
     if order is not None:
         words = [word.take(order) for word in words]
-    room = size.bit_length()
-    place = np.uint64((1 << room) - 1)
-    hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
-    hashes.sort()
-    again = (hashes[1:] ^ hashes[:-1]) <= place
-    if not again.any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    alike = np.append(again, False) | np.append(False, again)
-    rows = (hashes[alike] & place).view(np.int64)
-    own = [word[rows] for word in words]
-    new = breaks([hashes[alike] >> np.uint64(room)])
-    if (breaks(own) & ~new).any():  # two tuples with one hash: practically never
-        turn = np.lexsort((rows, *reversed(own)))
-        rows, own = rows[turn], [word[turn] for word in own]
-        new = breaks(own)
-    return rows if order is None else order[rows], np.cumsum(new)
+    rows, starts = group(words)
+    counts = np.diff(starts, append=size)
+    several = np.repeat(counts > 1, counts)
+    rows, number = rows[several], np.repeat(np.arange(len(starts)), counts)[several]
+    return rows if order is None else order[rows], number
 
 
 def _onto(column: Column, rows: Ints, values: Column) -> Column:
