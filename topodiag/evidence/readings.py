@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Parsed
+from topodiag.evidence.interface import NO_READING, Blob, Direct, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 
 MAX_VALUE = 4096
@@ -40,7 +41,7 @@ class Notes:
 
     def __init__(self, blob: Blob, draft: NodeDraft) -> None:
         files: Parsed[TreeFile] = Parsed()
-        self._blob, self.draft = blob, draft
+        self.blob, self.draft = blob, draft
         self.tree = read_tree(blob, files)
         self.parsed: Parsed[int] = Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
@@ -73,14 +74,14 @@ class Notes:
         """A value that was read, on the given line of the file or on its first; None where the machine gives none."""
         line, text = at if at is not None else value_line(file)
         self.parsed.records.append(line)
-        origin = self._blob.origin(line, quote(file, text))
+        origin = self.blob.origin(line, quote(file, text))
         entity.offer(name, value, origin, why or "no value")
 
     def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A reading of a cumulative counter."""
         line, text = at if at is not None else value_line(file)
         self.parsed.records.append(line)
-        entity.count(name, value, self._blob.origin(line, quote(file, text)))
+        entity.count(name, value, self.blob.origin(line, quote(file, text)))
 
     def miss(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that the machine does not give, and why."""
@@ -109,7 +110,20 @@ class Notes:
 
     def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
         """A line of a file that is of no use, and is no value of anything."""
-        self.parsed.leave(self._blob, at[0], quote(file, at[1]), why)
+        self.parsed.leave(self.blob, at[0], quote(file, at[1]), why)
+
+
+class OfTree(Direct):
+    """A source that reads files of a captured tree."""
+
+    @abstractmethod
+    def read_notes(self, notes: Notes) -> None:
+        """Offer what the files say."""
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        notes = Notes(blob, draft)
+        self.read_notes(notes)
+        return notes.parsed
 
 
 def converted(file: TreeFile, convert: Callable[[str], object], what: str) -> tuple[object, str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.readings import Notes, value_line
+from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.sentences import report
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -63,14 +63,13 @@ _PACKAGE = "topology/physical_package_id"
 _NAMES = own_data("evidence/host/names")
 
 
-class SysCpu(Direct):
+class SysCpu(OfTree):
     """Reads the processors' names and the NUMA nodes.
 
     Trusted a little less than os-state, because the hypervisor flag says that this is a guest and not of whom.
     """
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = Notes(blob, draft)
+    def read_notes(self, notes: Notes) -> None:
         _read_cpuinfo(notes)
         _read_count(notes)
         packages = {
@@ -82,11 +81,10 @@ class SysCpu(Direct):
         for node, files in notes.below(_NODES).items():
             number = to_int(node.removeprefix("node"), low=0, high=MAX_NODES - 1)
             if number is not None and "cpulist" in files:
-                _read_node_cpus(notes, draft.numa(number), files["cpulist"], packages)
+                _read_node_cpus(notes, notes.draft.numa(number), files["cpulist"], packages)
             if number is not None and "distance" in files:
-                notes.convert(draft.numa(number), "distances", _distances, files["distance"])
+                notes.convert(notes.draft.numa(number), "distances", _distances, files["distance"])
         read_files(notes)
-        return notes.parsed
 
 
 def _read_cpuinfo(notes: Notes) -> None:

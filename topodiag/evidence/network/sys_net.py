@@ -5,12 +5,12 @@ Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flag
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.local_addresses import read_addresses
 from topodiag.evidence.network.sys_infiniband import Files, link_name, read_counters
-from topodiag.evidence.readings import Notes
+from topodiag.evidence.readings import Notes, OfTree
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
@@ -29,11 +29,10 @@ _FILES = {"operstate": "operstate", "carrier": "carrier", "speed": "speed_mbps",
 _LINKS = {"master": "master", "device/driver": "driver"}
 
 
-class SysNet(Direct):
+class SysNet(OfTree):
     """Interfaces from sysfs and /proc/net."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = Notes(blob, draft)
+    def read_notes(self, notes: Notes) -> None:
         interfaces: dict[str, Entity] = {}
         bonded: set[str] = set()
         for name, files in notes.below(_ROOT).items():
@@ -41,16 +40,15 @@ class SysNet(Direct):
             if "" in files and files[""].lines:
                 continue  # a file between the interfaces: bonding_masters
             if words.device_name(name) is None:
-                notes.parsed.leave(blob, first.at, name, "not an interface's name")
+                notes.parsed.leave(notes.blob, first.at, name, "not an interface's name")
                 continue
             notes.parsed.records.append(first.at)
-            interfaces[name] = draft.netdev(name)
+            interfaces[name] = notes.draft.netdev(name)
             _read_interface(notes, interfaces[name], name, files)
             bonded |= {name} if "master" in files else set()
         _read_bonds(notes, {name: entity for name, entity in interfaces.items() if name not in bonded})
         _read_routes(notes, interfaces)
         read_addresses(notes, interfaces)
-        return notes.parsed
 
 
 def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> None:
