@@ -7,9 +7,9 @@ out, and its entities stay plain text. What the values mean is in `smi_xml_facts
 from __future__ import annotations
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
-from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
+from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed
+from topodiag.evidence.nvidia.nvidia_words import fill_lost
+from topodiag.evidence.nvidia.smi_xml_facts import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.xml_tags import XmlTag, tags
 from topodiag.model.errors import InputError
 
@@ -22,15 +22,15 @@ MAX_VALUE = 400
 _ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
-class NvidiaSmiXml(Source[XmlRecord]):
+class NvidiaSmiXml(Direct):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
-    def parse(self, blob: Blob) -> Parsed[XmlRecord]:
-        parsed: Parsed[XmlRecord] = Parsed()
-        text = blob.text
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        text, lost = blob.text, fill_lost(blob, draft)
         start = text.find(f"<{_ROOT}")
         if start < 0:
-            if LOST.search(text) is None:
+            if not lost:
                 parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
             return parsed
         report = _Report(text.count("\n", 0, start))
@@ -46,14 +46,9 @@ class NvidiaSmiXml(Source[XmlRecord]):
             parsed.leave(blob, report.broken, "", "broken XML: its elements do not nest; what can be read is kept")
         if len(report.gpus) == MAX_GPUS:
             parsed.leave(blob, None, "", f"{MAX_GPUS} GPUs or more: the others are left out")
-        parsed.records.append(XmlDriver(report.above + 1, tuple(report.driver), whole))
-        for order, (bus_id, line, fields) in enumerate(report.gpus):
-            parsed.records.append(XmlGpu(order, bus_id, line, tuple(fields)))
+        fill_report(blob, SmiReport(report.driver, report.gpus, whole), draft, ordered=not lost)
+        parsed.records = [0] * (1 + len(report.gpus))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
-        lost = fill_lost(blob, draft)
-        fill_report(blob, parsed.records, draft, ordered=not lost)
 
 
 class _Report:
@@ -63,7 +58,7 @@ class _Report:
         self.above = above
         """Lines above the report."""
         self.driver: list[XmlField] = []
-        self.gpus: list[tuple[str, int, list[XmlField]]] = []
+        self.gpus: list[XmlGpu] = []
         self.is_open: str | None = _ROOT
         """The element that has not ended; None after the last."""
         self.broken: int | None = None
@@ -78,9 +73,10 @@ class _Report:
             self.is_open = _ROOT if tag.closes == (tag.name == _GPU) else None if tag.closes else _GPU
             self._fields = self.driver
             if tag.name == _GPU and not tag.closes:
-                self._fields = []
+                gpu = XmlGpu(len(self.gpus), (tag.get("id") or "")[:40], [])
+                self._fields = gpu.fields
                 if len(self.gpus) < MAX_GPUS:
-                    self.gpus.append(((tag.get("id") or "")[:40], self.above + tag.line, self._fields))
+                    self.gpus.append(gpu)
         elif not tag.closes:
             self._path.append(tag.name)
             self._leaf = True

@@ -5,8 +5,6 @@ Records of `nvidia-smi -q`, as XML or as text: leaf elements by their path, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, reading, to_int
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, distinct_bus_ids, distinct_uuids, field_value
@@ -33,26 +31,27 @@ class XmlField:
         return f"<{tag}>{self.text}</{tag}>"
 
 
-@dataclass(frozen=True, slots=True)
-class XmlDriver:
-    """What stands before the GPUs. `whole` is False for a report that ends before its last element."""
-
-    line: int
-    fields: tuple[XmlField, ...]
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class XmlGpu:
-    """One GPU in the order of the report."""
+    """One GPU in the order of the report, by the bus id in its head, "" without."""
 
     order: int
     bus_id: str
-    line: int
-    fields: tuple[XmlField, ...]
+    fields: list[XmlField]
 
 
-XmlRecord = XmlDriver | XmlGpu
+@dataclass(slots=True)
+class SmiReport:
+    """What stands before the GPUs, and these. `whole` is False for a report that ends before its last element."""
+
+    driver: list[XmlField]
+    gpus: list[XmlGpu]
+    whole: bool = True
+
+    @property
+    def counted(self) -> int | None:
+        """How many GPUs there are, as the report says it."""
+        return next((to_int(head.text, low=0) for head in self.driver if head.path == "attached_gpus"), None)
 
 
 MAX_MIB = 1 << 30
@@ -70,16 +69,18 @@ _CORRECTED = ("sram_correctable", "dram_correctable")
 _UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
 
 
-def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, ordered: bool = True) -> None:
+def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered: bool) -> None:
     """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
-    gpus = [record for record in records if isinstance(record, XmlGpu)]
-    drivers = [record for record in records if isinstance(record, XmlDriver)]
-    for driver in drivers:
-        _fill_driver(blob, driver, draft)
-    numbered = ordered and _is_numbered(blob, drivers, gpus)
-    uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in gpus)
-    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
-    for gpu in gpus:
+    for head in smi_report.driver:
+        name = own_data(_NAMES)["versions"].get(head.path)
+        if name is not None:
+            # R610 appends why the line will go away in brackets.
+            origin = blob.origin(head.line, head.quote)
+            draft.single("os").offer(name, reading(head.text.partition(" [")[0]), origin)
+    numbered = ordered and _is_numbered(blob, smi_report)
+    uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in smi_report.gpus)
+    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in smi_report.gpus)
+    for gpu in smi_report.gpus:
         bus_id = bus_ids.get(gpu.order)
         uuid = uuids.get(gpu.order)
         if not numbered and bus_id is None and uuid is None:
@@ -94,24 +95,11 @@ def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, o
             report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
-def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu]) -> bool:
+def _is_numbered(blob: Blob, smi_report: SmiReport) -> bool:
     """Whether the order of the elements is nvidia-smi's numbering: not when `-i` picked some of the GPUs."""
     if blob.item is not None and any(word in ("-i", "--id") or word.startswith("--id=") for word in blob.item.argv):
         return False
-    for driver in drivers:
-        attached = next((to_int(field.text, low=0) for field in driver.fields if field.path == "attached_gpus"), None)
-        if driver.whole and attached is not None and attached > len(gpus):
-            return False
-    return True
-
-
-def _fill_driver(blob: Blob, driver: XmlDriver, draft: NodeDraft) -> None:
-    os = draft.single("os")
-    for field in driver.fields:
-        name = own_data(_NAMES)["versions"].get(field.path)
-        if name is not None:
-            # R610 appends why the line will go away in brackets.
-            os.offer(name, reading(field.text.partition(" [")[0]), blob.origin(field.line, field.quote))
+    return not smi_report.whole or (smi_report.counted or 0) <= len(smi_report.gpus)
 
 
 def _text(gpu: XmlGpu, path: str) -> str | None:
