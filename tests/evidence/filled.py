@@ -16,7 +16,7 @@ from topodiag.model.node import Node
 def draft_by(source: Source[Any], blob: Blob, sample: int = 0) -> NodeDraft:
     """The draft that a source alone fills from a text."""
     draft = NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
+    draft.weight.trust, draft.weight.sample = source.trust, sample
     source.read(blob, draft)
     return draft
 
@@ -32,7 +32,7 @@ def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[Node
     source = registry.source(kind)
     assert source is not None
     draft = NodeDraft()
-    draft.trust = source.trust
+    draft.weight.trust = source.trust
     blob = Blob(name, text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
     return draft, source.read(blob, draft)
 

@@ -14,7 +14,7 @@ def at(source: str, line: int = 1) -> Origin:
 
 
 def offer(draft: NodeDraft, trust: int, sample: int = 0) -> NodeDraft:
-    draft.trust, draft.sample = trust, sample
+    draft.weight.trust, draft.weight.sample = trust, sample
     return draft
 
 

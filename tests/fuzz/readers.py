@@ -136,7 +136,7 @@ def _source(kind: str) -> Callable[[bytes], object]:
         assert source is not None
         blob, draft = Blob("fuzz", data), NodeDraft()
         source.recognises(blob.text[: registry.HEAD_CHARS])
-        draft.trust = source.trust
+        draft.weight.trust = source.trust
         source.fill(blob, source.parse(blob), draft)
         assemble(draft, "fuzz")
 

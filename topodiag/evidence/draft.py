@@ -122,8 +122,9 @@ class Entity:
         body = theirs._body
         for name, key in body.keys.items():
             mine._body.keys.setdefault(name, key)
-        _extend(mine._body.offers, body.offers)
-        _extend(mine._body.counters, body.counters)
+        for own, others in ((mine._body.offers, body.offers), (mine._body.counters, body.counters)):
+            for name, offers in others.items():
+                own.setdefault(name, []).extend(offers)
         for place, child in body.children.items():
             if place in mine._body.children:
                 mine._body.children[place].absorb(child)
@@ -148,7 +149,7 @@ UNNAMED_NIC = "the port"
 
 
 class NodeDraft:
-    """Everything offered so far for one node. `trust` and `sample` are set by the reader before each source fills."""
+    """Everything offered so far for one node. `weight` is set by the reader before each source fills."""
 
     def __init__(self) -> None:
         self.weight = Weight()
@@ -170,22 +171,6 @@ class NodeDraft:
         self.makers: set[Maker] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
-
-    @property
-    def trust(self) -> int:
-        return self.weight.trust
-
-    @trust.setter
-    def trust(self, trust: int) -> None:
-        self.weight.trust = trust
-
-    @property
-    def sample(self) -> int:
-        return self.weight.sample
-
-    @sample.setter
-    def sample(self, sample: int) -> None:
-        self.weight.sample = sample
 
     def single(self, kind: str) -> Entity:
         """The one entity of a kind: `node`, `cpu`, `os`, `services`, `scheduler`, `registry`."""
@@ -215,7 +200,7 @@ class NodeDraft:
 
     def pair(self, table: str, a: Entity, b: Entity, value: str, origin: Origin) -> None:
         """Offer a word on a pair: table `smi` (`topo -m`), `pcie` (PCIe level alone) or `p2p:CAPABILITY`."""
-        self.pairs.append(PairOffer(table, a, b, Offer(value, origin, self.trust, self.sample)))
+        self.pairs.append(PairOffer(table, a, b, Offer(value, origin, self.weight.trust, self.weight.sample)))
 
     def entities(self, kind: str) -> Iterator[Entity]:
         """Distinct entities of a kind, in the order they were first named."""
@@ -250,14 +235,6 @@ class NodeDraft:
             self._index.setdefault((kind, name, key), entity)
             entity.keys.setdefault(name, key)
         return entity
-
-
-def _extend(mine: dict[str, list[Offer]], theirs: dict[str, list[Offer]]) -> None:
-    for name, offers in theirs.items():
-        if name in mine:
-            mine[name].extend(offers)
-        else:
-            mine[name] = offers.copy()
 
 
 def _bus(text: str | None) -> str | None:

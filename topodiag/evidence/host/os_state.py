@@ -50,7 +50,7 @@ class OsState(Direct):
             notes.take(entity, name, verdict.word, verdict.file, verdict.line, why=verdict.why)
             if name == "virtualization" and verdict.word == "none":
                 offers = entity.offers[name]
-                offers[-1] = Offer("none", offers[-1].origin, _BARE_METAL_TRUST, draft.sample)
+                offers[-1] = Offer("none", offers[-1].origin, _BARE_METAL_TRUST, draft.weight.sample)
         return notes.parsed
 
 

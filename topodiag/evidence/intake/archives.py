@@ -80,6 +80,15 @@ class Limited(io.RawIOBase):
         return len(block)
 
 
+@contextmanager
+def _told_if_damaged(path: str) -> Iterator[None]:
+    """What a damaged archive raises becomes an InputError."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+
+
 def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     """The plain files in an archive, in the order of their names, and notes on what else is there.
 
@@ -87,11 +96,9 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     """
     by_name: dict[str, Member] = {}
     notes: list[str] = []
-    try:
+    with _told_if_damaged(path):
         for name, size, stream in _files(path, notes):
             by_name[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return tuple(by_name[name] for name in sorted(by_name)), tuple(notes)
 
 
@@ -103,14 +110,12 @@ def read_members(path: str, folder: str, most: int, notes: list[str], raw: IO[by
     """
     contents: dict[str, bytes] = {}
     start = f"{folder}/" if folder else ""
-    try:
+    with _told_if_damaged(path):
         for name, size, stream in _files(path, notes, raw):
             if name.startswith(start) and stream is not None:
                 if size > most:
                     raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=_TOO_LARGE)
                 contents[name[len(start) :]] = stream.read(most + 1)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return contents
 
 
@@ -118,13 +123,11 @@ def copy_members(path: str, places: Mapping[str, str]) -> None:
     """Write files of an archive to `places`, paths by the members' names, in one pass. Of two members of one name the
     later one counts, as in `members`. Raises InputError for the archive, TopodiagError where the disk is full."""
     left = set(places)
-    try:
+    with _told_if_damaged(path):
         for name, _, stream in _files(path, []):
             if name in places and stream is not None:
                 _copy(path, stream, places[name])
                 left.discard(name)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     if left:
         raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
 
@@ -155,12 +158,10 @@ def disk_full(path: str, error: OSError) -> TopodiagError:
 
 def read_member(path: str, member: str, most: int) -> bytes:
     """The first `most` bytes of one file in an archive. Raises InputError."""
-    try:
+    with _told_if_damaged(path):
         for name, _, stream in _files(path, []):
             if name == member and stream is not None:
                 return stream.read(most)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     raise InputError(f"{path}/{member}", "is no longer in the archive")
 
 

@@ -174,7 +174,7 @@ def _sources_in(blob: Blob, texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
     """Offer what a source reads in a text to the draft; the account of it."""
-    draft.trust, draft.sample = source.trust, blob.sample
+    draft.weight.trust, draft.weight.sample = source.trust, blob.sample
     try:
         parsed = source.read(blob, draft)
     except InputError:

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from topodiag.evidence.heads import HEADS
-from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
+from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
 from topodiag.lazy import dataclass
@@ -133,7 +133,9 @@ class InspectorReader:
             elif rows.size:
                 hours = np.clip(read.stamp_us[rows] // US_OF_HOUR, 0, 1 << 30).astype(np.int32)
                 self._calls.add(
-                    Whose(self._known[name].hash, collective[:MAX_NAME], rank),
+                    self._known[name].hash,
+                    collective[:MAX_NAME],
+                    rank,
                     Records(read.number[rows], read.time_us[rows].astype(np.float32), read.size[rows], hours),
                     functools.partial(_factor, block, int(read.lines[rows[0]])),
                 )

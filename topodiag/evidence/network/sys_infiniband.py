@@ -122,7 +122,7 @@ def read_counters(notes: Notes, entity: Entity, files: Files, subject: str, *fol
         else:
             failed.append(name)
             why = why or reason
-    if failed and notes.draft.sample == 0:
+    if failed and notes.draft.weight.sample == 0:
         named = ", ".join(failed[:4]) + (f" and {len(failed) - 4} more" if len(failed) > 4 else "")
         notes.draft.missing.append(NotObserved(f"counters of {subject}: {named}", why))
 
