@@ -92,14 +92,12 @@ def _read_cpuinfo(notes: Notes) -> None:
     file = notes.tree.files.get("proc/cpuinfo")
     if file is None:
         return
-    values: dict[str, str] = {}
     lines: dict[str, tuple[int, str]] = {}
     for number, text in file.lines:
-        name, colon, value = text.partition(":")
-        key = name.strip().lower()
-        if colon and key not in values:
-            lines[key] = (number, text)
-            values[key] = value.strip()
+        name, colon, _ = text.partition(":")
+        if colon:
+            lines.setdefault(name.strip().lower(), (number, text))
+    values = {key: text.partition(":")[2].strip() for key, (_, text) in lines.items()}
     cpu = notes.draft.single("cpu")
     if file.error is not None and not file.lines:
         notes.miss(cpu, "name", file.error, file)
