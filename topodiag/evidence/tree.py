@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import field
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import ESCAPED, Blob, Parsed
 from topodiag.evidence.pasted_files import shown_files
 from topodiag.lazy import dataclass, regex
 
@@ -68,17 +68,7 @@ class Tree:
 
 
 def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    pieces = iter(text)
-    for char in pieces:
-        if char == "\\":
-            follower = next(pieces, "\\")
-            out.append(_ESCAPES.get(follower, "\\" + follower))
-        else:
-            out.append(char)
-    return "".join(out)
+    return ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[0]), text) if "\\" in text else text
 
 
 def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:

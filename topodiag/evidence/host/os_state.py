@@ -1,16 +1,23 @@
-"""Kernel and driver state as a tree: /proc, /sys/module, DMI, /dev, limits, and the driver's parameters."""
+"""Kernel and driver state as a tree: /proc, /sys/module, DMI, /dev, limits, and the driver's parameters.
+
+Whose machine this is: bare metal or a guest, in a container or not, and what the firmware calls it.
+
+The hypervisors' DMI strings are those that their makers document and that systemd-detect-virt(1) looks for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from topodiag.evidence.draft import NodeDraft, Offer
-from topodiag.evidence.host import virtualization
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.readings import Notes, is_absent, is_present, value_line
-from topodiag.evidence.tree import TreeFile
-from topodiag.lazy import regex
+from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.gpudirect import PEERMEM_MODULES
+from topodiag.words.own_data import own_data
 
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
@@ -43,7 +50,7 @@ class OsState(Direct):
         notes.read_iommu()
         notes.read_devices()
         notes.read_gpus()
-        for name, verdict in virtualization.verdicts(notes.tree):
+        for name, verdict in _verdicts(notes.tree):
             if verdict.file is None:
                 continue  # nothing was looked at
             entity = draft.single("node" if name == "system" else "os")
@@ -196,3 +203,118 @@ class _State(Notes):
 def _is_name(text: str) -> bool:
     """Whether a text is the name of a module or of one of its parameters."""
     return text.replace("_", "").replace("-", "").isalnum() and len(text) <= 80
+
+
+_DMI = "sys/class/dmi/id/"
+
+_NAMES = own_data("evidence/host/names")
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A word, and the line that says so; without a word, why."""
+
+    word: str | None
+    file: TreeFile | None = None
+    line: tuple[int, str] | None = None
+    why: str = ""
+
+
+def _verdicts(tree: Tree) -> Iterator[tuple[str, _Verdict]]:
+    """All of them by the name of the field."""
+    yield "virtualization", _hypervisor(tree)
+    yield "bios", _bios(tree)
+    yield "container", _container(tree)
+    yield "system", _system(tree)
+
+
+def _dmi(tree: Tree, name: str) -> tuple[str, TreeFile | None]:
+    """A DMI string and its file; placeholders of careless firmware are no strings."""
+    file = tree.files.get(_DMI + name)
+    text = value_line(file)[1] if file is not None and file.lines else ""
+    return ("" if text.lower() in _NAMES["placeholders"] else text[:120]), file
+
+
+def _hypervisor(tree: Tree) -> _Verdict:
+    """The hypervisor, `none` on bare metal, or unknown where the firmware's name is of neither."""
+    vendor, vendor_file = _dmi(tree, "sys_vendor")
+    product, product_file = _dmi(tree, "product_name")
+    if vendor.lower().startswith("amazon") and product.partition(".")[2].partition("-")[0].lower() == "metal":
+        return _Verdict("none", product_file)  # EC2 instance types without one: `p4d.metal`, `m7i.metal-24xl`
+    if vendor.lower().startswith("microsoft") and product.lower() == "virtual machine":
+        return _Verdict("microsoft", product_file)
+    # The product first: QEMU's product names are plain PCs, but clouds put their own product over QEMU's vendor.
+    for text, file in ((product, product_file), (vendor, vendor_file), _dmi(tree, "board_name")):
+        for part, name in _NAMES["guests"].items():
+            if _has_word(text.lower(), part):
+                return _Verdict(name, file)
+    kind = tree.files.get("sys/hypervisor/type")
+    if kind is not None and value_line(kind)[1]:
+        return _Verdict(value_line(kind)[1][:40], kind)
+    if any(_has_word(vendor.lower(), maker) for maker in _NAMES["makers"]):
+        return _Verdict("none", vendor_file)
+    if vendor:
+        return _Verdict(None, vendor_file, why="DMI names a vendor of neither servers nor hypervisors that is known")
+    if vendor_file is not None:
+        return _Verdict(None, vendor_file, why=f"no DMI vendor: {vendor_file.error or 'empty'}")
+    return _Verdict(None, why="no DMI strings in the evidence")
+
+
+def _has_word(text: str, part: str) -> bool:
+    """Whether a name begins a word of the text: `kvm` in `KVM Virtual Machine`, never `hp` in `sharp`."""
+    at = text.find(part)
+    return at >= 0 and (at == 0 or not text[at - 1].isalnum())
+
+
+def _system(tree: Tree) -> _Verdict:
+    """The product as DMI calls it, `VENDOR PRODUCT`; on EC2 the product is the instance type and stands alone."""
+    vendor, _ = _dmi(tree, "sys_vendor")
+    product, file = _dmi(tree, "product_name")
+    if not product:
+        return _Verdict(None, file, why="DMI names no product")
+    if vendor.lower().startswith("amazon") or product.lower().startswith(vendor.lower()):
+        return _Verdict(product, file)
+    return _Verdict(f"{vendor} {product}", file)
+
+
+def _bios(tree: Tree) -> _Verdict:
+    """The version of the system's firmware, with its date."""
+    version, file = _dmi(tree, "bios_version")
+    date, _ = _dmi(tree, "bios_date")
+    if not version:
+        return _Verdict(None, file, why="DMI names no BIOS version")
+    return _Verdict(f"{version} {date}".rstrip(), file)
+
+
+def _container(tree: Tree) -> _Verdict:
+    """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
+    cgroup = tree.files.get("proc/1/cgroup")
+    for number, text in cgroup.lines if cgroup is not None else ():
+        for part, name in _NAMES["cgroups"].items():
+            if part in text:
+                return _Verdict(name, cgroup, (number, text))
+    # The marker files of an image stay in a virtual machine that is made of it: there process 2 is the kernel's.
+    own_kernel = tree.files.get("proc/2/comm") if is_present(tree, "proc/2/comm") else None
+    if is_present(tree, "run/.containerenv") and own_kernel is None:
+        return _Verdict("podman", tree.files["run/.containerenv"])
+    environ = tree.files.get("proc/1/environ")
+    for number, text in environ.lines if environ is not None else ():
+        name, _, value = text.partition("=")
+        if name == "container" and value:
+            return _Verdict(value[:40], environ, (number, text))
+    if is_present(tree, ".dockerenv") and own_kernel is None:
+        return _Verdict("docker", tree.files[".dockerenv"])
+    if cgroup is not None and _is_host_init(cgroup):
+        return _Verdict("none", cgroup)
+    if own_kernel is not None:
+        return _Verdict("none", own_kernel)
+    return _Verdict(None, cgroup, why="no marker of a container, and nothing that proves a host")
+
+
+def _is_host_init(cgroup: TreeFile) -> bool:
+    """A host's process 1 is in `/init.scope`, or with cgroup v1 in the root of every hierarchy.
+
+    With cgroup v2 a lone `0::/` is what a container sees too, so it proves nothing.
+    """
+    paths = [text.split(":", 2)[-1].strip() for _, text in cgroup.lines if text.count(":") >= 2]
+    return "/init.scope" in paths or (len(paths) > 1 and set(paths) == {"/"})

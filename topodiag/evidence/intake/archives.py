@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES
-from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Rewound
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes

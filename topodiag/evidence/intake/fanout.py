@@ -121,11 +121,12 @@ def _labelled(lines: Sequence[str]) -> Chunks:
 
 
 def _under(head: re.Pattern[str]) -> Callable[[Sequence[str]], Chunks]:
-    def cut(lines: Sequence[str]) -> Chunks:
-        heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := head.match(line)) and _is_host(met[1])]
-        return _between(lines, heads, 1)
+    return lambda lines: _between(lines, _heads(head, lines), 1)
 
-    return cut
+
+def _heads(head: re.Pattern[str], lines: Sequence[str]) -> list[tuple[int, tuple[str, ...]]]:
+    """The lines that name a host, each with it."""
+    return [(at, (met[1],)) for at, line in enumerate(lines) if (met := head.match(line)) and _is_host(met[1])]
 
 
 def _under_rules(lines: Sequence[str]) -> Chunks:
@@ -149,9 +150,7 @@ def _hosts_of(text: str) -> tuple[str, ...]:
 
 
 def _salt(lines: Sequence[str]) -> Chunks:
-    heads = [
-        (at, (met[1],)) for at, line in enumerate(lines) if (met := _LIKE["salt"].match(line)) and _is_host(met[1])
-    ]
+    heads = _heads(_LIKE["salt"], lines)
     names = {at for at, _ in heads}
     if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
         return {}

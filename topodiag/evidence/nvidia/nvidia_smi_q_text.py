@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic

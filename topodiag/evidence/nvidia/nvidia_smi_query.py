@@ -16,8 +16,8 @@ from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
