@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from topodiag.evidence import marks as looks
 from topodiag.evidence.cluster import csv as cluster_csv
@@ -15,15 +16,23 @@ from topodiag.model.cluster_facts import ClusterFacts
 from topodiag.model.errors import InputError
 from topodiag.words.own_data import own_data
 
-FORMATS: tuple[tuple[Callable[[str], bool], Callable[[Blob], ClusterFacts]], ...] = (
-    (looks.is_kubernetes, cluster_kubernetes.read),
-    (looks.is_discover, cluster_fabric.read_discover),
-    (looks.is_linkinfo, cluster_fabric.read_linkinfo),
-    (looks.is_slurm_yaml, cluster_slurm.read_yaml),
-    (looks.is_slurm_conf, cluster_slurm.read_conf),
-    (looks.is_csv, cluster_csv.read),
+
+class Format(NamedTuple):
+    """`name` is what readers call it; `recognises` sees the first 64 KiB."""
+
+    name: str
+    recognises: Callable[[str], bool]
+    read: Callable[[Blob], ClusterFacts]
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("kubectl get nodes", looks.is_kubernetes, cluster_kubernetes.read),
+    Format("ibnetdiscover", looks.is_discover, cluster_fabric.read_discover),
+    Format("iblinkinfo", looks.is_linkinfo, cluster_fabric.read_linkinfo),
+    Format("Slurm topology.yaml", looks.is_slurm_yaml, cluster_slurm.read_yaml),
+    Format("Slurm topology.conf", looks.is_slurm_conf, cluster_slurm.read_conf),
+    Format("CSV", looks.is_csv, cluster_csv.read),
 )
-"""What shows in the first 64 KiB that a text is of a format, and who reads it."""
 _OTHERS = tuple((regex(other["pattern"]), other["hint"]) for other in own_data("evidence/cluster/others")["other"])
 """What people give in place of a cluster, and where it belongs."""
 _HEAD = 1 << 16
@@ -32,9 +41,9 @@ _HEAD = 1 << 16
 def read_cluster(blob: Blob) -> ClusterFacts:
     """The cluster that a file describes. Raises InputError for a file of no known format, or a broken one."""
     head = Blob(blob.name, blob.data[:_HEAD]).text
-    for recognises, read in FORMATS:
-        if recognises(head):
-            return read(blob)
+    for row in FORMATS:
+        if row.recognises(head):
+            return row.read(blob)
     if not head.strip():
         raise InputError(blob.name, "is empty")
     belongs = next((hint for pattern, hint in _OTHERS if pattern.search(head)), "")
