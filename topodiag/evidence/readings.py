@@ -45,6 +45,10 @@ class Notes:
         self.tree = read_tree(blob, files)
         self.parsed: Parsed[int] = Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
+    @property
+    def system(self) -> Entity:
+        return self.draft.single("os")
+
     def lines(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
         """The lines of a file with it; none where it is not there."""
         file = self.tree.files.get(path)

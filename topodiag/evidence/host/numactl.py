@@ -113,7 +113,7 @@ def _read_cpuinfo(notes: Notes) -> None:
     if "hypervisor" in values.get("flags", "").split():
         # CPUID leaf 1, ECX bit 31: no processor sets it, every hypervisor does.
         at = (lines["flags"][0], "flags : ... hypervisor ...")
-        notes.take(notes.draft.single("os"), "virtualization", "vm", file, at)
+        notes.take(notes.system, "virtualization", "vm", file, at)
 
 
 def _of_processor(values: dict[str, str]) -> dict[tuple[str, str], object]:

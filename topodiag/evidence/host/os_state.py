@@ -8,11 +8,11 @@ The hypervisors' DMI strings are those that their makers document and that syste
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from topodiag.evidence.draft import NodeDraft, Offer
 from topodiag.evidence.host.shell_facts import read_files
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.readings import Notes, is_absent, is_present, value_line
+from topodiag.evidence.interface import to_int
+from topodiag.evidence.readings import Notes, OfTree, is_absent, is_present, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -38,166 +38,160 @@ _BARE_METAL_TRUST = 70
 """Of `none` as the hypervisor: below sys-cpu, whose hypervisor flag betrays guests that borrow their host's DMI."""
 
 
-class OsState(Direct):
+class OsState(OfTree):
     """Reads the state of kernel and driver."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = _State(blob, draft)
-        notes.read_kernel()
-        notes.read_driver()
-        notes.read_modules()
-        notes.read_peermem()
-        notes.read_iommu()
-        notes.read_devices()
-        notes.read_gpus()
+    def read_notes(self, notes: Notes) -> None:
+        for read in (_read_kernel, _read_driver, _read_modules, _read_peermem, _read_iommu, _read_devices, _read_gpus):
+            read(notes)
         for name, verdict in _verdicts(notes.tree):
             if verdict.file is None:
                 continue  # nothing was looked at
-            entity = draft.single("node" if name == "system" else "os")
+            entity = notes.draft.single("node") if name == "system" else notes.system
             notes.take(entity, name, verdict.word, verdict.file, verdict.line, why=verdict.why)
             if name == "virtualization" and verdict.word == "none":
                 offers = entity.offers[name]
-                offers[-1] = Offer("none", offers[-1].origin, _BARE_METAL_TRUST, draft.weight.sample)
-        return notes.parsed
+                offers[-1] = replace(offers[-1], trust=_BARE_METAL_TRUST)
 
 
-class _State(Notes):
-    """The state of kernel and driver on its way into a draft."""
+def _readable(notes: Notes, path: str, name: str) -> TreeFile | None:
+    """The file if it has lines; otherwise its error becomes the reason why the field is unknown."""
+    file = notes.tree.files.get(path)
+    if file is None or file.lines:
+        return file
+    notes.miss(notes.system, name, file.error or "nothing was read", file)
+    return None
 
-    def __init__(self, blob: Blob, draft: NodeDraft) -> None:
-        super().__init__(blob, draft)
-        self.os = draft.single("os")
 
-    def _readable(self, path: str, name: str) -> TreeFile | None:
-        """The file if it has lines; otherwise its error becomes the reason why the field is unknown."""
-        file = self.tree.files.get(path)
-        if file is None or file.lines:
-            return file
-        self.miss(self.os, name, file.error or "nothing was read", file)
-        return None
+def _read_kernel(notes: Notes) -> None:
+    read_files(notes)
+    # PRETTY_NAME, or NAME and VERSION_ID (os-release(5)).
+    _readable(notes, "etc/os-release", "distribution")
+    values: dict[str, tuple[TreeFile, tuple[int, str], str]] = {}
+    for file, line in notes.lines("etc/os-release"):
+        name, _, value = line[1].strip().partition("=")
+        values.setdefault(name, (file, line, value.strip("\"'")[:120]))
+    named = [values[name] for name in ("PRETTY_NAME", "NAME", "VERSION_ID") if name in values]
+    if named:
+        texts = [value for _, _, value in named[: 1 if "PRETTY_NAME" in values else 2]]
+        notes.take(notes.system, "distribution", " ".join(texts), *named[0][:2])
 
-    def read_kernel(self) -> None:
-        read_files(self)
-        # PRETTY_NAME, or NAME and VERSION_ID (os-release(5)).
-        self._readable("etc/os-release", "distribution")
-        values: dict[str, tuple[TreeFile, tuple[int, str], str]] = {}
-        for file, line in self.lines("etc/os-release"):
-            name, _, value = line[1].strip().partition("=")
-            values.setdefault(name, (file, line, value.strip("\"'")[:120]))
-        named = [values[name] for name in ("PRETTY_NAME", "NAME", "VERSION_ID") if name in values]
-        if named:
-            texts = [value for _, _, value in named[: 1 if "PRETTY_NAME" in values else 2]]
-            self.take(self.os, "distribution", " ".join(texts), *named[0][:2])
 
-    def read_driver(self) -> None:
-        """The version, from the driver's own file, or from that of its module; else why there is none."""
-        file, module = self.tree.files.get(_DRIVER), self.tree.files.get("sys/module/nvidia/version")
-        if file is not None and file.lines:
-            line = next((line for line in file.lines if "NVRM version" in line[1]), file.lines[0])
-            version = _DRIVER_VERSION.search(line[1])
-            if version is None:
-                self.reject(self.os, "driver_version", "no driver version in it", file, line)
-                return
-            self.take(self.os, "driver_version", version[1], file, line)
-            self.take(self.os, "driver_open", "open kernel module" in line[1].lower(), file, line)
+def _read_driver(notes: Notes) -> None:
+    """The version, from the driver's own file, or from that of its module; else why there is none."""
+    file, module = notes.tree.files.get(_DRIVER), notes.tree.files.get("sys/module/nvidia/version")
+    if file is not None and file.lines:
+        line = next((line for line in file.lines if "NVRM version" in line[1]), file.lines[0])
+        version = _DRIVER_VERSION.search(line[1])
+        if version is None:
+            notes.reject(notes.system, "driver_version", "no driver version in it", file, line)
             return
-        if module is not None and (version := _DRIVER_VERSION.search(value_line(module)[1])) is not None:
-            self.take(self.os, "driver_version", version[1], module)
+        notes.take(notes.system, "driver_version", version[1], file, line)
+        notes.take(notes.system, "driver_open", "open kernel module" in line[1].lower(), file, line)
+        return
+    if module is not None and (version := _DRIVER_VERSION.search(value_line(module)[1])) is not None:
+        notes.take(notes.system, "driver_version", version[1], module)
+        return
+    loaded = notes.tree.files.get("proc/modules")
+    if file is not None and not is_absent(notes.tree, _DRIVER):
+        why, shown = file.error or "nothing was read", file
+    elif loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
+        why, shown = "the NVIDIA kernel module is not loaded", loaded
+    elif file is not None:
+        why, shown = "no NVIDIA driver in /proc", file
+    else:
+        return
+    notes.miss(notes.system, "driver_version", why, shown)
+    notes.miss(notes.system, "driver_open", why, shown)
+
+
+def _read_modules(notes: Notes) -> None:
+    """Loaded modules. /proc/modules lacks what is built into the kernel, /sys/module has that too."""
+    file = _readable(notes, "proc/modules", "modules")
+    if file is None:
+        return
+    names = {name for name, files in notes.below("sys/module").items() if _is_module(notes, name, files)}
+    for number, text in file.lines:
+        name = text.split(" ", 1)[0]
+        if _is_name(name):
+            names.add(name)
+        elif text.strip():
+            notes.leave("not a line of /proc/modules", file, (number, text))
+    notes.take(notes.system, "modules", frozenset(names), file)
+
+
+def _is_module(notes: Notes, name: str, files: dict[str, TreeFile]) -> bool:
+    places = [f"sys/module/{name}", f"sys/module/{name}/version"]
+    return bool(files) and any(is_present(notes.tree, place) for place in places)
+
+
+def _read_peermem(notes: Notes) -> None:
+    """Whether a peer-memory module is there: by the files that NCCL tests, else by its absence from all that is
+    loaded.
+
+    The module is NVIDIA's or the RDMA stack's, never built into a kernel, so /proc/modules would list it; a list
+    that fills its capture to the limit may have been cut.
+    """
+    files = notes.tree.files
+    asked = [file for file in files.values() if file.error is not None and file.path.startswith(_PEERMEM_PLACES)]
+    loaded = files.get("proc/modules")
+    present = next((path for path in _PEERMEM if is_present(notes.tree, path)), None)
+    if present is not None:
+        notes.take(notes.system, "peermem", True, files[present])
+    elif asked and all(is_absent(notes.tree, path) for path in _PEERMEM):
+        notes.take(notes.system, "peermem", False, asked[0])
+    elif asked and not all(is_absent(notes.tree, file.path) for file in asked):
+        notes.miss(notes.system, "peermem", "not every place of the module could be looked at", asked[0])
+    elif (
+        loaded is not None
+        and 0 < len(loaded.text or "") < _MODULES_LIMIT
+        and PEERMEM_MODULES.isdisjoint(text.split(" ", 1)[0] for _, text in loaded.lines)
+    ):
+        notes.take(notes.system, "peermem", False, loaded)
+
+
+def _read_iommu(notes: Notes) -> None:
+    """An IOMMU is at work when the kernel shows one, or groups behind one."""
+    empty: list[TreeFile] = []
+    for folder in ("sys/class/iommu", "sys/kernel/iommu_groups"):
+        inside = next((file for file in notes.tree.below(folder) if file.error is None), None)
+        if inside is not None:
+            notes.take(notes.system, "iommu_enabled", True, inside)
             return
-        loaded = self.tree.files.get("proc/modules")
-        if file is not None and not is_absent(self.tree, _DRIVER):
-            why, shown = file.error or "nothing was read", file
-        elif loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
-            why, shown = "the NVIDIA kernel module is not loaded", loaded
-        elif file is not None:
-            why, shown = "no NVIDIA driver in /proc", file
-        else:
-            return
-        self.miss(self.os, "driver_version", why, shown)
-        self.miss(self.os, "driver_open", why, shown)
+        shown = notes.tree.files.get(folder)
+        if shown is not None and (shown.is_dir or is_absent(notes.tree, folder)):
+            empty.append(shown)
+    if empty:
+        notes.take(notes.system, "iommu_enabled", False, empty[-1])
 
-    def read_modules(self) -> None:
-        """Loaded modules. /proc/modules lacks what is built into the kernel, /sys/module has that too."""
-        file = self._readable("proc/modules", "modules")
-        if file is None:
-            return
-        names = {name for name, files in self.below("sys/module").items() if self._is_module(name, files)}
-        for number, text in file.lines:
-            name = text.split(" ", 1)[0]
-            if _is_name(name):
-                names.add(name)
-            elif text.strip():
-                self.leave("not a line of /proc/modules", file, (number, text))
-        self.take(self.os, "modules", frozenset(names), file)
 
-    def _is_module(self, name: str, files: dict[str, TreeFile]) -> bool:
-        places = [f"sys/module/{name}", f"sys/module/{name}/version"]
-        return bool(files) and any(is_present(self.tree, place) for place in places)
+def _read_devices(notes: Notes) -> None:
+    shown = [file for path, file in notes.tree.files.items() if path == "dev" or path.startswith("dev/")]
+    present = [file for file in shown if file.path != "dev" and (file.error is None or file.lines)]
+    if shown:
+        notes.take(notes.system, "devices", frozenset(file.path.removeprefix("dev/") for file in present), shown[0])
 
-    def read_peermem(self) -> None:
-        """Whether a peer-memory module is there: by the files that NCCL tests, else by its absence from all that is
-        loaded.
 
-        The module is NVIDIA's or the RDMA stack's, never built into a kernel, so /proc/modules would list it; a list
-        that fills its capture to the limit may have been cut.
-        """
-        files = self.tree.files
-        asked = [file for file in files.values() if file.error is not None and file.path.startswith(_PEERMEM_PLACES)]
-        loaded = files.get("proc/modules")
-        present = next((path for path in _PEERMEM if is_present(self.tree, path)), None)
-        if present is not None:
-            self.take(self.os, "peermem", True, files[present])
-        elif asked and all(is_absent(self.tree, path) for path in _PEERMEM):
-            self.take(self.os, "peermem", False, asked[0])
-        elif asked and not all(is_absent(self.tree, file.path) for file in asked):
-            self.miss(self.os, "peermem", "not every place of the module could be looked at", asked[0])
-        elif (
-            loaded is not None
-            and 0 < len(loaded.text or "") < _MODULES_LIMIT
-            and PEERMEM_MODULES.isdisjoint(text.split(" ", 1)[0] for _, text in loaded.lines)
-        ):
-            self.take(self.os, "peermem", False, loaded)
-
-    def read_iommu(self) -> None:
-        """An IOMMU is at work when the kernel shows one, or groups behind one."""
-        empty: list[TreeFile] = []
-        for folder in ("sys/class/iommu", "sys/kernel/iommu_groups"):
-            inside = next((file for file in self.tree.below(folder) if file.error is None), None)
-            if inside is not None:
-                self.take(self.os, "iommu_enabled", True, inside)
-                return
-            shown = self.tree.files.get(folder)
-            if shown is not None and (shown.is_dir or is_absent(self.tree, folder)):
-                empty.append(shown)
-        if empty:
-            self.take(self.os, "iommu_enabled", False, empty[-1])
-
-    def read_devices(self) -> None:
-        shown = [file for path, file in self.tree.files.items() if path == "dev" or path.startswith("dev/")]
-        present = [file for file in shown if file.path != "dev" and (file.error is None or file.lines)]
-        if shown:
-            self.take(self.os, "devices", frozenset(file.path.removeprefix("dev/") for file in present), shown[0])
-
-    def read_gpus(self) -> None:
-        """What the driver says of each GPU that it claimed, even of one that NVML no longer reaches, and the driver's
-        parameters: `Name: value`, strings in quotes."""
-        for file, line in self.lines("proc/driver/nvidia/params"):
-            name, colon, value = line[1].partition(":")
-            if colon and _is_name(name.strip()):
-                self.take(self.draft.single("registry"), name.strip(), value.strip().strip('"'), file, line)
-            elif line[1].strip():
-                self.leave("not a parameter", file, line)
-        for place in self.below("proc/driver/nvidia/gpus"):
-            bus_id = normalise_bus_id(place)
-            for file, line in self.lines(f"proc/driver/nvidia/gpus/{place}/information") if bus_id else ():
-                name, value = (part.strip() for part in line[1].partition(":")[::2])
-                gpu = self.draft.gpu(bus_id=bus_id)
-                if name == "Model" and value and "?" not in value and value != "Unknown":
-                    self.take(gpu, "name", value[:120], file, line)
-                elif name == "GPU UUID" and value.startswith("GPU-") and "?" not in value:
-                    self.take(gpu, "uuid", value[:60], file, line)
-                elif name == "Device Minor" and (minor := to_int(value, low=0, high=4095)) is not None:
-                    self.take(gpu, "minor", minor, file, line)
+def _read_gpus(notes: Notes) -> None:
+    """What the driver says of each GPU that it claimed, even of one that NVML no longer reaches, and the driver's
+    parameters: `Name: value`, strings in quotes."""
+    for file, line in notes.lines("proc/driver/nvidia/params"):
+        name, colon, value = line[1].partition(":")
+        if colon and _is_name(name.strip()):
+            notes.take(notes.draft.single("registry"), name.strip(), value.strip().strip('"'), file, line)
+        elif line[1].strip():
+            notes.leave("not a parameter", file, line)
+    for place in notes.below("proc/driver/nvidia/gpus"):
+        bus_id = normalise_bus_id(place)
+        for file, line in notes.lines(f"proc/driver/nvidia/gpus/{place}/information") if bus_id else ():
+            name, value = (part.strip() for part in line[1].partition(":")[::2])
+            gpu = notes.draft.gpu(bus_id=bus_id)
+            if name == "Model" and value and "?" not in value and value != "Unknown":
+                notes.take(gpu, "name", value[:120], file, line)
+            elif name == "GPU UUID" and value.startswith("GPU-") and "?" not in value:
+                notes.take(gpu, "uuid", value[:60], file, line)
+            elif name == "Device Minor" and (minor := to_int(value, low=0, high=4095)) is not None:
+                notes.take(gpu, "minor", minor, file, line)
 
 
 def _is_name(text: str) -> bool:

@@ -128,7 +128,6 @@ _FILES = tuple(
 
 def read_files(notes: Notes) -> None:
     """What the files of a capture say of the system, each in one line."""
-    system = notes.draft.single("os")
     for path, field, convert, pattern, optional in _FILES:
         file = notes.tree.files.get(path)
         if file is None:
@@ -137,8 +136,8 @@ def read_files(notes: Notes) -> None:
         if hit is None and optional:
             continue
         if not file.lines:
-            notes.miss(system, field, file.error or "nothing was read", file)
+            notes.miss(notes.system, field, file.error or "nothing was read", file)
         elif hit is None or (value := convert(hit[1])) is None:
-            notes.reject(system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
+            notes.reject(notes.system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
         else:
-            notes.take(system, field, value, file, hit[0])
+            notes.take(notes.system, field, value, file, hit[0])
