@@ -209,7 +209,7 @@ HOPS = """<distances2 type="OSDev" nbobjs="3" kind="9" name="XGMIHops" indexing=
 
 def test_gpus_of_amd_have_their_product_and_what_joins_them() -> None:
     draft, _ = read("hwloc-xml", _amd("rsmi1 ", "rsmi0 rsmi2 ", "rsmi1 "))
-    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    words = {(pair.a.keys["index"], pair.b.keys["index"]): pair.offer.value for pair in draft.pairs}
     assert words[0, 1] == words[1, 2] == "XGMI"
     assert words[0, 2] == words[2, 0] == "PCIE"
     assert [value(gpu, "name") for gpu in draft.entities("gpu")] == ["AMD Instinct MI300X"] * 3
@@ -217,7 +217,7 @@ def test_gpus_of_amd_have_their_product_and_what_joins_them() -> None:
 
 def test_hops_tell_a_link_from_a_way_over_other_gpus() -> None:
     draft, _ = read("hwloc-xml", _amd("rsmi1 rsmi2 ", "rsmi0 rsmi2 ", "rsmi0 rsmi1 ", hops=HOPS))
-    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    words = {(pair.a.keys["index"], pair.b.keys["index"]): pair.offer.value for pair in draft.pairs}
     assert (words[0, 1], words[0, 2]) == ("XGMI", "XGMI over 2 hops")
 
 

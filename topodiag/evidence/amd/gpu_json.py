@@ -18,7 +18,7 @@ die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topodiag.evidence import json_values as values
@@ -28,24 +28,15 @@ from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz
 
 MAX_COUNT = 2**63
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
 _UNITS = ("GT/s", "MHz", "W", "%", "C", "°C")
-_HELD_BY = {
-    "prochot": "hw_thermal_slowdown",
-    "ppt": "sw_power_cap",
-    "socket_thermal": "sw_thermal_slowdown",
-    "vr_thermal": "sw_thermal_slowdown",
-    "hbm_thermal": "sw_thermal_slowdown",
-}
-"""What `amd-smi metric --throttle` calls a violation, by the reason of a held clock that means the same (AMD SMI
-documentation, violations)."""
-_DRAWN = ("socket_power", "current_socket_power", "average_socket_power")
-_LIMITS = ("socket_power", "socket_power_limit", "power_cap")
-"""Names of the power drawn, and of the limit in force, over the releases of ROCm."""
+_NAMES = own_data("evidence/amd/names")
+_HELD_BY: Mapping[str, str] = _NAMES["held_by"]
 MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
 MAX_LINES = 200_000
 
@@ -133,11 +124,17 @@ def _errors(gpu: dict[str, Any]) -> Iterator[_Value]:
 def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
     limits = [gpu.get("limit")]
     limits += [held for key, held in _lower(gpu.get("limit")) if key in ("ppt", "ppt0")]
+    drawn = (values.member(gpu.get("power"), key) for key in _NAMES["drawn"])
+    limit = (values.member(held, key) for held in limits for key in _NAMES["limits"])
     for name, kind, held in (
         ("utilization", int, values.member(gpu.get("usage"), "gfx_activity")),
         ("memory_utilization", int, values.member(gpu.get("usage"), "umc_activity")),
-        ("power_w", float, next(filter(None, (values.member(gpu.get("power"), key) for key in _DRAWN)), None)),
-        ("power_limit_w", float, next(filter(None, (values.member(x, key) for x in limits for key in _LIMITS)), None)),
+        ("power_w", float, next(filter(None, drawn), None)),
+        (
+            "power_limit_w",
+            float,
+            next(filter(None, limit), None),
+        ),
     ):
         value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
         if value is not None:

@@ -11,11 +11,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Rewound
+from topodiag.evidence.nccl_log.input.streams import packer_of
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
@@ -269,23 +270,21 @@ def _few(path: str, count: int) -> None:
         raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint=_UNPACK)
 
 
-@contextmanager
-def _unpacker(raw: IO[bytes], head: bytes) -> Iterator[Any]:
-    if head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as plain_gz:
-            yield plain_gz
-    elif head.startswith(b"\xfd7zXZ\x00"):
-        with lzma.LZMAFile(raw) as plain:
-            yield plain
-    elif head.startswith(b"BZh"):
-        with bz2.BZ2File(raw) as plain_bz2:
-            yield plain_bz2
-    elif head.startswith(b"\x28\xb5\x2f\xfd"):
+def _unpacker(raw: IO[bytes], head: bytes) -> AbstractContextManager[Any]:
+    """The stream of what is packed, that begins so."""
+    packer = packer_of(head[:8])
+    if packer == "gzip":
+        return gzip.GzipFile(fileobj=raw)
+    if packer == "xz":
+        return lzma.LZMAFile(raw)
+    if packer == "bzip2":
+        return bz2.BZ2File(raw)
+    if packer == "zstd":
         import zstandard  # noqa: PLC0415 - only for .tar.zst
 
-        yield zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
-    else:
-        yield raw
+        unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+        return unpacker.stream_reader(raw, read_across_frames=True, closefd=False)
+    return nullcontext(raw)
 
 
 def _inside(path: str, name: str) -> str:
