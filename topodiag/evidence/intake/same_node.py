@@ -51,15 +51,8 @@ def shared(one: str, other: str) -> int:
 
 def mentions(piece: Piece, word: str) -> bool:
     """Whether a file's name, or the folder it lies in, holds the word by itself."""
-    if not word:
-        return False
-    name = f" {os.path.basename(piece.name)} ".lower()
-    at = name.find(word.lower())
-    while at >= 0:
-        if not name[at - 1].isalnum() and not name[at + len(word)].isalnum():
-            return True
-        at = name.find(word.lower(), at + 1)
-    return False
+    by_itself = rf"(?<![^\W_]){re.escape(word.lower())}(?![^\W_])"
+    return bool(word) and re.search(by_itself, os.path.basename(piece.name).lower()) is not None
 
 
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})

@@ -277,12 +277,11 @@ class _Gpu:
             )
             if path in self.fields
         ]
-        for field, action in answers:
-            if field.text == "Yes":
-                self._offer(self.entity, "recovery_action", field, action)
-                return
-        if answers and all(field.text == "No" for field, _ in answers):
-            self._offer(self.entity, "recovery_action", answers[0][0], "none")
+        wanted = [(field, action) for field, action in answers if field.text == "Yes"]
+        if not wanted and all(field.text == "No" for field, _ in answers):
+            wanted = [(field, "none") for field, _ in answers]
+        for field, action in wanted[:1]:
+            self._offer(self.entity, "recovery_action", field, action)
 
     def fabric(self) -> None:
         """The fabric block, whose tags differ in case and underscores between drivers."""
