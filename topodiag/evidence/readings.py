@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import NO_READING, Blob, Direct, Parsed
-from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.evidence.tree import TreeFile, read_tree
 
 MAX_VALUE = 4096
 """Characters of a file that is one value."""
@@ -40,10 +40,9 @@ class Notes:
     """A tree on its way into a draft. `parsed` records the lines of the tree that said something."""
 
     def __init__(self, blob: Blob, draft: NodeDraft) -> None:
-        files: Parsed[TreeFile] = Parsed()
         self.blob, self.draft = blob, draft
-        self.tree = read_tree(blob, files)
-        self.parsed: Parsed[int] = Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
+        self.parsed: Parsed[int] = Parsed()
+        self.files = read_tree(blob, self.parsed)
 
     @property
     def system(self) -> Entity:
@@ -51,7 +50,7 @@ class Notes:
 
     def lines(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
         """The lines of a file with it; none where it is not there."""
-        file = self.tree.files.get(path)
+        file = self.files.get(path)
         if file is not None:
             yield from ((file, line) for line in file.lines)
 
@@ -59,7 +58,7 @@ class Notes:
         """Files by the first name under a folder: `{"mlx5_0": {"ports/1/state": file, "": link}}`."""
         start = folder + "/"
         groups: dict[str, dict[str, TreeFile]] = {}
-        for path, file in self.tree.files.items():
+        for path, file in self.files.items():
             if path.startswith(start):
                 name, _, rest = path[len(start) :].partition("/")
                 groups.setdefault(name, {})[rest] = file
@@ -147,17 +146,17 @@ def says_nothing(text: str) -> bool:
     return cleaned in NO_READING or cleaned == "-1" or cleaned.startswith("unknown") or not cleaned.strip("0x:")
 
 
-def is_absent(tree: Tree, path: str) -> bool:
+def is_absent(files: Mapping[str, TreeFile], path: str) -> bool:
     """Whether the capture says that this path, or a folder above it, was looked for and is not there."""
     while path:
-        file = tree.files.get(path)
+        file = files.get(path)
         if file is not None and file.error is not None and file.error.startswith(("ENOENT", "ENOTDIR")):
             return True
         path = path.rpartition("/")[0]
     return False
 
 
-def is_present(tree: Tree, path: str) -> bool:
+def is_present(files: Mapping[str, TreeFile], path: str) -> bool:
     """Whether the capture shows that this path exists (a file that could not be opened does not)."""
-    file = tree.files.get(path)
+    file = files.get(path)
     return file is not None and (bool(file.lines) or file.is_dir or file.link is not None or file.data is not None)

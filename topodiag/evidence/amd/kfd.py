@@ -17,7 +17,7 @@ from topodiag.evidence.amd.links import HOP, PCIE
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import to_int
 from topodiag.evidence.readings import Notes, OfTree, quote
-from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.maker import XGMI
@@ -32,7 +32,7 @@ class Kfd(OfTree):
     """GPUs with bus ids, and what joins them."""
 
     def read_notes(self, notes: Notes) -> None:
-        draft, gpus = notes.draft, _gpus(notes.tree)
+        draft, gpus = notes.draft, _gpus(notes)
         entities: dict[int, Entity] = {}
         for index, (number, file) in enumerate(gpus.items()):
             bus_id = _bus_id(_properties(file))
@@ -42,7 +42,7 @@ class Kfd(OfTree):
             notes.parsed.records.append(file.at)
         pairs: set[tuple[int, int]] = set()
         linked: set[int] = set()
-        for path, file in notes.tree.files.items():
+        for path, file in notes.files.items():
             match = _LINK.fullmatch(path)
             properties = _properties(file) if match is not None else {}
             start = properties.get("node_from", int(match[1]) if match is not None else -1)
@@ -58,14 +58,11 @@ class Kfd(OfTree):
                 draft.pair("smi", entities[start], entities[end], PCIE, origin)
 
 
-def _gpus(tree: Tree) -> dict[int, TreeFile]:
+def _gpus(notes: Notes) -> dict[int, TreeFile]:
     """The properties of the nodes that are GPUs, by number."""
-    tree_files = {}
-    for name in tree.children(NODES)[:MAX_NODES]:
-        file = tree.files.get(f"{NODES}/{name}/properties")
-        if name.isdecimal() and file is not None and _properties(file).get("simd_count", 0) > 0:
-            tree_files[int(name)] = file
-    return dict(sorted(tree_files.items()))
+    nodes = sorted(notes.below(NODES).items())[:MAX_NODES]
+    files = {int(name): held["properties"] for name, held in nodes if name.isdecimal() and "properties" in held}
+    return {number: file for number, file in sorted(files.items()) if _properties(file).get("simd_count", 0) > 0}
 
 
 def _properties(file: TreeFile) -> dict[str, int]:

@@ -89,7 +89,7 @@ class SysCpu(OfTree):
 
 def _read_cpuinfo(notes: Notes) -> None:
     """The first value of every key of cpuinfo counts: all processors are taken to be alike."""
-    file = notes.tree.files.get("proc/cpuinfo")
+    file = notes.files.get("proc/cpuinfo")
     if file is None:
         return
     lines: dict[str, tuple[int, str]] = {}
@@ -141,7 +141,7 @@ def _of_processor(values: dict[str, str]) -> dict[tuple[str, str], object]:
 
 def _read_count(notes: Notes) -> None:
     """Online processors: the capture holds one cpuinfo block per socket, so blocks are no count."""
-    file = notes.tree.files.get(f"{_CPUS}/online")
+    file = notes.files.get(f"{_CPUS}/online")
     if file is not None:
         notes.convert(notes.draft.single("cpu"), "count", lambda text: len(parse_cpulist(text) or ()) or None, file)
 

@@ -7,13 +7,13 @@ The hypervisors' DMI strings are those that their makers document and that syste
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import to_int
 from topodiag.evidence.readings import Notes, OfTree, is_absent, is_present, value_line
-from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.gpudirect import PEERMEM_MODULES
@@ -44,7 +44,7 @@ class OsState(OfTree):
     def read_notes(self, notes: Notes) -> None:
         for read in (_read_kernel, _read_driver, _read_modules, _read_peermem, _read_iommu, _read_devices, _read_gpus):
             read(notes)
-        for name, verdict in _verdicts(notes.tree):
+        for name, verdict in _verdicts(notes.files):
             if verdict.file is None:
                 continue  # nothing was looked at
             entity = notes.draft.single("node") if name == "system" else notes.system
@@ -56,7 +56,7 @@ class OsState(OfTree):
 
 def _readable(notes: Notes, path: str, name: str) -> TreeFile | None:
     """The file if it has lines; otherwise its error becomes the reason why the field is unknown."""
-    file = notes.tree.files.get(path)
+    file = notes.files.get(path)
     if file is None or file.lines:
         return file
     notes.miss(notes.system, name, file.error or "nothing was read", file)
@@ -79,7 +79,7 @@ def _read_kernel(notes: Notes) -> None:
 
 def _read_driver(notes: Notes) -> None:
     """The version, from the driver's own file, or from that of its module; else why there is none."""
-    file, module = notes.tree.files.get(_DRIVER), notes.tree.files.get("sys/module/nvidia/version")
+    file, module = notes.files.get(_DRIVER), notes.files.get("sys/module/nvidia/version")
     if file is not None and file.lines:
         line = next((line for line in file.lines if "NVRM version" in line[1]), file.lines[0])
         version = _DRIVER_VERSION.search(line[1])
@@ -92,8 +92,8 @@ def _read_driver(notes: Notes) -> None:
     if module is not None and (version := _DRIVER_VERSION.search(value_line(module)[1])) is not None:
         notes.take(notes.system, "driver_version", version[1], module)
         return
-    loaded = notes.tree.files.get("proc/modules")
-    if file is not None and not is_absent(notes.tree, _DRIVER):
+    loaded = notes.files.get("proc/modules")
+    if file is not None and not is_absent(notes.files, _DRIVER):
         why, shown = file.error or "nothing was read", file
     elif loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
         why, shown = "the NVIDIA kernel module is not loaded", loaded
@@ -122,7 +122,7 @@ def _read_modules(notes: Notes) -> None:
 
 def _is_module(notes: Notes, name: str, files: dict[str, TreeFile]) -> bool:
     places = [f"sys/module/{name}", f"sys/module/{name}/version"]
-    return bool(files) and any(is_present(notes.tree, place) for place in places)
+    return bool(files) and any(is_present(notes.files, place) for place in places)
 
 
 def _read_peermem(notes: Notes) -> None:
@@ -132,15 +132,15 @@ def _read_peermem(notes: Notes) -> None:
     The module is NVIDIA's or the RDMA stack's, never built into a kernel, so /proc/modules would list it; a list
     that fills its capture to the limit may have been cut.
     """
-    files = notes.tree.files
+    files = notes.files
     asked = [file for file in files.values() if file.error is not None and file.path.startswith(_PEERMEM_PLACES)]
     loaded = files.get("proc/modules")
-    present = next((path for path in _PEERMEM if is_present(notes.tree, path)), None)
+    present = next((path for path in _PEERMEM if is_present(notes.files, path)), None)
     if present is not None:
         notes.take(notes.system, "peermem", True, files[present])
-    elif asked and all(is_absent(notes.tree, path) for path in _PEERMEM):
+    elif asked and all(is_absent(notes.files, path) for path in _PEERMEM):
         notes.take(notes.system, "peermem", False, asked[0])
-    elif asked and not all(is_absent(notes.tree, file.path) for file in asked):
+    elif asked and not all(is_absent(notes.files, file.path) for file in asked):
         notes.miss(notes.system, "peermem", "not every place of the module could be looked at", asked[0])
     elif (
         loaded is not None
@@ -154,19 +154,20 @@ def _read_iommu(notes: Notes) -> None:
     """An IOMMU is at work when the kernel shows one, or groups behind one."""
     empty: list[TreeFile] = []
     for folder in ("sys/class/iommu", "sys/kernel/iommu_groups"):
-        inside = next((file for file in notes.tree.below(folder) if file.error is None), None)
+        below = (file for path, file in notes.files.items() if path.startswith(f"{folder}/"))
+        inside = next((file for file in below if file.error is None), None)
         if inside is not None:
             notes.take(notes.system, "iommu_enabled", True, inside)
             return
-        shown = notes.tree.files.get(folder)
-        if shown is not None and (shown.is_dir or is_absent(notes.tree, folder)):
+        shown = notes.files.get(folder)
+        if shown is not None and (shown.is_dir or is_absent(notes.files, folder)):
             empty.append(shown)
     if empty:
         notes.take(notes.system, "iommu_enabled", False, empty[-1])
 
 
 def _read_devices(notes: Notes) -> None:
-    shown = [file for path, file in notes.tree.files.items() if path == "dev" or path.startswith("dev/")]
+    shown = [file for path, file in notes.files.items() if path == "dev" or path.startswith("dev/")]
     present = [file for file in shown if file.path != "dev" and (file.error is None or file.lines)]
     if shown:
         notes.take(notes.system, "devices", frozenset(file.path.removeprefix("dev/") for file in present), shown[0])
@@ -214,35 +215,35 @@ class _Verdict:
     why: str = ""
 
 
-def _verdicts(tree: Tree) -> Iterator[tuple[str, _Verdict]]:
+def _verdicts(files: Mapping[str, TreeFile]) -> Iterator[tuple[str, _Verdict]]:
     """All of them by the name of the field."""
-    yield "virtualization", _hypervisor(tree)
-    yield "bios", _bios(tree)
-    yield "container", _container(tree)
-    yield "system", _system(tree)
+    yield "virtualization", _hypervisor(files)
+    yield "bios", _bios(files)
+    yield "container", _container(files)
+    yield "system", _system(files)
 
 
-def _dmi(tree: Tree, name: str) -> tuple[str, TreeFile | None]:
+def _dmi(files: Mapping[str, TreeFile], name: str) -> tuple[str, TreeFile | None]:
     """A DMI string and its file; placeholders of careless firmware are no strings."""
-    file = tree.files.get(_DMI + name)
+    file = files.get(_DMI + name)
     text = value_line(file)[1] if file is not None and file.lines else ""
     return ("" if text.lower() in _NAMES["placeholders"] else text[:120]), file
 
 
-def _hypervisor(tree: Tree) -> _Verdict:
+def _hypervisor(files: Mapping[str, TreeFile]) -> _Verdict:
     """The hypervisor, `none` on bare metal, or unknown where the firmware's name is of neither."""
-    vendor, vendor_file = _dmi(tree, "sys_vendor")
-    product, product_file = _dmi(tree, "product_name")
+    vendor, vendor_file = _dmi(files, "sys_vendor")
+    product, product_file = _dmi(files, "product_name")
     if vendor.lower().startswith("amazon") and product.partition(".")[2].partition("-")[0].lower() == "metal":
         return _Verdict("none", product_file)  # EC2 instance types without one: `p4d.metal`, `m7i.metal-24xl`
     if vendor.lower().startswith("microsoft") and product.lower() == "virtual machine":
         return _Verdict("microsoft", product_file)
     # The product first: QEMU's product names are plain PCs, but clouds put their own product over QEMU's vendor.
-    for text, file in ((product, product_file), (vendor, vendor_file), _dmi(tree, "board_name")):
+    for text, file in ((product, product_file), (vendor, vendor_file), _dmi(files, "board_name")):
         for part, name in _NAMES["guests"].items():
             if _has_word(text.lower(), part):
                 return _Verdict(name, file)
-    kind = tree.files.get("sys/hypervisor/type")
+    kind = files.get("sys/hypervisor/type")
     if kind is not None and value_line(kind)[1]:
         return _Verdict(value_line(kind)[1][:40], kind)
     if any(_has_word(vendor.lower(), maker) for maker in _NAMES["makers"]):
@@ -260,10 +261,10 @@ def _has_word(text: str, part: str) -> bool:
     return at >= 0 and (at == 0 or not text[at - 1].isalnum())
 
 
-def _system(tree: Tree) -> _Verdict:
+def _system(files: Mapping[str, TreeFile]) -> _Verdict:
     """The product as DMI calls it, `VENDOR PRODUCT`; on EC2 the product is the instance type and stands alone."""
-    vendor, _ = _dmi(tree, "sys_vendor")
-    product, file = _dmi(tree, "product_name")
+    vendor, _ = _dmi(files, "sys_vendor")
+    product, file = _dmi(files, "product_name")
     if not product:
         return _Verdict(None, file, why="DMI names no product")
     if vendor.lower().startswith("amazon") or product.lower().startswith(vendor.lower()):
@@ -271,33 +272,33 @@ def _system(tree: Tree) -> _Verdict:
     return _Verdict(f"{vendor} {product}", file)
 
 
-def _bios(tree: Tree) -> _Verdict:
+def _bios(files: Mapping[str, TreeFile]) -> _Verdict:
     """The version of the system's firmware, with its date."""
-    version, file = _dmi(tree, "bios_version")
-    date, _ = _dmi(tree, "bios_date")
+    version, file = _dmi(files, "bios_version")
+    date, _ = _dmi(files, "bios_date")
     if not version:
         return _Verdict(None, file, why="DMI names no BIOS version")
     return _Verdict(f"{version} {date}".rstrip(), file)
 
 
-def _container(tree: Tree) -> _Verdict:
+def _container(files: Mapping[str, TreeFile]) -> _Verdict:
     """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
-    cgroup = tree.files.get("proc/1/cgroup")
+    cgroup = files.get("proc/1/cgroup")
     for number, text in cgroup.lines if cgroup is not None else ():
         for part, name in _NAMES["cgroups"].items():
             if part in text:
                 return _Verdict(name, cgroup, (number, text))
     # The marker files of an image stay in a virtual machine that is made of it: there process 2 is the kernel's.
-    own_kernel = tree.files.get("proc/2/comm") if is_present(tree, "proc/2/comm") else None
-    if is_present(tree, "run/.containerenv") and own_kernel is None:
-        return _Verdict("podman", tree.files["run/.containerenv"])
-    environ = tree.files.get("proc/1/environ")
+    own_kernel = files.get("proc/2/comm") if is_present(files, "proc/2/comm") else None
+    if is_present(files, "run/.containerenv") and own_kernel is None:
+        return _Verdict("podman", files["run/.containerenv"])
+    environ = files.get("proc/1/environ")
     for number, text in environ.lines if environ is not None else ():
         name, _, value = text.partition("=")
         if name == "container" and value:
             return _Verdict(value[:40], environ, (number, text))
-    if is_present(tree, ".dockerenv") and own_kernel is None:
-        return _Verdict("docker", tree.files[".dockerenv"])
+    if is_present(files, ".dockerenv") and own_kernel is None:
+        return _Verdict("docker", files[".dockerenv"])
     if cgroup is not None and _is_host_init(cgroup):
         return _Verdict("none", cgroup)
     if own_kernel is not None:

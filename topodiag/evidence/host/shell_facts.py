@@ -129,7 +129,7 @@ _FILES = tuple(
 def read_files(notes: Notes) -> None:
     """What the files of a capture say of the system, each in one line."""
     for path, field, convert, pattern, optional in _FILES:
-        file = notes.tree.files.get(path)
+        file = notes.files.get(path)
         if file is None:
             continue
         hit = next(((line, match[1]) for line in file.lines if (match := pattern.search(line[1])) is not None), None)

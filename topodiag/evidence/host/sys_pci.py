@@ -108,7 +108,7 @@ def _read_link(notes: Notes, pci: Entity, name: str, file: TreeFile) -> None:
         notes.take(pci, "driver", target, file)
     elif name == "iommu_group" and (group := to_int(target, low=0, high=2**31)) is not None:
         notes.take(pci, "iommu_group", group, file)
-        kind = notes.tree.files.get(f"{_GROUPS}{target}/type")
+        kind = notes.files.get(f"{_GROUPS}{target}/type")
         if kind is not None and kind.text:
             notes.take(pci, "iommu_type", value_line(kind)[1], kind)
         elif kind is not None and kind.error:

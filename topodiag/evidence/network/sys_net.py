@@ -82,7 +82,7 @@ def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> No
 
 def _read_bonds(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
-    for path in [path for path in notes.tree.files if path.startswith(_BONDING)]:
+    for path in [path for path in notes.files if path.startswith(_BONDING)]:
         bond = words.device_name(path.removeprefix(_BONDING))
         for file, line in notes.lines(path):
             key, _, member = line[1].partition(":")
@@ -98,7 +98,7 @@ def _read_routes(notes: Notes, interfaces: dict[str, Entity]) -> None:
             cells = line[1][:400].split()
             if cells and cells[column] in others and is_default(cells):
                 notes.take(others.pop(cells[column]), "default_route", True, file, line)
-    table, table6 = notes.tree.files.get(_ROUTE), notes.tree.files.get(_ROUTE6)
+    table, table6 = notes.files.get(_ROUTE), notes.files.get(_ROUTE6)
     if table is None:
         return
     for entity in others.values():
