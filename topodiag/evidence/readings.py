@@ -96,13 +96,6 @@ class Notes:
         self.miss(entity, name, why, file, at)
         self.leave(why, file, at)
 
-    def read(self, entity: Entity, name: str, value: object, why: str, file: TreeFile) -> None:
-        """A value that was read, or why what is there makes no sense where it is None."""
-        if value is None:
-            self.reject(entity, name, why, file)
-        else:
-            self.take(entity, name, value, file)
-
     def convert(self, entity: Entity, name: str, convert: Callable[[str], object], file: TreeFile) -> None:
         """The content of a file as a value; one that is none is reported unless it stands for no reading."""
         value, why = converted(file, convert, name.replace("_", " "))

@@ -168,8 +168,10 @@ def _read_node_cpus(notes: Notes, numa: Entity, file: TreeFile, packages: dict[i
     cpus = parse_cpulist(file.text or "") if file.lines else None
     if not file.lines:
         notes.miss(numa, "cpus", file.error or "nothing was read", file)
+    elif cpus is None:
+        notes.reject(numa, "cpus", "not a cpu list", file)
     else:
-        notes.read(numa, "cpus", file.text if cpus is not None else None, "not a cpu list", file)  # empty: memory alone
+        notes.take(numa, "cpus", file.text, file)  # empty: memory alone
     for cpu, package in packages.items():
         if cpu in (cpus or ()) and (socket := _package(package.text or "")) is not None:
             notes.take(numa, "socket", socket, package)

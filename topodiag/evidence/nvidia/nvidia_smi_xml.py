@@ -155,8 +155,6 @@ MAX_COUNT = 2**63 - 1
 _LOST = ("is lost", "requires reset")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
 _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
-_FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
-_HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
 _GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
 _NAMES = "evidence/nvidia/names"
 
@@ -199,6 +197,16 @@ def _is_numbered(blob: Blob, smi_report: SmiReport) -> bool:
 
 def _text(gpu: XmlGpu, path: str) -> str | None:
     return next((field.text for field in gpu.fields if field.path == path), None)
+
+
+def _of_fabric(name: str, text: str) -> object:
+    """The value of a field of the fabric by nvidia-smi's words."""
+    words = own_data(_NAMES)["fabric-words"].get(name)
+    if words is not None:
+        return words.get(text.lower())
+    if name == "clique_id":
+        return to_int(text, low=0, high=2**32 - 1)
+    return "success" if text.strip().lower() == "success" else reading(text)
 
 
 class _Gpu:
@@ -291,21 +299,9 @@ class _Gpu:
         if not block:
             return
         child = self.entity.child("fabric", 0)
-        for name, path, words in (
-            ("state", "fabric/state", _FABRIC_STATES),
-            ("health", "fabric/health/summary", _HEALTH),
-            ("health", "fabric/health/healthsummary", _HEALTH),
-            ("bandwidth", "fabric/health/bandwidth", {"full": "full", "degraded": "degraded"}),
-        ):
+        for path, name in own_data(_NAMES)["report-fabric"].items():
             if (field := block.get(path)) is not None:
-                self._offer(child, name, field, words.get(field.text.lower()))
-        if (field := block.get("fabric/status")) is not None:
-            status = reading(field.text)
-            self._offer(child, "status", field, "success" if status and status.lower() == "success" else status)
-        if (field := block.get("fabric/cliqueid")) is not None:
-            self._offer(child, "clique_id", field, to_int(field.text, low=0, high=2**32 - 1))
-        if (field := block.get("fabric/clusteruuid")) is not None:
-            self._offer(child, "cluster_uuid", field, reading(field.text))
+                self._offer(child, name, field, _of_fabric(name, field.text))
         self._fabric_problems(child, block)
 
     def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
