@@ -26,7 +26,7 @@ MAX_LEVEL = 3
 """Archives in one another that are unpacked."""
 MAX_HEADER_BYTES = 64 * 2**10
 """PAX headers and long names of one member: paths are at most 4 KiB."""
-_ZIP, _TAR_HEAD = b"PK\x03\x04", 512
+_ZIP, _TAR_HEAD, _MAGIC = b"PK\x03\x04", 512, 16
 _UNPACK = "unpack it, and give the folder"
 _TOO_LARGE = "refused: a capture of topodiag is far smaller"
 DAMAGE = (
@@ -171,7 +171,7 @@ Found = Iterator[tuple[str, int, IO[bytes] | None]]
 
 def _files(path: str, notes: list[str], held: IO[bytes] | None = None) -> Found:
     with held or open(path, "rb") as raw:
-        head = raw.read(8)
+        head = raw.read(_MAGIC)
         raw.seek(0)
         depth = _Depth()
         for entry in _in_zip(path, raw, notes) if head.startswith(_ZIP) else _in_tar(path, raw, head, notes):
@@ -272,7 +272,7 @@ def _few(path: str, count: int) -> None:
 
 def _unpacker(raw: IO[bytes], head: bytes) -> AbstractContextManager[Any]:
     """The stream of what is packed, that begins so."""
-    packer = packer_of(head[:8])
+    packer = packer_of(head)
     if packer == "gzip":
         return gzip.GzipFile(fileobj=raw)
     if packer == "xz":
