@@ -53,7 +53,7 @@ def why_endless(path: str) -> str:
 
 def is_packed(data: bytes) -> bool:
     """Whether the first bytes are those of an archive, or of anything packed."""
-    return bool(packer_of(data[:8])) or data.startswith(_ZIP) or data[257:262] == b"ustar"
+    return bool(packer_of(data)) or data.startswith(_ZIP) or data[257:262] == b"ustar"
 
 
 def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
@@ -62,7 +62,7 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
         name, data = "<stdin>", (stdin or io.BytesIO()).read(MAX_BYTES + 1)
     else:
         name, data = path, read_small(path, MAX_BYTES)
-    packer, reading = packer_of(data[:8]), Reading()
+    packer, reading = packer_of(data), Reading()
     if packer:
         data = text_within(name, io.BytesIO(data), (packer,), reading, MAX_BYTES)
     if reading.notes:
