@@ -27,8 +27,7 @@ import numpy.typing as npt
 from topodiag.checks.job.slow.late_ranks import LateArriver
 from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
 from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
-from topodiag.evidence.live.inspector import InspectorReader
-from topodiag.evidence.live.inspector_columns import Columns
+from topodiag.evidence.live.inspector import Columns, InspectorReader
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job

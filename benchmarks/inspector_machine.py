@@ -24,8 +24,7 @@ from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
-from topodiag.evidence.live.inspector import InspectorReader
-from topodiag.evidence.live.inspector_columns import Columns
+from topodiag.evidence.live.inspector import Columns, InspectorReader
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
 from topodiag.model.node import Node

@@ -8,7 +8,6 @@ that differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from topodiag.lazy import dataclass
@@ -37,16 +36,6 @@ class Offer:
     why: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Body:
-    """What is known of an entity."""
-
-    keys: dict[str, Key] = field(default_factory=dict)
-    offers: dict[str, list[Offer]] = field(default_factory=dict)
-    counters: dict[str, list[Offer]] = field(default_factory=dict)
-    children: dict[tuple[str, Key], Entity] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class Weight:
     """How far what is read now is trusted, and which sample it belongs to."""
@@ -62,12 +51,15 @@ class Entity:
     until Python searches for cycles.
     """
 
-    __slots__ = ("_body", "_merged_into", "_weight")
+    __slots__ = ("_children", "_counters", "_keys", "_merged_into", "_offers", "_weight")
 
     def __init__(self, weight: Weight) -> None:
         self._weight = weight
-        self._body = Body()
         self._merged_into: Entity | None = None
+        self._keys: dict[str, Key] = {}
+        self._offers: dict[str, list[Offer]] = {}
+        self._counters: dict[str, list[Offer]] = {}
+        self._children: dict[tuple[str, Key], Entity] = {}
 
     @property
     def root(self) -> Entity:
@@ -79,19 +71,19 @@ class Entity:
 
     @property
     def keys(self) -> dict[str, Key]:
-        return self.root._body.keys
+        return self.root._keys
 
     @property
     def offers(self) -> dict[str, list[Offer]]:
-        return self.root._body.offers
+        return self.root._offers
 
     @property
     def counters(self) -> dict[str, list[Offer]]:
-        return self.root._body.counters
+        return self.root._counters
 
     @property
     def children(self) -> dict[tuple[str, Key], Entity]:
-        return self.root._body.children
+        return self.root._children
 
     def offer(self, name: str, value: Any, origin: Origin, why: str = "") -> None:
         """Offer a value for a field of the model's class by its name. None is ignored, unless `why` says why a source
@@ -119,18 +111,14 @@ class Entity:
         mine, theirs = self.root, other.root
         if mine is theirs:
             return
-        body = theirs._body
-        for name, key in body.keys.items():
-            mine._body.keys.setdefault(name, key)
-        _extend(mine._body.offers, body.offers)
-        _extend(mine._body.counters, body.counters)
-        for place, child in body.children.items():
-            if place in mine._body.children:
-                mine._body.children[place].absorb(child)
-            else:
-                mine._body.children[place] = child
+        for name, key in theirs._keys.items():
+            mine._keys.setdefault(name, key)
+        for own, others in ((mine._offers, theirs._offers), (mine._counters, theirs._counters)):
+            for name, offers in others.items():
+                own.setdefault(name, []).extend(offers)
+        for place, child in theirs._children.items():
+            mine._children.setdefault(place, child).absorb(child)
         theirs._merged_into = mine
-        theirs._body = Body()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +222,6 @@ class NodeDraft:
             self._index.setdefault((kind, name, key), entity)
             entity.keys.setdefault(name, key)
         return entity
-
-
-def _extend(mine: dict[str, list[Offer]], theirs: dict[str, list[Offer]]) -> None:
-    for name, offers in theirs.items():
-        if name in mine:
-            mine[name].extend(offers)
-        else:
-            mine[name] = offers.copy()
 
 
 def _bus(text: str | None) -> str | None:

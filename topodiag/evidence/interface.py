@@ -223,6 +223,8 @@ def reading(text: str | None) -> str | None:
     return None if cleaned.lower() in NO_READING else cleaned
 
 
+ESCAPED = regex(r"\\(.)", re.DOTALL)
+"""A backslash, and what it stands before."""
 _INT = regex(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])")
 _FLOAT = regex(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 

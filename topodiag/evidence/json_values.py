@@ -86,9 +86,7 @@ def shown(value: object) -> str:
     """A value as JSON on one short line, for quoting."""
     if type(value) is int:  # most values, and the encoder is slow to start
         return str(value)[:120] if -(10**18) < value < 10**18 else json.dumps(value)[:120]
-    if value is None:
-        return "null"
-    return json.dumps(value)[:120] if isinstance(value, str | int | float | list | dict) or value is None else ""
+    return json.dumps(value)[:120] if isinstance(value, str | int | float | list | dict | None) else ""
 
 
 def line_of(text: str, word: str) -> int:

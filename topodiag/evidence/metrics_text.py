@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import isfinite
 
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import ESCAPED, Blob
 from topodiag.lazy import dataclass, regex
 
 MAX_LINE = 8192
@@ -18,7 +18,6 @@ _LINE = regex(
     r"([A-Za-z_:][A-Za-z0-9_:]{0,120})(?:\{([^\n]*)\})?[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}[0-9.eE+-]{1,30})?"
 )
 _LABEL = regex(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
-_ESCAPED = regex(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Sample:
 
 def labels_of(text: str) -> dict[str, str]:
     """The labels between the braces. A server that has labels of its own renames the exporter's: those count."""
-    labels = {name: _ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
+    labels = {name: ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
     return labels | {
         name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")
     }

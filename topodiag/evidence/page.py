@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -131,3 +132,16 @@ class Line:
     def leave(self, why: str) -> None:
         """Leave the line: it says nothing that can be used."""
         self.page.parsed.leave(self.page.blob, self.number, self.text, why)
+
+
+class OfPage(Direct):
+    """A source that reads a page."""
+
+    @abstractmethod
+    def read_page(self, page: Page) -> None:
+        """Offer what the lines say."""
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        self.read_page(page)
+        return page.end()

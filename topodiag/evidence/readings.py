@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Parsed
-from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.evidence.interface import NO_READING, Blob, Direct, Parsed
+from topodiag.evidence.tree import TreeFile, read_tree
 
 MAX_VALUE = 4096
 """Characters of a file that is one value."""
@@ -39,14 +40,17 @@ class Notes:
     """A tree on its way into a draft. `parsed` records the lines of the tree that said something."""
 
     def __init__(self, blob: Blob, draft: NodeDraft) -> None:
-        files: Parsed[TreeFile] = Parsed()
-        self._blob, self.draft = blob, draft
-        self.tree = read_tree(blob, files)
-        self.parsed: Parsed[int] = Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
+        self.blob, self.draft = blob, draft
+        self.parsed: Parsed[int] = Parsed()
+        self.files = read_tree(blob, self.parsed)
+
+    @property
+    def system(self) -> Entity:
+        return self.draft.single("os")
 
     def lines(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
         """The lines of a file with it; none where it is not there."""
-        file = self.tree.files.get(path)
+        file = self.files.get(path)
         if file is not None:
             yield from ((file, line) for line in file.lines)
 
@@ -54,7 +58,7 @@ class Notes:
         """Files by the first name under a folder: `{"mlx5_0": {"ports/1/state": file, "": link}}`."""
         start = folder + "/"
         groups: dict[str, dict[str, TreeFile]] = {}
-        for path, file in self.tree.files.items():
+        for path, file in self.files.items():
             if path.startswith(start):
                 name, _, rest = path[len(start) :].partition("/")
                 groups.setdefault(name, {})[rest] = file
@@ -73,14 +77,14 @@ class Notes:
         """A value that was read, on the given line of the file or on its first; None where the machine gives none."""
         line, text = at if at is not None else value_line(file)
         self.parsed.records.append(line)
-        origin = self._blob.origin(line, quote(file, text))
+        origin = self.blob.origin(line, quote(file, text))
         entity.offer(name, value, origin, why or "no value")
 
     def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A reading of a cumulative counter."""
         line, text = at if at is not None else value_line(file)
         self.parsed.records.append(line)
-        entity.count(name, value, self._blob.origin(line, quote(file, text)))
+        entity.count(name, value, self.blob.origin(line, quote(file, text)))
 
     def miss(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that the machine does not give, and why."""
@@ -92,13 +96,6 @@ class Notes:
         self.miss(entity, name, why, file, at)
         self.leave(why, file, at)
 
-    def read(self, entity: Entity, name: str, value: object, why: str, file: TreeFile) -> None:
-        """A value that was read, or why what is there makes no sense where it is None."""
-        if value is None:
-            self.reject(entity, name, why, file)
-        else:
-            self.take(entity, name, value, file)
-
     def convert(self, entity: Entity, name: str, convert: Callable[[str], object], file: TreeFile) -> None:
         """The content of a file as a value; one that is none is reported unless it stands for no reading."""
         value, why = converted(file, convert, name.replace("_", " "))
@@ -109,7 +106,20 @@ class Notes:
 
     def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
         """A line of a file that is of no use, and is no value of anything."""
-        self.parsed.leave(self._blob, at[0], quote(file, at[1]), why)
+        self.parsed.leave(self.blob, at[0], quote(file, at[1]), why)
+
+
+class OfTree(Direct):
+    """A source that reads files of a captured tree."""
+
+    @abstractmethod
+    def read_notes(self, notes: Notes) -> None:
+        """Offer what the files say."""
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        notes = Notes(blob, draft)
+        self.read_notes(notes)
+        return notes.parsed
 
 
 def converted(file: TreeFile, convert: Callable[[str], object], what: str) -> tuple[object, str]:
@@ -129,17 +139,17 @@ def says_nothing(text: str) -> bool:
     return cleaned in NO_READING or cleaned == "-1" or cleaned.startswith("unknown") or not cleaned.strip("0x:")
 
 
-def is_absent(tree: Tree, path: str) -> bool:
+def is_absent(files: Mapping[str, TreeFile], path: str) -> bool:
     """Whether the capture says that this path, or a folder above it, was looked for and is not there."""
     while path:
-        file = tree.files.get(path)
+        file = files.get(path)
         if file is not None and file.error is not None and file.error.startswith(("ENOENT", "ENOTDIR")):
             return True
         path = path.rpartition("/")[0]
     return False
 
 
-def is_present(tree: Tree, path: str) -> bool:
+def is_present(files: Mapping[str, TreeFile], path: str) -> bool:
     """Whether the capture shows that this path exists (a file that could not be opened does not)."""
-    file = tree.files.get(path)
+    file = files.get(path)
     return file is not None and (bool(file.lines) or file.is_dir or file.link is not None or file.data is not None)

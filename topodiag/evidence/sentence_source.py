@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import Reporting
 from topodiag.evidence.signatures import engine
 from topodiag.model.events import Event, Scope
 
 OF_A_NODE = frozenset({Scope.NODE, Scope.DEVICE})
 
 
-class SentenceSource(Source[Event]):
+class SentenceSource(Reporting):
     """What programs, agents and persons report of a node or a device of it. It answers for nothing that is not said."""
 
     def recognises(self, head: str) -> bool:
@@ -19,9 +19,6 @@ class SentenceSource(Source[Event]):
     def parse(self, blob: Blob) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""
         return Parsed(_events(blob.text.encode("utf-8", "replace"), blob.name, command))
-
-    def fill(self, blob: Blob, parsed: Parsed[Event], draft: NodeDraft) -> None:
-        draft.reports.extend(parsed.records)
 
 
 def speaks(data: bytes) -> bool:

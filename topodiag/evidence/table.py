@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -25,7 +25,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.table_columns import MAX_NAME, columns_of
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model import tables
 from topodiag.words.own_data import own_data
 from topodiag.words.text import words_of_name
@@ -58,15 +58,6 @@ _ANSWERS = ("CHANGED", "SUCCESS", "FAILED")
 """What Ansible says behind the name of a host, above what it printed."""
 _RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    """A row of names and values."""
-
-    number: int
-    label: str
-    cells: Mapping[str, str]
 
 
 class Tables(Source[tables.Table]):
@@ -178,17 +169,18 @@ def _has_numbers(rows: Sequence[_Cells]) -> bool:
 
 def _keyed(lines: Sequence[str]) -> Iterator[Found]:
     """Rows with the same names, wherever they stand."""
-    groups: dict[tuple[str, ...], list[_Keyed]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[_Cells]] = defaultdict(list)
     for number, line in enumerate(lines, 1):
-        row = _row_of(number, line) if _LIKE["cheap"].search(line) is not None else None
-        if row is not None and len(groups[tuple(row.cells)]) < MAX_ROWS:
-            groups[tuple(row.cells)].append(row)
+        label, cells = _row_of(line) if _LIKE["cheap"].search(line) is not None else ("", {})
+        if cells and len(groups[tuple(cells)]) < MAX_ROWS:
+            groups[tuple(cells)].append((number, label, list(cells.values())))
     for names, rows in groups.items():
         if len(rows) > 1:
-            yield list(names), [(row.number, row.label, list(row.cells.values())) for row in rows]
+            yield list(names), rows
 
 
-def _row_of(number: int, line: str) -> _Keyed | None:
+def _row_of(line: str) -> tuple[str, dict[str, str]]:
+    """What stands before the cells of a row, and these by their names; none for what is no such row."""
     pairs = list(_LIKE["pair"].finditer(line)) or (list(_LIKE["timed"].finditer(line)) if "ank" in line else [])
     if pairs:
         cells = {
@@ -200,11 +192,11 @@ def _row_of(number: int, line: str) -> _Keyed | None:
         parts = [part for part in _LIKE["parts"].split(line.strip()) if part]
         fields = [match for part in parts if (match := _LIKE["field"].match(part)) is not None]
         if len(fields) < 2 or len(fields) < len(parts) - 1:
-            return None
+            return "", {}
         cells = {match[1]: match[2] for match in fields}
         label = "" if len(fields) == len(parts) else parts[0]
     named = _LIKE["label"].match(label)
-    return _Keyed(number, named[1] if named is not None else "", cells)
+    return named[1] if named is not None else "", cells
 
 
 def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:

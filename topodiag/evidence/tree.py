@@ -15,10 +15,10 @@ is a file and a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import field
+from typing import Any
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import ESCAPED, Blob, Parsed
 from topodiag.evidence.pasted_files import shown_files
 from topodiag.lazy import dataclass, regex
 
@@ -44,58 +44,21 @@ class TreeFile:
         return "\n".join(line for _, line in self.lines).strip() if self.lines else None
 
 
-@dataclass(slots=True)
-class Tree:
-    """The captured files by path."""
-
-    files: dict[str, TreeFile] = field(default_factory=dict)
-
-    def text(self, path: str) -> str | None:
-        file = self.files.get(path)
-        return file.text if file is not None else None
-
-    def below(self, prefix: str) -> Iterator[TreeFile]:
-        """Files under a folder given without its last slash."""
-        start = prefix + "/"
-        for path, file in self.files.items():
-            if path.startswith(start):
-                yield file
-
-    def children(self, prefix: str) -> list[str]:
-        """Names directly under a folder, sorted."""
-        start = prefix + "/"
-        return sorted({path[len(start) :].split("/", 1)[0] for path in self.files if path.startswith(start)})
-
-
 def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    pieces = iter(text)
-    for char in pieces:
-        if char == "\\":
-            follower = next(pieces, "\\")
-            out.append(_ESCAPES.get(follower, "\\" + follower))
-        else:
-            out.append(char)
-    return "".join(out)
+    return ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[0]), text) if "\\" in text else text
 
 
-def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
-    """Read a tree file; lines of another shape are left in `parsed.unread`, records are its files.
+def read_tree(blob: Blob, parsed: Parsed[Any]) -> dict[str, TreeFile]:
+    """The files of a tree by their paths; lines of another shape are left in `parsed.unread`.
 
     A paste that shows files as a shell does (evidence/pasted_files.py) is read as the tree that it shows.
     """
-    tree = Tree()
+    files: dict[str, TreeFile] = {}
     if blob.item is None and _TREE_LINE.search(blob.text) is None:
         parsed.partial = True
         for shown in shown_files(blob.text):
-            file = tree.files.get(shown.path)
-            if file is None:
-                file = tree.files[shown.path] = TreeFile(shown.path, at=shown.line)
-                parsed.records.append(file)
-            _put(file, shown.op, shown.text, shown.line)
-        return tree
+            _put(_file(files, shown.path, shown.line), shown.op, shown.text, shown.line)
+        return files
     for number, line in blob.lines():
         if not line or line.startswith("#"):
             continue
@@ -103,15 +66,16 @@ def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
         if line[1:2] != " " or line[0] not in "=>x!d" or not path:
             parsed.leave(blob, number, line, "not a line of a tree file")
             continue
-        path = _unescape(path).lstrip("/")
-        file = tree.files.get(path)
-        if file is None:
-            file = tree.files[path] = TreeFile(path, at=number)
-            parsed.records.append(file)
-        text = _unescape(text)
-        if not _put(file, line[0], text, number):
+        file = _file(files, _unescape(path).lstrip("/"), number)
+        if not _put(file, line[0], _unescape(text), number):
             parsed.leave(blob, number, line, "not hexadecimal")
-    return tree
+    return files
+
+
+def _file(files: dict[str, TreeFile], path: str, number: int) -> TreeFile:
+    if path not in files:
+        files[path] = TreeFile(path, at=number)
+    return files[path]
 
 
 def _put(file: TreeFile, op: str, text: str, number: int) -> bool:

@@ -7,7 +7,7 @@ and merge keys is made before it is known how much it is. Tags are not taken: th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
@@ -73,112 +73,95 @@ def word(value: object) -> str:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A list or a mapping that has not ended. `size`: values in it, those that an alias repeats each time."""
-
-    made: list[Any] | dict[Any, Any]
-    anchor: str | None
-    size: int = 1
-    key: Any = None
-    has_key: bool = False
-    merged: dict[Any, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Builder:
-    """What has been read: open lists and mappings, values by anchor with their sizes, and how many there are."""
+    """The events of the parser, values by anchor with their sizes, and how many values were written and made."""
 
     name: str
-    stack: list[_Open] = field(default_factory=list)
+    events: Iterator[Any]
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
     written: int = 0
     made: int = 0
-    root: Any = None
     line: int = 0
 
     def refuse(self, why: str) -> InputError:
         return InputError(self.name, why, line=self.line)
 
-    def open(self, value: list[Any] | dict[Any, Any], anchor: str | None) -> None:
-        self.stack.append(_Open(value, anchor))
-        if len(self.stack) > MAX_DEPTH:
+    def next(self) -> Any:
+        event = next(self.events)
+        self.line = event.start_mark.line + 1 if event.start_mark is not None else 0
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag not in _TAGS:
+            raise self.refuse(f"has a tag: {short(tag)!r}")
+        return event
+
+    def value(self, event: Any, depth: int = 0) -> tuple[Any, int]:
+        """The value that begins with an event, and how many there are in it, those that an alias repeats each time."""
+        kind, anchor = type(event).__name__, event.anchor
+        if kind == "AliasEvent":
+            if anchor not in self.anchors:
+                raise self.refuse(f"refers to {short(anchor)!r}, which is not there or not at its end")
+            value, size = self.anchors[anchor]
+            self.count(size)
+            return value, size
+        if kind == "ScalarEvent":
+            plain = event.implicit[0] or (event.tag or "").removeprefix(_CORE) in ("int", "float", "bool", "null")
+            value, size = _scalar(event.value) if plain else event.value, 1
+        elif depth >= MAX_DEPTH:
             raise self.refuse("is nested too deeply")
-        if anchor is not None:
+        else:
             self.anchors.pop(anchor, None)  # an alias inside of it would be endless
+            value, size = (self.members if kind == "SequenceStartEvent" else self.mapping)(depth + 1)
+        self.count(1)
+        if anchor is not None:
+            self.anchors[anchor] = (value, size)
+        return value, size
 
-    def close(self) -> None:
-        ended = self.stack.pop()
-        value = ended.made
-        if isinstance(value, dict):
-            value = {**ended.merged, **value}
-        self.put(value, ended.size, ended.anchor, new=1)
+    def members(self, depth: int) -> tuple[list[Any], int]:
+        items, size = list[Any](), 1
+        while type(event := self.next()).__name__ != "SequenceEndEvent":
+            item, inside = self.value(event, depth)
+            items.append(item)
+            size += inside
+        return items, size
 
-    def alias(self, anchor: str) -> None:
-        if anchor not in self.anchors:
-            raise self.refuse(f"refers to {short(anchor)!r}, which is not there or not at its end")
-        value, size = self.anchors[anchor]
-        self.put(value, size, None, new=size)
+    def mapping(self, depth: int) -> tuple[dict[Any, Any], int]:
+        """`<<: *base`, or a list of several, of which the first counts. What the mapping says itself counts more."""
+        own, merged, size = dict[Any, Any](), dict[Any, Any](), 1
+        while type(event := self.next()).__name__ != "MappingEndEvent":
+            key, inside = self.value(event, depth)
+            if isinstance(key, list | dict):
+                raise self.refuse("has a list or a mapping for a key")
+            value, more = self.value(self.next(), depth)
+            size += inside + more
+            if key != _MERGE:
+                own[key] = value
+                continue
+            for base in value if isinstance(value, list) else [value]:
+                if not isinstance(base, dict):
+                    raise self.refuse("merges what is no mapping")
+                for name, member in base.items():
+                    merged.setdefault(name, member)
+        return {**merged, **own}, size
 
-    def put(self, value: Any, size: int, anchor: str | None, *, new: int) -> None:
-        """Take a value of `size` values in, of which `new` were not counted before. Raises InputError beyond bounds."""
+    def count(self, new: int) -> None:
+        """One value more is written, and so many are made. Raises InputError beyond bounds."""
         self.written += 1
         self.made += new
         if self.made > MAX_VALUES:
             raise self.refuse(f"holds more than {MAX_VALUES} values")
         if self.made > FREE_VALUES + MAX_REPEATED * self.written:
             raise self.refuse(f"repeats itself by aliases to more than {MAX_REPEATED} times what is written")
-        if anchor is not None:
-            self.anchors[anchor] = (value, size)
-        if not self.stack:
-            self.root = value
-            return
-        holder = self.stack[-1]
-        holder.size += size
-        if isinstance(holder.made, list):
-            holder.made.append(value)
-        elif not holder.has_key:
-            if isinstance(value, list | dict):
-                raise self.refuse("has a list or a mapping for a key")
-            holder.key, holder.has_key = value, True
-        else:
-            holder.has_key = False
-            if holder.key == _MERGE:
-                self.merge(holder, value)
-            else:
-                holder.made[holder.key] = value
-
-    def merge(self, holder: _Open, value: Any) -> None:
-        """`<<: *base`, or a list of several, of which the first counts. What the mapping says itself counts more."""
-        for item in value if isinstance(value, list) else [value]:
-            if not isinstance(item, dict):
-                raise self.refuse("merges what is no mapping")
-            for key, member in item.items():
-                holder.merged.setdefault(key, member)
 
 
-def _built(events: Iterable[Any], name: str) -> Any:
+def _built(events: Iterator[Any], name: str) -> Any:
     """The first document of the parser's events. Raises InputError."""
-    builder = _Builder(name)
-    for event in events:
-        kind = type(event).__name__
-        builder.line = event.start_mark.line + 1 if event.start_mark is not None else 0
-        tag = getattr(event, "tag", None)
-        if tag is not None and tag not in _TAGS:
-            raise builder.refuse(f"has a tag: {short(tag)!r}")
-        if kind == "ScalarEvent":
-            plain = event.implicit[0] or (tag or "").removeprefix(_CORE) in ("int", "float", "bool", "null")
-            builder.put(_scalar(event.value) if plain else event.value, 1, event.anchor, new=1)
-        elif kind == "AliasEvent":
-            builder.alias(event.anchor)
-        elif kind == "SequenceStartEvent":
-            builder.open([], event.anchor)
-        elif kind == "MappingStartEvent":
-            builder.open({}, event.anchor)
-        elif kind in ("SequenceEndEvent", "MappingEndEvent"):
-            builder.close()
-        elif kind == "DocumentEndEvent":
-            break
-    return builder.root
+    builder = _Builder(name, events)
+    builder.next()  # of the stream
+    if type(builder.next()).__name__ == "StreamEndEvent":
+        return None
+    document, _ = builder.value(builder.next())
+    builder.next()  # what is wrong behind it
+    return document
 
 
 def _scalar(text: str) -> Any:

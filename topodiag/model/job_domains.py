@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from topodiag.model.job import Job
+from topodiag.words.joined import Sets
 
 
 def domains(job: Job) -> Mapping[str, str]:
@@ -15,18 +16,13 @@ def domains(job: Job) -> Mapping[str, str]:
     Hosts that reach each other by P2P or shared memory are one domain: trays of a rack (MNNVL), or containers of one
     machine with names of their own. So are the hosts of a communicator that NCCL counts as one node.
     """
-    parent = {host: host for host in job.hosts}
-    parent.update({rank.host: rank.host for rank in job.ranks})
-
-    def root(host: str) -> str:
-        while parent[host] != host:
-            host = parent[host]
-        return host
+    known = dict.fromkeys([*job.hosts, *(rank.host for rank in job.ranks)])
+    sets = Sets[str]()
 
     def join(a: str, b: str) -> None:
-        if a in parent and b in parent:
-            low, high = sorted((root(a), root(b)))
-            parent[high] = low
+        if a in known and b in known:
+            low, high = sorted((sets.root(a), sets.root(b)))
+            sets.join(high, low)
 
     hosts, flows = job.connections.hosts, job.connections.flows
     near = [at for at, via in enumerate(job.connections.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
@@ -38,4 +34,4 @@ def domains(job: Job) -> Mapping[str, str]:
         if communicator.nodes == 1 and len(communicator.hosts) > 1:
             for host in communicator.hosts[1:]:
                 join(communicator.hosts[0], host)
-    return {host: root(host) for host in parent}
+    return {host: sets.root(host) for host in known}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 
-from topodiag.evidence.hwloc.hwloc_facts import link_gbs
+from topodiag.evidence.hwloc.hwloc_xml import link_gbs
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import PciDevice
 from topodiag.model.node import Node

@@ -13,7 +13,7 @@ from tests.evidence.filled import read, recognises, text_of, value
 from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
 from tests.scanned import node_at
 from tests.tables import examples, texts
-from topodiag.evidence.hwloc.hwloc_facts import link_gbs
+from topodiag.evidence.hwloc.hwloc_xml import link_gbs
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source
@@ -168,7 +168,7 @@ HOPS = """<distances2 type="OSDev" nbobjs="3" kind="9" name="XGMIHops" indexing=
 
 def test_gpus_of_amd_have_their_product_and_what_joins_them() -> None:
     draft, _ = read("hwloc-xml", _amd("rsmi1 ", "rsmi0 rsmi2 ", "rsmi1 "))
-    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    words = {(pair.a.keys["index"], pair.b.keys["index"]): pair.offer.value for pair in draft.pairs}
     assert words[0, 1] == words[1, 2] == "XGMI"
     assert words[0, 2] == words[2, 0] == "PCIE"
     assert [value(gpu, "name") for gpu in draft.entities("gpu")] == ["AMD Instinct MI300X"] * 3
@@ -176,7 +176,7 @@ def test_gpus_of_amd_have_their_product_and_what_joins_them() -> None:
 
 def test_hops_tell_a_link_from_a_way_over_other_gpus() -> None:
     draft, _ = read("hwloc-xml", _amd("rsmi1 rsmi2 ", "rsmi0 rsmi2 ", "rsmi0 rsmi1 ", hops=HOPS))
-    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    words = {(pair.a.keys["index"], pair.b.keys["index"]): pair.offer.value for pair in draft.pairs}
     assert (words[0, 1], words[0, 2]) == ("XGMI", "XGMI over 2 hops")
 
 

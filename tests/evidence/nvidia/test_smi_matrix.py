@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.nvidia.smi_matrix import Matrix, MatrixRecord, Vocabulary, read_matrices
+from topodiag.evidence.nvidia.smi_matrix import Matrix, read_matrices
 
 CLEAN = (
     "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
@@ -17,18 +17,16 @@ CLEAN = (
 )
 
 
-def read(text: str) -> Parsed[MatrixRecord]:
-    parsed: Parsed[MatrixRecord] = Parsed()
-    read_matrices(Blob("topo.txt", text.encode()), parsed)
-    return parsed
+def read(text: str) -> Parsed[int]:
+    return read_matrices(Blob("topo.txt", text.encode())).parsed
 
 
 def matrices(text: str) -> list[Matrix]:
-    return [record for record in read(text).records if isinstance(record, Matrix)]
+    return read_matrices(Blob("topo.txt", text.encode())).matrices
 
 
 def cells(text: str) -> dict[tuple[str, str], str]:
-    return {(row.label, column): word for m in matrices(text) for row in m.rows for column, word in row.cells}
+    return {(row.label, column): word for m in matrices(text) for row in m.rows for column, word in row.cells.items()}
 
 
 EXPECTED = {
@@ -77,11 +75,11 @@ def test_every_way_of_pasting_gives_the_same_cells(form: str) -> None:
 @pytest.mark.parametrize("form", ["as printed", "tabs made blanks", "in a notebook", "indented", "commented"])
 def test_affinity_survives_pasting(form: str) -> None:
     row = matrices(FORMS[form])[0].rows[1]
-    assert (row.cpu_affinity, row.numa_affinity, row.gpu_numa_id) == ("56-111,168-223", "1", "N/A")
+    assert row.tail == {"cpu": "56-111,168-223", "numa": "1", "memory": "N/A"}
 
 
 def test_numa_alone_is_the_numa_affinity() -> None:
-    assert matrices("\tGPU0\tGPU1\tNUMA\nGPU0\t X \tSYS\t0\nGPU1\tSYS\t X \t1\n")[0].rows[1].numa_affinity == "1"
+    assert matrices("\tGPU0\tGPU1\tNUMA\nGPU0\t X \tSYS\t0\nGPU1\tSYS\t X \t1\n")[0].rows[1].tail == {"numa": "1"}
 
 
 def test_missing_rows_cost_only_themselves() -> None:
@@ -135,8 +133,8 @@ def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:
         "$ nvidia-smi topo -p2p r\n GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n"
     )
     first, second = matrices(text)
-    assert (first.vocabulary, first.command) == (Vocabulary.PATHS, "-m")
-    assert (second.vocabulary, second.command) == (Vocabulary.P2P, "-p2p r")
+    assert (first.is_p2p, first.command) == (False, "-m")
+    assert (second.is_p2p, second.command) == (True, "-p2p r")
 
 
 def test_lines_are_counted_from_one() -> None:

@@ -47,12 +47,12 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     index = {literal: tuple(map(tuple, places)) for literal, places in index_of({"t": ENTRIES}).items()}
     monkeypatch.setattr(engine, "literals", lambda: index)
     monkeypatch.setattr(engine, "family", lambda _name: ENTRIES)
-    engine._finder.cache_clear()
-    engine._places.cache_clear()
+    engine.finder_of.cache_clear()
+    engine.places_of.cache_clear()
     engine._candidates.cache_clear()
     yield
-    engine._finder.cache_clear()
-    engine._places.cache_clear()
+    engine.finder_of.cache_clear()
+    engine.places_of.cache_clear()
     engine._candidates.cache_clear()
 
 

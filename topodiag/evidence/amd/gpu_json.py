@@ -18,7 +18,7 @@ die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topodiag.evidence import json_values as values
@@ -28,31 +28,22 @@ from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz
 
 MAX_COUNT = 2**63
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
 _UNITS = ("GT/s", "MHz", "W", "%", "C", "°C")
-_HELD_BY = {
-    "prochot": "hw_thermal_slowdown",
-    "ppt": "sw_power_cap",
-    "socket_thermal": "sw_thermal_slowdown",
-    "vr_thermal": "sw_thermal_slowdown",
-    "hbm_thermal": "sw_thermal_slowdown",
-}
-"""What `amd-smi metric --throttle` calls a violation, by the reason of a held clock that means the same (AMD SMI
-documentation, violations)."""
-_DRAWN = ("socket_power", "current_socket_power", "average_socket_power")
-_LIMITS = ("socket_power", "socket_power_limit", "power_cap")
-"""Names of the power drawn, and of the limit in force, over the releases of ROCm."""
+_NAMES = own_data("evidence/amd/names")
+_HELD_BY: Mapping[str, str] = _NAMES["held_by"]
 MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
 MAX_LINES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One value of a GPU: a field, a counter, or a field of its PCIe function."""
+    """One value of a GPU: a field, a counter, or a field of its PCIe function; None where the document has none."""
 
     name: str
     value: Any
@@ -79,6 +70,8 @@ class AmdSmiJson(Direct):
                 bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
                 entity = draft.gpu(index=number, bus_id=bus_id)
                 for value in _of_gpu(gpu, bus_id):
+                    if value.value is None:
+                        continue
                     owner = draft.pci(bus_id or unplaced(number)) if value.pci else entity
                     origin = blob.origin(text=f"gpu {number}: {value.text}")
                     (owner.count if value.counter else owner.offer)(value.name, value.value, origin)
@@ -92,11 +85,9 @@ def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
         for key, field in (("max_pcie_width", "max_width"), ("max_pcie_speed", "max_gen")):
             held = values.member(gpu.get("bus"), key)
             number = _width(held) if field == "max_width" else _gen(held)
-            if number is not None:
-                yield _Value(field, number, f"{key} {values.shown(held)}", pci=True)
+            yield _Value(field, number, f"{key} {values.shown(held)}", pci=True)
     numa = values.integer(values.member(gpu.get("numa"), "node"), low=0, high=4095)
-    if numa is not None:
-        yield _Value("numa", numa, f"numa node {numa}")
+    yield _Value("numa", numa, f"numa node {numa}")
     name = values.text(values.member(gpu.get("asic"), "market_name"))
     if name is not None and name.upper() != "N/A":
         yield _Value("name", name, f"market_name {name}")
@@ -109,37 +100,41 @@ def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
 def _errors(gpu: dict[str, Any]) -> Iterator[_Value]:
     blocks = gpu.get("ecc_blocks")
     if isinstance(blocks, dict) and isinstance(blocks.get(MEMORY), dict):
-        sums = {"uncorrectable_count": 0, "correctable_count": 0}
+        lost = 0
         for block, counts in list(blocks.items())[:64]:
-            for kind, short in (("uncorrectable_count", "uncorrected"), ("correctable_count", "corrected")):
-                count = values.integer(values.member(counts, kind), high=MAX_COUNT)
-                if count is None:
-                    continue
-                text = f"{block} {kind} {count}"
-                if block in (MEMORY, LINKS):
-                    family = "ecc_volatile" if block == MEMORY else "xgmi"
-                    yield _Value(f"{family}_{short}", count, text, counter=True)
-                else:
-                    sums[kind] += count
-        lost = sums["uncorrectable_count"]
-        text = f"uncorrectable_count {lost} in other blocks"
-        yield _Value("ras_uncorrected", lost, text, counter=True)
+            uncorrected, corrected = (
+                values.integer(values.member(counts, f"{kind}_count"), high=MAX_COUNT)
+                for kind in ("uncorrectable", "correctable")
+            )
+            if block in (MEMORY, LINKS):
+                family = "ecc_volatile" if block == MEMORY else "xgmi"
+                text = f"{block} uncorrectable_count {uncorrected}"
+                yield _Value(f"{family}_uncorrected", uncorrected, text, counter=True)
+                yield _Value(f"{family}_corrected", corrected, f"{block} correctable_count {corrected}", counter=True)
+            else:
+                lost += uncorrected or 0
+        yield _Value("ras_uncorrected", lost, f"uncorrectable_count {lost} in other blocks", counter=True)
         return
     totals = gpu.get("ecc")
     for kind, short in (("total_uncorrectable_count", "uncorrected"), ("total_correctable_count", "corrected")):
         count = values.integer(values.member(totals, kind), high=MAX_COUNT)
-        if count is not None:
-            yield _Value(f"ecc_volatile_{short}", count, f"{kind} {count}", counter=True)
+        yield _Value(f"ecc_volatile_{short}", count, f"{kind} {count}", counter=True)
 
 
 def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
     limits = [gpu.get("limit")]
     limits += [held for key, held in _lower(gpu.get("limit")) if key in ("ppt", "ppt0")]
+    drawn = (values.member(gpu.get("power"), key) for key in _NAMES["drawn"])
+    limit = (values.member(held, key) for held in limits for key in _NAMES["limits"])
     for name, kind, held in (
         ("utilization", int, values.member(gpu.get("usage"), "gfx_activity")),
         ("memory_utilization", int, values.member(gpu.get("usage"), "umc_activity")),
-        ("power_w", float, next(filter(None, (values.member(gpu.get("power"), key) for key in _DRAWN)), None)),
-        ("power_limit_w", float, next(filter(None, (values.member(x, key) for x in limits for key in _LIMITS)), None)),
+        ("power_w", float, next(filter(None, drawn), None)),
+        (
+            "power_limit_w",
+            float,
+            next(filter(None, limit), None),
+        ),
     ):
         value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
         if value is not None:
@@ -180,13 +175,9 @@ def _measured(held: object, most: int) -> float | None:
 def _pcie(pcie: object) -> Iterator[_Value]:
     width, gen = _width(values.member(pcie, "width")), _gen(values.member(pcie, "speed"))
     replays = values.integer(values.member(pcie, "replay_count"), high=MAX_COUNT)
-    if width is not None:
-        yield _Value("width", width, f"pcie width {width}", pci=True)
-    if gen is not None:
-        speed = values.shown(values.member(pcie, "speed"))
-        yield _Value("gen", gen, f"pcie speed {speed}", pci=True)
-    if replays is not None:
-        yield _Value("pcie_replay", replays, f"replay_count {replays}", counter=True)
+    yield _Value("width", width, f"pcie width {width}", pci=True)
+    yield _Value("gen", gen, f"pcie speed {values.shown(values.member(pcie, 'speed'))}", pci=True)
+    yield _Value("pcie_replay", replays, f"replay_count {replays}", counter=True)
 
 
 def _width(held: object) -> int | None:

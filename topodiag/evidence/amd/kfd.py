@@ -11,14 +11,13 @@ drivers/gpu/drm/amd/amdkfd (kfd_topology.c, kfd_crat.c), amdgpu_xgmi.c.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 from topodiag.evidence.amd.links import HOP, PCIE
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.readings import quote
-from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import to_int
+from topodiag.evidence.readings import Notes, OfTree, quote
+from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.maker import XGMI
@@ -29,59 +28,47 @@ _XGMI, _PCIE = 11, 2
 _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 
-class Kfd(Direct):
+class Kfd(OfTree):
     """GPUs with bus ids, and what joins them."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        files: Parsed[TreeFile] = Parsed()
-        tree = read_tree(blob, files)
-        parsed: Parsed[int] = Parsed([], files.unread, files.unread_count, files.partial)
-        gpus = _gpus(tree)
+    def read_notes(self, notes: Notes) -> None:
+        draft, gpus = notes.draft, _gpus(notes)
         entities: dict[int, Entity] = {}
         for index, (number, file) in enumerate(gpus.items()):
             bus_id = _bus_id(_properties(file))
             entities[number] = draft.gpu(index=index, bus_id=bus_id)
             if bus_id is not None:
-                draft.pci(bus_id).offer("vendor", AMD_ID, blob.origin(file.at, quote(file)))
-            parsed.records.append(file.at)
+                draft.pci(bus_id).offer("vendor", AMD_ID, notes.blob.origin(file.at, quote(file)))
+            notes.parsed.records.append(file.at)
         pairs: set[tuple[int, int]] = set()
         linked: set[int] = set()
-        for path, file in tree.files.items():
+        for path, file in notes.files.items():
             match = _LINK.fullmatch(path)
             properties = _properties(file) if match is not None else {}
             start = properties.get("node_from", int(match[1]) if match is not None else -1)
             end = properties.get("node_to", -1)
             if start in gpus and end in gpus:
                 if (word := _word(properties)) is not None:
-                    draft.pair("smi", entities[start], entities[end], word, blob.origin(file.at, quote(file)))
+                    draft.pair("smi", entities[start], entities[end], word, notes.blob.origin(file.at, quote(file)))
                 pairs |= {(start, end), (end, start)}
                 linked |= {start} if properties.get("type") == _XGMI else set()
         for start, end in combinations(sorted(linked), 2):
             if (start, end) not in pairs:
-                draft.pair("smi", entities[start], entities[end], PCIE, blob.origin(gpus[start].at, quote(gpus[start])))
-        return parsed
+                origin = notes.blob.origin(gpus[start].at, quote(gpus[start]))
+                draft.pair("smi", entities[start], entities[end], PCIE, origin)
 
 
-def _gpus(tree: Tree) -> dict[int, TreeFile]:
+def _gpus(notes: Notes) -> dict[int, TreeFile]:
     """The properties of the nodes that are GPUs, by number."""
-    tree_files = {}
-    for name in tree.children(NODES)[:MAX_NODES]:
-        file = tree.files.get(f"{NODES}/{name}/properties")
-        if name.isdecimal() and file is not None and _properties(file).get("simd_count", 0) > 0:
-            tree_files[int(name)] = file
-    return dict(sorted(tree_files.items()))
+    nodes = sorted(notes.below(NODES).items())[:MAX_NODES]
+    files = {int(name): held["properties"] for name, held in nodes if name.isdecimal() and "properties" in held}
+    return {number: file for number, file in sorted(files.items()) if _properties(file).get("simd_count", 0) > 0}
 
 
 def _properties(file: TreeFile) -> dict[str, int]:
-    return dict(_values(file))
-
-
-def _values(file: TreeFile) -> Iterator[tuple[str, int]]:
-    for _, text in file.lines:
-        name, _, value = text.strip().partition(" ")
-        number = to_int(value, low=0)
-        if number is not None:
-            yield name, number
+    """The numbers of a file by their names."""
+    pairs = (text.strip().partition(" ") for _, text in file.lines)
+    return {name: number for name, _, value in pairs if (number := to_int(value, low=0)) is not None}
 
 
 def _bus_id(properties: dict[str, int]) -> str | None:

@@ -91,7 +91,7 @@ class AmdLinks(Direct):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
-        if _has_tables(blob.text):
+        if any(title in blob.text for title in _OF_LINKS):
             _read_tables(blob, parsed, draft)
             return parsed
         document, why = values.load(blob)
@@ -102,10 +102,6 @@ class AmdLinks(Direct):
                 draft.pair("smi", draft.gpu(index=gpu), draft.gpu(index=peer), word, blob.origin(text=quote))
                 parsed.records.append(0)
         return parsed
-
-
-def _has_tables(text: str) -> bool:
-    return any(title in text for title in _OF_LINKS)
 
 
 def _read_tables(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:

@@ -28,24 +28,25 @@ def read(blob: Blob) -> ClusterFacts:
     node_at = next((columns[name] for name in NODE if name in columns), None)
     if node_at is None:
         raise InputError(blob.name, "has no column of nodes", hint="a header like node,gpus,rack,leaf")
-    nodes, cells, lines = _nodes(blob, rows[1:], len(header), node_at)
+    nodes = _nodes(blob, rows[1:], len(header), node_at)
 
     def column(name: str) -> list[str | None]:
-        place = columns[name]
-        return [row[place].strip()[:_MAX_CELL] or None for row in cells]
+        place = columns.get(name)
+        return [row[place].strip()[:_MAX_CELL] or None for _, row, _ in nodes] if place is not None else []
 
+    lines = [line for *_, line in nodes]
     labels = _innermost_first([(name, column(name)) for name in dict.fromkeys(header) if name in LEVELS])
     domain = next((name for name in DOMAIN if name in columns), None)
     return ClusterFacts(
         name=blob.name,
         format="CSV",
-        nodes=tuple(nodes),
+        nodes=tuple(name for name, *_ in nodes),
         partitions=nested([name for name, _ in labels], [row for _, row in labels]),
         domain=None if domain is None else partition_of("nvlink", column(domain)),
-        gpus=np.asarray(_counts(blob, column("gpus"), lines), np.int64) if "gpus" in columns else np.zeros(0, np.int64),
-        free=_free(blob, column("free"), lines) if "free" in columns else {},
-        system=_one(column("system")) if "system" in columns else "",
-        gpu=_one(column("gpu")) if "gpu" in columns else "",
+        gpus=np.asarray(_counts(blob, column("gpus"), lines), np.int64),
+        free=_free(blob, column("free"), lines),
+        system=_one(column("system")),
+        gpu=_one(column("gpu")),
         notes=tuple(_notes(header, labels)[:20]),
     )
 
@@ -58,24 +59,17 @@ def _notes(header: list[str], labels: list[tuple[str, list[str | None]]]) -> lis
     ]
 
 
-def _nodes(
-    blob: Blob, rows: list[tuple[int, list[str]]], width: int, node_at: int
-) -> tuple[list[str], list[list[str]], list[int]]:
-    """By node: its name, its row filled up to `width` cells, its line. Raises InputError with the line."""
-    nodes: list[str] = []
-    cells: list[list[str]] = []
-    lines: list[int] = []
+def _nodes(blob: Blob, rows: list[tuple[int, list[str]]], width: int, node_at: int) -> list[tuple[str, list[str], int]]:
+    """The name of each node, its row filled up to `width` cells, its line. Raises InputError with the line."""
+    nodes: list[tuple[str, list[str], int]] = []
     for line, row in rows:
         padded = row + [""] * (width - len(row))
         with at_line(blob, line):
-            texts = expand(padded[node_at])
-        nodes += texts
-        cells += [padded] * len(texts)
-        lines += [line] * len(texts)
+            nodes += ((name, padded, line) for name in expand(padded[node_at]))
         if len(nodes) > MAX_NODES:
             raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
-    check_nodes(blob.name, nodes, lines=lines)
-    return nodes, cells, lines
+    check_nodes(blob.name, [name for name, *_ in nodes], lines=[line for *_, line in nodes])
+    return nodes
 
 
 def _innermost_first(labels: list[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
@@ -97,7 +91,7 @@ def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
 
 def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:
     numbers = []
-    for cell, line in zip(cells, lines, strict=True):
+    for cell, line in zip(cells, lines, strict=False):
         if cell is None:
             numbers.append(-1)
         elif cell.isascii() and cell.isdigit() and len(cell) < 5 and int(cell) <= MAX_GPUS:
@@ -109,7 +103,7 @@ def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:
 
 def _free(blob: Blob, cells: list[str | None], lines: list[int]) -> dict[int, tuple[int, ...]]:
     free = {}
-    for node, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+    for node, (cell, line) in enumerate(zip(cells, lines, strict=False)):
         if cell is None or cell.lower() == "all":
             continue
         with at_line(blob, line):

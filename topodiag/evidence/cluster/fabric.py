@@ -20,6 +20,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError
+from topodiag.words.joined import Sets
 from topodiag.words.node_sets import MAX_NODES
 
 _USUAL_GBPS = 100.0
@@ -126,26 +127,10 @@ def _facts(blob: Blob, name: str, links: Sequence[FabricLink]) -> ClusterFacts:
     )
 
 
-class _Sets:
-    """Switches joined so far."""
-
-    def __init__(self) -> None:
-        self.parent: dict[str, str] = {}
-
-    def root(self, name: str) -> str:
-        self.parent.setdefault(name, name)
-        while self.parent[name] != name:
-            self.parent[name] = name = self.parent[self.parent[name]]
-        return name
-
-    def join(self, one: str, other: str) -> None:
-        self.parent[self.root(one)] = self.root(other)
-
-
 def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
     """Nodes that share leaf switches, then what each further tier of switches joins: first its links downwards, then
     those among its own (the global links of a dragonfly)."""
-    sets = _Sets()
+    sets = Sets[str]()
     tier = {switch: 0 for host in hosts for switch in fabric.hosts[host]}
     for host in hosts:
         first, *others = fabric.hosts[host]
@@ -174,11 +159,11 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
     return tuple(_oversubscribed(fabric, hosts, pairs))
 
 
-def _partition(fabric: _Fabric, hosts: list[str], sets: _Sets, kind: str) -> tuple[Partition, dict[str, str]]:
+def _partition(fabric: _Fabric, hosts: list[str], sets: Sets[str], kind: str) -> tuple[Partition, dict[str, str]]:
     """The nodes by the set of their switches, and the set of every switch at this point."""
     roots = [sets.root(next(iter(fabric.hosts[host]))) for host in hosts]
     names = [fabric.names.get(next(iter(fabric.hosts[host])), "") if kind == "leaf" else "" for host in hosts]
-    return partition_of(kind, roots, names), {switch: sets.root(switch) for switch in list(sets.parent)}
+    return partition_of(kind, roots, names), sets.roots()
 
 
 def _next(pairs: list[tuple[Partition, dict[str, str]]], pair: tuple[Partition, dict[str, str]]) -> None:

@@ -99,41 +99,63 @@ MAX_LISTED = 5 * MAX_NODES
 """Names that all lines of a file list together: `scontrol show topology` lists each node once for each level."""
 
 
-@dataclass(slots=True)
-class _Tree:
-    """Switches as the file has them: nodes and child switches by switch, and the line that each is on."""
+_Blocks = list[tuple[str, tuple[str, ...]]]
+"""Blocks in their order, each with its nodes."""
 
+
+@dataclass(slots=True)
+class _Topology:
+    """What a file says: nodes and child switches by switch, and the line that each is on; blocks, and their sizes."""
+
+    blob: Blob
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     children: dict[str, tuple[str, ...]] = field(default_factory=dict)
     line: dict[str, int | None] = field(default_factory=dict)
+    blocks: _Blocks = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    shown: set[int] = field(default_factory=set)
+    """What scontrol says of each block in place of BlockSizes."""
     listed: int = 0
+
+    def take(self, words: Mapping[str, str], line: int | None) -> bool:
+        """Take in a line by its words; False where it is none of such a file. Raises InputError."""
+        if "blocksize" in words or "aggregatedblock" in words:
+            self.shown.update(_sizes(self.blob, words.get("blocksize", "").split(","), line))
+        if "switchname" in words:
+            name = words["switchname"]
+            if not name:
+                raise InputError(self.blob.name, "has a switch without a name", line=line)
+            if name in self.line:
+                raise InputError(self.blob.name, f"names switch {short(name)!r} twice", line=line)
+            self.line[name] = line
+            self.nodes[name] = self.names(words.get("nodes", ""), line)
+            self.children[name] = self.names(words.get("switches", ""), line)
+        elif "blockname" in words:
+            self.blocks.append((words["blockname"], self.names(words.get("nodes", ""), line)))
+        elif "blocksizes" in words:
+            self.sizes = _sizes(self.blob, words["blocksizes"].split(","), line)
+        return not words.keys().isdisjoint(("switchname", "aggregatedblock", "blockname", "blocksizes"))
+
+    def names(self, text: str, line: int | None) -> tuple[str, ...]:
+        """A set of names. Raises InputError for what is none, and where all sets of the file are too many."""
+        with at_line(self.blob, line):
+            names = expand(text) if text else ()
+        self.listed += len(names)
+        if self.listed > MAX_LISTED:
+            raise InputError(self.blob.name, f"lists more than {MAX_LISTED} names", line=line)
+        return names
 
 
 def read_conf(blob: Blob) -> ClusterFacts:
     """The cluster of a topology.conf. Raises InputError with the line."""
-    tree = _Tree()
-    blocks: list[tuple[str, tuple[str, ...]]] = []
-    in_blocks = 0
-    sizes: list[int] = []
-    shown: set[int] = set()  # what scontrol says of each block in place of BlockSizes
+    topology = _Topology(blob)
     for line, text in _logical_lines(blob):
-        words = {match[1].lower(): match[2] for match in _WORD.finditer(text)}
-        if "switchname" in words:
-            _add(blob, tree, words["switchname"], words.get("nodes", ""), words.get("switches", ""), line)
-        elif "aggregatedblock" in words:
-            shown.update(_sizes(blob, words.get("blocksize", "").split(","), line))
-        elif "blockname" in words:
-            if "blocksize" in words:
-                shown.update(_sizes(blob, words["blocksize"].split(","), line))
-            blocks.append((words["blockname"], _set(blob, words.get("nodes", ""), line)))
-            in_blocks = _few(blob, in_blocks + len(blocks[-1][1]), line)
-        elif "blocksizes" in words:
-            sizes = _sizes(blob, words["blocksizes"].split(","), line)
-        else:
+        if not topology.take({match[1].lower(): match[2] for match in _WORD.finditer(text)}, line):
             raise InputError(blob.name, f"{short(text.strip())!r} is no line of a topology.conf", line=line)
-    if tree.line and blocks:
+    if topology.line and topology.blocks:
         raise InputError(blob.name, "has switches and blocks: Slurm takes one of them")
-    return _of_blocks(blob, blocks, sizes or sorted(shown)) if blocks else _of_tree(blob, tree)
+    sizes = topology.sizes or sorted(topology.shown)
+    return _of_blocks(blob, topology.blocks, sizes) if topology.blocks else _of_tree(topology)
 
 
 def read_yaml(blob: Blob) -> ClusterFacts:
@@ -147,21 +169,17 @@ def read_yaml(blob: Blob) -> ClusterFacts:
         raise InputError(blob.name, "has no tree and no block topology", hint="a flat one says nothing of the network")
     chosen = next((entry for entry in real if entry.get("cluster_default") is True), real[0])
     notes = (f"of {len(entries)} topologies, {word(chosen.get('topology'))!r} is read",) if len(entries) > 1 else ()
+    topology = _Topology(blob)
     if isinstance(chosen.get("tree"), Mapping):
-        tree = _Tree()
         for entry in _entries(blob, chosen["tree"].get("switches"), "switches"):
-            name = _text(entry.get("switch"))
-            _add(blob, tree, name, _text(entry.get("nodes")), _text(entry.get("children")), None)
-        return _of_tree(blob, tree, notes)
+            words = {"switchname": "switch", "nodes": "nodes", "switches": "children"}
+            topology.take({name: _text(entry.get(key)) for name, key in words.items()}, None)
+        return _of_tree(topology, notes)
     block = chosen["block"]
-    blocks: list[tuple[str, tuple[str, ...]]] = []
-    in_blocks = 0
     for entry in _entries(blob, block.get("blocks"), "blocks"):
-        blocks.append((_text(entry.get("block")), _set(blob, _text(entry.get("nodes")), None)))
-        in_blocks = _few(blob, in_blocks + len(blocks[-1][1]), None)
-    given = block.get("block_sizes", [])
-    words = _text(given).split(",")
-    return _of_blocks(blob, blocks, _sizes(blob, [word for word in words if word], None), notes)
+        topology.take({"blockname": _text(entry.get("block")), "nodes": _text(entry.get("nodes"))}, None)
+    sizes = [size for size in _text(block.get("block_sizes", [])).split(",") if size]
+    return _of_blocks(blob, topology.blocks, _sizes(blob, sizes, None), notes)
 
 
 def _logical_lines(blob: Blob) -> Iterator[tuple[int, str]]:
@@ -193,18 +211,6 @@ def _entries(blob: Blob, value: object, what: str) -> list[Mapping[str, Any]]:
     return value
 
 
-def _set(blob: Blob, text: str, line: int | None) -> tuple[str, ...]:
-    with at_line(blob, line):
-        return expand(text) if text else ()
-
-
-def _few(blob: Blob, listed: int, line: int | None) -> int:
-    """The number of names so far. Raises InputError where it is too large, before more of them are made."""
-    if listed > MAX_LISTED:
-        raise InputError(blob.name, f"lists more than {MAX_LISTED} names", line=line)
-    return listed
-
-
 def _sizes(blob: Blob, words: list[str], line: int | None) -> list[int]:
     # int() takes fewer characters for blanks than strip().
     bare = [word.strip() for word in words]
@@ -214,20 +220,9 @@ def _sizes(blob: Blob, words: list[str], line: int | None) -> list[int]:
     return numbers
 
 
-def _add(blob: Blob, tree: _Tree, name: str, nodes: str, children: str, line: int | None) -> None:  # noqa: PLR0917 - one line of the file
-    if not name:
-        raise InputError(blob.name, "has a switch without a name", line=line)
-    if name in tree.line:
-        raise InputError(blob.name, f"names switch {short(name)!r} twice", line=line)
-    tree.line[name] = line
-    tree.nodes[name] = _set(blob, nodes, line)
-    tree.children[name] = _set(blob, children, line)
-    tree.listed = _few(blob, tree.listed + len(tree.nodes[name]) + len(tree.children[name]), line)
-
-
-def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFacts:
-    parent = _parents(blob, tree)
-    above = {name: _above(blob, tree, parent, name) for name in tree.line}
+def _of_tree(tree: _Topology, notes: tuple[str, ...] = ()) -> ClusterFacts:
+    blob, parent = tree.blob, _parents(tree)
+    above = {name: _above(tree, parent, name) for name in tree.line}
     leaf_of: dict[str, str] = {}
     twice: dict[str, tuple[str, str]] = {}
     for name, nodes in tree.nodes.items():
@@ -251,37 +246,35 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
     return ClusterFacts(blob.name, "Slurm tree", tuple(leaf_of), nested(kinds, labels), notes=notes)
 
 
-def _parents(blob: Blob, tree: _Tree) -> dict[str, str]:
+def _parents(tree: _Topology) -> dict[str, str]:
     """The switch above each. Raises InputError where that is no tree."""
     parent: dict[str, str] = {}
     for name, children in tree.children.items():
         for child in children:
             if child not in tree.line:
                 why = f"switch {short(name)!r} has a child {short(child)!r} that nobody describes"
-                raise InputError(blob.name, why, line=tree.line[name])
+                raise InputError(tree.blob.name, why, line=tree.line[name])
             if child in parent and parent[child] != name:
                 why = f"switch {short(child)!r} is below {short(parent[child])!r} and {short(name)!r}"
-                raise InputError(blob.name, f"{why}: no tree", line=tree.line[name])
+                raise InputError(tree.blob.name, f"{why}: no tree", line=tree.line[name])
             parent[child] = name
     return parent
 
 
-def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tuple[str, ...]:
+def _above(tree: _Topology, parent: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The switches above one, the nearest first. Raises InputError for a cycle."""
     texts: list[str] = []
     while name in parent:
         start, name = name, parent[name]
         if name in texts or name == start:
-            raise InputError(blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
+            raise InputError(tree.blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
         texts.append(name)
         if len(texts) > MAX_LEVELS:
-            raise InputError(blob.name, f"the switches are more than {MAX_LEVELS} levels", line=tree.line[name])
+            raise InputError(tree.blob.name, f"the switches are more than {MAX_LEVELS} levels", line=tree.line[name])
     return tuple(texts)
 
 
-def _of_blocks(
-    blob: Blob, blocks: list[tuple[str, tuple[str, ...]]], sizes: list[int], notes: tuple[str, ...] = ()
-) -> ClusterFacts:
+def _of_blocks(blob: Blob, blocks: _Blocks, sizes: list[int], notes: tuple[str, ...] = ()) -> ClusterFacts:
     names = [name for name, _ in blocks]
     if not all(names) or len(set(names)) < len(names):
         raise InputError(blob.name, "has a block without a name, or two of one")

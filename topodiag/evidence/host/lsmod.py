@@ -21,7 +21,7 @@ from __future__ import annotations
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import ENVIRONMENT
 from topodiag.evidence.interface import Blob, Direct, Parsed
-from topodiag.evidence.page import MARGIN, Line, Page
+from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
 from topodiag.model.system import Setting
@@ -34,7 +34,7 @@ _NEEDED = PEERMEM_MODULES | {
 _STARTS = (_HEADER[0], *_NEEDED)
 
 
-class Lsmod(Direct):
+class Lsmod(OfPage):
     """Loaded modules, and whether the peer memory module is among them."""
 
     def recognises(self, head: str) -> bool:
@@ -42,8 +42,8 @@ class Lsmod(Direct):
         rows = (line for line in lines if line.startswith(_STARTS))
         return any(map(_asked, lines)) or any(line.split() == _HEADER or _module(line) in _NEEDED for line in rows)
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page, system = Page(blob, draft), draft.single("os")
+    def read_page(self, page: Page) -> None:
+        system = page.draft.single("os")
         names: set[str] = set()
         head: Line | None = None
         asked: Line | None = None
@@ -64,7 +64,6 @@ class Lsmod(Direct):
             asked = head
         if asked is not None and names.isdisjoint(PEERMEM_MODULES) and (head is None or names):
             asked.offer(system, "peermem", False)
-        return page.parsed
 
 
 def _asked(line: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.interface import MAX_LINE, to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -54,7 +54,7 @@ class _Function:
             line.page.draft.acs_lines.append(Fact(value, line.origin))
 
 
-class Lspci(Direct):
+class Lspci(OfPage):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
 
     def recognises(self, head: str) -> bool:
@@ -62,12 +62,11 @@ class Lspci(Direct):
         bare = (" ".join(line.lstrip("> \t").split()) for line in head.split("\n"))
         return any(line.startswith(_LINES) for line in bare) or any(_is_described(match[2] or "") for match in headers)
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         function = _Function("", None)
         bridges: dict[str, str] = {}
         places: dict[str, Line] = {}
-        lines = [Line(page, number, text[:MAX_LINE]) for number, text in blob.lines()]
+        lines = [Line(page, number, text[:MAX_LINE]) for number, text in page.blob.lines()]
         for line in lines:
             header, command = _HEADER.fullmatch(line.text), _COMMAND.match(line.text)
             if header is None and command is None:
@@ -77,7 +76,7 @@ class Lspci(Direct):
             bus_id = normalise_bus_id(place or "")
             _finish(function)
             page.begin()
-            function = _Function(bus_id or "", line, draft.pci(bus_id) if bus_id else None)
+            function = _Function(bus_id or "", line, page.draft.pci(bus_id) if bus_id else None)
             if bus_id:
                 places.setdefault(bus_id, line)
             if header is not None and header[2]:
@@ -87,8 +86,7 @@ class Lspci(Direct):
         for bus_id, line in places.items():
             parent = bridges.get(bus_id.rpartition(":")[0])
             if parent is not None and parent != bus_id:
-                line.offer(draft.pci(bus_id), "parent", parent)
-        return page.parsed
+                line.offer(page.draft.pci(bus_id), "parent", parent)
 
 
 def _is_described(rest: str) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.readings import Notes, value_line
+from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.sentences import report
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -63,14 +63,13 @@ _PACKAGE = "topology/physical_package_id"
 _NAMES = own_data("evidence/host/names")
 
 
-class SysCpu(Direct):
+class SysCpu(OfTree):
     """Reads the processors' names and the NUMA nodes.
 
     Trusted a little less than os-state, because the hypervisor flag says that this is a guest and not of whom.
     """
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = Notes(blob, draft)
+    def read_notes(self, notes: Notes) -> None:
         _read_cpuinfo(notes)
         _read_count(notes)
         packages = {
@@ -82,26 +81,23 @@ class SysCpu(Direct):
         for node, files in notes.below(_NODES).items():
             number = to_int(node.removeprefix("node"), low=0, high=MAX_NODES - 1)
             if number is not None and "cpulist" in files:
-                _read_node_cpus(notes, draft.numa(number), files["cpulist"], packages)
+                _read_node_cpus(notes, notes.draft.numa(number), files["cpulist"], packages)
             if number is not None and "distance" in files:
-                notes.convert(draft.numa(number), "distances", _distances, files["distance"])
+                notes.convert(notes.draft.numa(number), "distances", _distances, files["distance"])
         read_files(notes)
-        return notes.parsed
 
 
 def _read_cpuinfo(notes: Notes) -> None:
     """The first value of every key of cpuinfo counts: all processors are taken to be alike."""
-    file = notes.tree.files.get("proc/cpuinfo")
+    file = notes.files.get("proc/cpuinfo")
     if file is None:
         return
-    values: dict[str, str] = {}
     lines: dict[str, tuple[int, str]] = {}
     for number, text in file.lines:
-        name, colon, value = text.partition(":")
-        key = name.strip().lower()
-        if colon and key not in values:
-            lines[key] = (number, text)
-            values[key] = value.strip()
+        name, colon, _ = text.partition(":")
+        if colon:
+            lines.setdefault(name.strip().lower(), (number, text))
+    values = {key: text.partition(":")[2].strip() for key, (_, text) in lines.items()}
     cpu = notes.draft.single("cpu")
     if file.error is not None and not file.lines:
         notes.miss(cpu, "name", file.error, file)
@@ -117,7 +113,7 @@ def _read_cpuinfo(notes: Notes) -> None:
     if "hypervisor" in values.get("flags", "").split():
         # CPUID leaf 1, ECX bit 31: no processor sets it, every hypervisor does.
         at = (lines["flags"][0], "flags : ... hypervisor ...")
-        notes.take(notes.draft.single("os"), "virtualization", "vm", file, at)
+        notes.take(notes.system, "virtualization", "vm", file, at)
 
 
 def _of_processor(values: dict[str, str]) -> dict[tuple[str, str], object]:
@@ -145,7 +141,7 @@ def _of_processor(values: dict[str, str]) -> dict[tuple[str, str], object]:
 
 def _read_count(notes: Notes) -> None:
     """Online processors: the capture holds one cpuinfo block per socket, so blocks are no count."""
-    file = notes.tree.files.get(f"{_CPUS}/online")
+    file = notes.files.get(f"{_CPUS}/online")
     if file is not None:
         notes.convert(notes.draft.single("cpu"), "count", lambda text: len(parse_cpulist(text) or ()) or None, file)
 
@@ -172,8 +168,10 @@ def _read_node_cpus(notes: Notes, numa: Entity, file: TreeFile, packages: dict[i
     cpus = parse_cpulist(file.text or "") if file.lines else None
     if not file.lines:
         notes.miss(numa, "cpus", file.error or "nothing was read", file)
+    elif cpus is None:
+        notes.reject(numa, "cpus", "not a cpu list", file)
     else:
-        notes.read(numa, "cpus", file.text if cpus is not None else None, "not a cpu list", file)  # empty: memory alone
+        notes.take(numa, "cpus", file.text, file)  # empty: memory alone
     for cpu, package in packages.items():
         if cpu in (cpus or ()) and (socket := _package(package.text or "")) is not None:
             notes.take(numa, "socket", socket, package)

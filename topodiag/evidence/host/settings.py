@@ -10,7 +10,7 @@ from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed
-from topodiag.evidence.tree import TreeFile, read_tree
+from topodiag.evidence.tree import read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
 from topodiag.words.own_data import own_data
@@ -123,11 +123,10 @@ def _cut(text: str) -> str:
 
 
 def _read_tree(into: _Into) -> None:
-    files: Parsed[TreeFile] = Parsed()
     blob, parsed = into.blob, into.parsed
-    tree = read_tree(blob, files)
-    parsed.unread, parsed.unread_count = files.unread, files.unread_count
-    environ = tree.files.get("environ")
+    files = read_tree(blob, parsed)
+    parsed.partial = False  # whoever shows an environment shows all of it
+    environ = files.get("environ")
     named = ""
     if environ is not None and environ.is_dir:
         parsed.records.append(environ.at)  # it was looked at, and is empty
@@ -138,7 +137,7 @@ def _read_tree(into: _Into) -> None:
             named = value.strip().removeprefix("./").strip("/") if text.startswith("NCCL_CONF_FILE=") else named
         elif "=" not in text and text.strip():
             parsed.leave(blob, number, text, "not a variable")
-    for path, file in tree.files.items():
+    for path, file in files.items():
         if path.endswith(_NAMESPACE) and file.text:
             origin = blob.origin(file.at, f"= {path}\t{file.text}")
             into.draft.single("scheduler").offer("POD_NAMESPACE", file.text[:253], origin)

@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.interface import to_float, to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
@@ -39,11 +38,11 @@ LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
 
-class ShellFacts(Direct):
+class ShellFacts(OfPage):
     """Limits, size of /dev/shm, kernel command line, uptime, device nodes that are not there, as a shell shows them."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page, system = Page(blob, draft), draft.single("os")
+    def read_page(self, page: Page) -> None:
+        system = page.draft.single("os")
         limits = list(_limits(page))
         of_jobs = {name for of_job, _, name, _ in limits if of_job}
         by_name: dict[str, list[tuple[Line, object]]] = {}
@@ -54,14 +53,13 @@ class ShellFacts(Direct):
             page.mark(line.number)
             by_name.setdefault(name, []).append((line, value))
         for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
-            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", line.origin, of_log=False))
+            page.draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", line.origin, of_log=False))
         missing = by_name.pop("absent_devices", [])
         for line, _ in missing[:1]:
             line.offer(system, "absent_devices", frozenset(str(name) for _, name in missing))
         for name, values in by_name.items():
             for line, value in values:
                 system.offer(name, value, line.origin)
-        return page.parsed
 
 
 def _limits(page: Page) -> Iterator[tuple[bool, Line, str, int | None]]:
@@ -130,17 +128,16 @@ _FILES = tuple(
 
 def read_files(notes: Notes) -> None:
     """What the files of a capture say of the system, each in one line."""
-    system = notes.draft.single("os")
     for path, field, convert, pattern, optional in _FILES:
-        file = notes.tree.files.get(path)
+        file = notes.files.get(path)
         if file is None:
             continue
         hit = next(((line, match[1]) for line in file.lines if (match := pattern.search(line[1])) is not None), None)
         if hit is None and optional:
             continue
         if not file.lines:
-            notes.miss(system, field, file.error or "nothing was read", file)
+            notes.miss(notes.system, field, file.error or "nothing was read", file)
         elif hit is None or (value := convert(hit[1])) is None:
-            notes.reject(system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
+            notes.reject(notes.system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
         else:
-            notes.take(system, field, value, file, hit[0])
+            notes.take(notes.system, field, value, file, hit[0])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
-from topodiag.evidence.readings import Notes, value_line
+from topodiag.evidence.interface import to_int
+from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
@@ -43,19 +43,17 @@ _FIELDS = {name: field for name, (field, _) in _VALUES.items()} | _WIDTHS | _LIN
 _OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTHS
 
 
-class SysPci(Direct):
+class SysPci(OfTree):
     """Reads the attribute files, links, AER counters and config space of every PCI function."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = Notes(blob, draft)
+    def read_notes(self, notes: Notes) -> None:
         for spelling, files in notes.below(_DEVICES).items():
             bus_id = normalise_bus_id(spelling)
             if bus_id is None or bus_id == NVSWITCH_BUS_ID:
                 first = next(iter(files.values()))
-                notes.parsed.leave(blob, first.at, first.path, "not a PCI bus id")
+                notes.parsed.leave(notes.blob, first.at, first.path, "not a PCI bus id")
             else:
-                _read_device(notes, draft.pci(bus_id), bus_id, files)
-        return notes.parsed
+                _read_device(notes, notes.draft.pci(bus_id), bus_id, files)
 
 
 def _read_device(notes: Notes, pci: Entity, bus_id: str, files: Mapping[str, TreeFile]) -> None:
@@ -110,7 +108,7 @@ def _read_link(notes: Notes, pci: Entity, name: str, file: TreeFile) -> None:
         notes.take(pci, "driver", target, file)
     elif name == "iommu_group" and (group := to_int(target, low=0, high=2**31)) is not None:
         notes.take(pci, "iommu_group", group, file)
-        kind = notes.tree.files.get(f"{_GROUPS}{target}/type")
+        kind = notes.files.get(f"{_GROUPS}{target}/type")
         if kind is not None and kind.text:
             notes.take(pci, "iommu_type", value_line(kind)[1], kind)
         elif kind is not None and kind.error:

@@ -1,17 +1,59 @@
 """hwloc's own XML (`lstopo --of xml`), versions 1 to 3: the object tree from the machine to the devices' names.
 
-Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0. What the objects mean is in `hwloc_facts`.
+Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0.
+
+`pci_link_speed` is lanes times rate of the trained link in one number (hwloc's include/private/misc.h,
+hwloc__pci_link_speed): 15.75 GB/s is Gen3 x16 as well as Gen4 x8. It is taken apart only where one pair fits what the
+product can do; else generation and width stay unknown.
 """
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.hwloc.objects import HwlocObject
-from topodiag.evidence.interface import Blob, Parsed, Source
+from collections.abc import Callable
+from dataclasses import field
+
+from topodiag.evidence.amd.links import PCIE, pair_word
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.cpulist import parse_cpumask
+from topodiag.model.devices import AMD as AMD_ID
+from topodiag.model.devices import NVIDIA
 from topodiag.model.errors import InputError
+from topodiag.model.maker import XGMI
+from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.words.units import spell_bytes
+from topodiag.words.fold import fold_numbers
+from topodiag.words.units import in_gbs, spell_bytes
+
+
+@dataclass(slots=True)
+class HwlocObject:
+    """A machine, package, NUMA node, bridge or device: its XML attributes, its `info` pairs, where it stands, and the
+    object above it."""
+
+    type: str
+    attributes: tuple[tuple[str, str], ...]
+    line: int
+    above: HwlocObject | None = None
+    infos: dict[str, str] = field(default_factory=dict)
+    format: int = 2
+    """The major version of the file, 1 where it says none."""
+
+    def get(self, name: str) -> str:
+        return next((value for key, value in self.attributes if key == name), "")
+
+    def within(self, *types: str) -> HwlocObject | None:
+        """The nearest object above of one of these types."""
+        above = self.above
+        while above is not None and above.type not in types:
+            above = above.above
+        return above
+
 
 MAX_BYTES = 32 * 2**20
 MAX_TAGS = 500_000
@@ -19,32 +61,32 @@ MAX_TAGS = 500_000
 MAX_DEPTH = 256
 
 
-class HwlocXml(Source[HwlocObject]):
+class HwlocXml(Direct):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
-    def parse(self, blob: Blob) -> Parsed[HwlocObject]:
-        parsed: Parsed[HwlocObject] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        objects: list[HwlocObject] = []
         if len(blob.data) > MAX_BYTES:
             raise InputError(
                 blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="refused: no topology is so large"
             )
         try:
-            _read(blob, parsed)
+            if not _read_objects(blob, objects):
+                parsed.leave(blob, None, "", "the file ends before its topology does; what stands before is kept")
         except InputError as error:
             if blob.item is None:
                 raise
             parsed.leave(blob, error.line, "", error.message)
-        if any("NVIDIAUUID" in record.infos or "XGMIHiveID" in record.infos for record in parsed.records):
+        if any("NVIDIAUUID" in one.infos or "XGMIHiveID" in one.infos for one in objects):
             parsed.topics = self.speaks_of | {Topic.GPUS}
+        parsed.records = [one.line for one in objects]
+        _fill_draft(objects, blob, draft)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:
-        from topodiag.evidence.hwloc.hwloc_facts import fill_draft  # noqa: PLC0415 - only where there is such a file
 
-        fill_draft(parsed.records, blob, draft)
-
-
-def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
+def _read_objects(blob: Blob, objects: list[HwlocObject]) -> bool:
+    """Adds the objects of a file; False where it ends before its topology does. Raises InputError."""
     stack: list[HwlocObject] = []
     version, whole = 1, False
     for tag in tags(decoded(blob.data), blob.name, MAX_TAGS):
@@ -58,19 +100,276 @@ def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
             hwloc_object = HwlocObject(
                 tag.get("type") or "", tag.attributes, tag.line, stack[-1] if stack else None, {}, version
             )
-            parsed.records.append(hwloc_object)
+            objects.append(hwloc_object)
             if not tag.alone:
                 stack.append(hwloc_object)
                 if len(stack) > MAX_DEPTH:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
-        elif tag.name == "info" and parsed.records:
+        elif tag.name == "info" and objects:
             # From hwloc 3 on what holds for the machine stands behind all objects.
-            above = stack[-1] if stack else parsed.records[0]
+            above = stack[-1] if stack else objects[0]
             above.infos.setdefault(tag.get("name") or "", tag.get("value") or "")
-    if parsed.records and not whole:
-        parsed.leave(blob, None, "", "the file ends before its topology does; what stands before is kept")
+    return whole or not objects
 
 
 def _major(tag: XmlTag) -> int:
     first = (tag.get("version") or "1").partition(".")[0]
     return int(first) if first.isascii() and first.isdigit() and len(first) < 4 else 1
+
+
+MAX_NUMA = 4095
+_ACCELERATOR = "1200"
+"""The PCI class of AMD's accelerators that show no display: 0x03 is also the graphics of a board or a CPU."""
+_PACKAGES = ("Package", "Socket")
+_IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
+_TYPE = regex(
+    r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
+    r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
+)
+_RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
+"""AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
+_END, _MOST_DISTANCES = "</distances2", 400_000
+_NUMBERS = regex(r"<(indexes|u64values)\b[^>]{0,100}>([0-9A-Za-z:\s]{1,100000})</")
+_OPENFABRICS_V2, _NETWORK_V2 = 3, 2
+_NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
+"""enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
+
+_FIRST_GENS, _LAST_128B = 2, 5
+_WIDTHS = (1, 2, 4, 8, 16)
+_GENERATIONS = range(1, 7)
+_LINK_MBS = (25_000, 20_000)
+"""One NVLink and direction: 25 GB/s since NVLink 2, 20 GB/s in NVLink 1 (hwloc/topology-nvml.c)."""
+MOST_LINKS = 18
+_SPEED_TOLERANCE = 0.002
+"""The file gives six decimals; neighbouring rates are 1.5 % apart at least (Gen1 x16 4.0, Gen3 x4 3.94 GB/s)."""
+
+
+def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
+    """Offer all that the objects say."""
+    lines = blob.data.split(b"\n") if len(blob.data) < 2**23 else []
+
+    def origin(line: int) -> Origin:
+        text = lines[line - 1] if 0 < line <= len(lines) else b""
+        return blob.origin(line, text.decode("utf-8", errors="replace"))
+
+    memory_only = {
+        number
+        for one in objects
+        if one.type == "NUMANode" and not parse_cpumask(one.get("cpuset")) and (number := _number(one)) is not None
+    }
+    for hwloc_object in objects:
+        place = origin(hwloc_object.line)
+        if hwloc_object.type in ("Machine", "System"):
+            draft.single("cpu").offer("arch", hwloc_object.infos.get("Architecture") or None, place)
+            if hwloc_object.infos.get("OSName") == "Linux":
+                draft.single("os").offer("kernel", (hwloc_object.infos.get("OSRelease") or "")[:120] or None, place)
+        elif hwloc_object.type in _PACKAGES:
+            _package(hwloc_object, draft, place)
+        elif hwloc_object.type == "NUMANode":
+            _numa(hwloc_object, draft, place)
+        elif hwloc_object.type in ("PCIDev", "Bridge"):
+            _function(hwloc_object, memory_only, draft, place)
+        elif hwloc_object.type == "OSDev":
+            _add_device(hwloc_object, draft, place)
+    _counts(objects, draft, origin)
+    _nvlinks(objects, blob, draft)
+    _gpu_links(
+        [one for one in objects if one.type == "OSDev" and _RSMI.fullmatch(one.get("name"))], blob, draft, origin
+    )
+
+
+def _gpu_links(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+    """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
+    as with a driver that does not tell."""
+    numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
+    peers = {number: set(_rsmi(one.infos.get("XGMIPeers", ""))) for number, one in numbers.items()}
+    if not any(peers.values()):
+        return
+    hops = _distances(blob.text, "XGMIHops")
+    for number, hwloc_object in numbers.items():
+        for peer, other in numbers.items():
+            if peer != number:
+                far = hops.get((hwloc_object.get("gp_index"), other.get("gp_index")), 0)
+                word = pair_word(XGMI, far) if peer in peers[number] else PCIE
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.line))
+
+
+def _rsmi(text: str) -> list[int]:
+    return [int(number) for number in _RSMI.findall(text)]
+
+
+def _distances(text: str, name: str) -> dict[tuple[str, str], int]:
+    """The matrix of distances of a name, by the global indexes of two objects; none where the file has no such one."""
+    start = text.find(f'name="{name}"')
+    end = text.find(_END, start, start + _MOST_DISTANCES) if start >= 0 else -1
+    held: dict[str, list[str]] = {"indexes": [], "u64values": []}
+    for kind, cells in _NUMBERS.findall(text[start:end]) if end >= 0 else ():
+        held[kind] += (cell.rpartition(":")[2] for cell in cells.split())
+    values = [int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 12 else 0 for cell in held["u64values"]]
+    indexes = held["indexes"][:MAX_GPUS]
+    pairs = ((one, other) for one in indexes for other in indexes)
+    return dict(zip(pairs, values, strict=True)) if len(values) == len(indexes) ** 2 else {}
+
+
+def _nvlinks(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
+    """The matrix `NVLinkBandwidth` of hwloc 2.4 and later: MB/s between GPUs, as many links as `nvidia-smi topo -m`
+    counts."""
+    rates = _distances(blob.text, "NVLinkBandwidth")
+    if not rates:
+        return
+    gpus = {one.get("gp_index"): _gpu(one, draft) for one in objects if one.type == "OSDev"}
+    line = blob.text.count("\n", 0, blob.text.find("NVLinkBandwidth")) + 1
+    for (one, other), rate in rates.items():
+        a, b = gpus.get(one), gpus.get(other)
+        lanes = next((rate // lane_mbs for lane_mbs in _LINK_MBS if rate % lane_mbs == 0), 0)
+        if a is not None and b is not None and a is not b and 0 < lanes <= MOST_LINKS:
+            draft.pair("smi", a, b, f"NV{lanes}", blob.origin(line, f"NVLinkBandwidth {rate} MB/s"))
+
+
+def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+    for name, types in (("sockets", _PACKAGES), ("count", ("PU",))):
+        hwloc_objects = [hwloc_object for hwloc_object in objects if hwloc_object.type in types]
+        if hwloc_objects:
+            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].line))
+
+
+def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    cpu = draft.single("cpu")
+    infos = package.infos
+    cpu.offer("vendor", infos.get("CPUVendor") or None, place)
+    cpu.offer("name", " ".join(infos.get("CPUModel", "").split())[:120] or None, place)
+    cpu.offer("family", to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF), place)
+    cpu.offer("model", to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF), place)
+
+
+def _number(numa: HwlocObject) -> int | None:
+    return to_int(numa.get("os_index"), low=0, high=MAX_NUMA)
+
+
+def _numa(numa: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    number = _number(numa)
+    if number is None:
+        return
+    node = draft.numa(number)
+    node.offer("cpus", fold_numbers(parse_cpumask(numa.get("cpuset")) or ()), place)
+    package = numa.within(*_PACKAGES)
+    if package is not None:
+        node.offer("socket", to_int(package.get("os_index"), low=0, high=MAX_NUMA), place)
+
+
+def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, place: Origin) -> None:
+    bus_id = normalise_bus_id(function.get("pci_busid"))
+    kind = _TYPE.match(function.get("pci_type").lower())
+    if bus_id is None or kind is None:
+        return
+    entity = draft.pci(bus_id)
+    vendor, device = int(kind["vendor"], 16), int(kind["device"], 16)
+    entity.offer("class_code", int(kind["code"], 16) << 8, place)
+    entity.offer("vendor", vendor, place)
+    entity.offer("device", device, place)
+    if kind["subvendor"]:
+        entity.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
+        entity.offer("subsystem_device", int(kind["subdevice"], 16), place)
+    entity.offer("numa", _numa_of(function, memory_only), place)
+    above = function.above
+    if above is not None and above.type == "Bridge":
+        entity.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
+    entity.offer("root", _root(function), place)
+    _speed(entity, function.get("pci_link_speed"), vendor, device, place)
+    if (vendor == NVIDIA and kind["code"].startswith("03")) or (vendor == AMD_ID and kind["code"] == _ACCELERATOR):
+        draft.gpu(bus_id=bus_id)
+
+
+def _root(function: HwlocObject) -> str | None:
+    """The host bridge by its first bus, as sysfs names it: `pci0000:15`."""
+    top, above = function, function.above
+    while above is not None and above.type in _IO:
+        top, above = above, above.above
+    domain, bracket, buses = top.get("bridge_pci").lower().partition(":[")
+    return f"pci{domain}:{buses[:2]}" if bracket else None
+
+
+def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
+    """The NUMA node of the object that the host bridge hangs from, where it is one; GPUs' memory does not count."""
+    above = function.above
+    while above is not None and above.type in _IO:
+        above = above.above
+    if above is None:
+        return None
+    nodes = (parse_cpumask(above.get("nodeset")) or frozenset()) - memory_only
+    return next(iter(nodes)) if len(nodes) == 1 else None
+
+
+def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -> None:
+    speed = to_float(text, low=0.01, high=10_000)
+    if speed is None:
+        return
+    gpu = catalog.gpu_by_pci_device(device) if vendor == NVIDIA else None
+    nic = catalog.nic_by_pci_id(vendor, device)
+    top = (gpu.pcie_gen, gpu.pcie_width) if gpu is not None else (nic.pcie_gen, nic.pcie_width) if nic else (0, 0)
+    fits = [
+        (gen, width)
+        for gen in _GENERATIONS
+        for width in _WIDTHS
+        if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
+    ]
+    if len(fits) == 1:
+        entity.offer("gen", fits[0][0], place)
+        entity.offer("width", fits[0][1], place)
+        return
+    what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
+    for name in ("gen", "width"):
+        entity.offer(name, None, place, f"hwloc says {in_gbs(speed)}: {what}")
+
+
+def link_gbs(gen: int, width: int) -> float:
+    """hwloc's rate of a PCIe link, GB/s: 2.5 GT/s x gen at 8b/10b, from 8 GT/s on 128b/130b, Gen6 242B/256B."""
+    if gen <= _FIRST_GENS:
+        lane = 2.5 * gen * 0.8
+    else:
+        lane = 8.0 * 2 ** (gen - 3) * (128 / 130 if gen <= _LAST_128B else 242 / 256)
+    return lane * width / 8
+
+
+def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    """A device by the name that the operating system or a library gives it."""
+    function = device.within("PCIDev")
+    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
+    name, number = device.get("name")[:64], to_int(device.get("osdev_type"), low=0, high=0xFFFF)
+    if not name or number is None:
+        return
+    bitwise = device.format >= 3
+    if number & _OPENFABRICS_V3 if bitwise else number == _OPENFABRICS_V2:
+        _rdma(device, draft.nic(rdma=name, bus_id=bus_id), place)
+    elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
+        draft.netdev(name).offer("bus_id", bus_id, place)
+    elif (rsmi := _RSMI.fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
+        draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer(
+            "name", device.infos.get("GPUModel", "")[:120] or None, place
+        )
+        draft.pci(bus_id).offer("vendor", AMD_ID, place)
+    elif (gpu := _gpu(device, draft)) is not None:
+        gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)
+        gpu.offer("name", device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120] or None, place)
+
+
+def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
+    """The GPU that a device of NVML's is; None for every other."""
+    function, index = device.within("PCIDev"), to_int(device.get("name").removeprefix("nvml"), low=0, high=MAX_GPUS - 1)
+    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
+    if index is None or bus_id is None or not device.get("name").startswith("nvml"):
+        return None
+    return draft.gpu(index=index, bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
+
+
+def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:
+    nic.offer("node_guid", words.guid(device.infos.get("NodeGUID", "")), place)
+    for name, text in device.infos.items():
+        number = to_int(name.removeprefix("Port"), low=0)
+        if number is None or not name.startswith("Port"):
+            continue
+        port = nic.child("port", number)
+        if name.endswith("State"):
+            port.offer("state", words.port_state(f"{text}:"), place)
+        elif name.endswith("LID") and not name.endswith("SMLID"):
+            port.offer("lid", words.lid(text), place)

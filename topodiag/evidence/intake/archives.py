@@ -11,12 +11,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES
-from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Rewound
+from topodiag.evidence.nccl_log.input.streams import packer_of
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
@@ -26,7 +26,7 @@ MAX_LEVEL = 3
 """Archives in one another that are unpacked."""
 MAX_HEADER_BYTES = 64 * 2**10
 """PAX headers and long names of one member: paths are at most 4 KiB."""
-_ZIP, _TAR_HEAD = b"PK\x03\x04", 512
+_ZIP, _TAR_HEAD, _MAGIC = b"PK\x03\x04", 512, 16
 _UNPACK = "unpack it, and give the folder"
 _TOO_LARGE = "refused: a capture of topodiag is far smaller"
 DAMAGE = (
@@ -80,6 +80,15 @@ class Limited(io.RawIOBase):
         return len(block)
 
 
+@contextmanager
+def _told_if_damaged(path: str) -> Iterator[None]:
+    """What a damaged archive raises becomes an InputError."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+
+
 def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     """The plain files in an archive, in the order of their names, and notes on what else is there.
 
@@ -87,11 +96,9 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     """
     by_name: dict[str, Member] = {}
     notes: list[str] = []
-    try:
+    with _told_if_damaged(path):
         for name, size, stream in _files(path, notes):
             by_name[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return tuple(by_name[name] for name in sorted(by_name)), tuple(notes)
 
 
@@ -103,14 +110,12 @@ def read_members(path: str, folder: str, most: int, notes: list[str], raw: IO[by
     """
     contents: dict[str, bytes] = {}
     start = f"{folder}/" if folder else ""
-    try:
+    with _told_if_damaged(path):
         for name, size, stream in _files(path, notes, raw):
             if name.startswith(start) and stream is not None:
                 if size > most:
                     raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=_TOO_LARGE)
                 contents[name[len(start) :]] = stream.read(most + 1)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return contents
 
 
@@ -118,13 +123,11 @@ def copy_members(path: str, places: Mapping[str, str]) -> None:
     """Write files of an archive to `places`, paths by the members' names, in one pass. Of two members of one name the
     later one counts, as in `members`. Raises InputError for the archive, TopodiagError where the disk is full."""
     left = set(places)
-    try:
+    with _told_if_damaged(path):
         for name, _, stream in _files(path, []):
             if name in places and stream is not None:
                 _copy(path, stream, places[name])
                 left.discard(name)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     if left:
         raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
 
@@ -155,12 +158,10 @@ def disk_full(path: str, error: OSError) -> TopodiagError:
 
 def read_member(path: str, member: str, most: int) -> bytes:
     """The first `most` bytes of one file in an archive. Raises InputError."""
-    try:
+    with _told_if_damaged(path):
         for name, _, stream in _files(path, []):
             if name == member and stream is not None:
                 return stream.read(most)
-    except DAMAGE as error:
-        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     raise InputError(f"{path}/{member}", "is no longer in the archive")
 
 
@@ -170,7 +171,7 @@ Found = Iterator[tuple[str, int, IO[bytes] | None]]
 
 def _files(path: str, notes: list[str], held: IO[bytes] | None = None) -> Found:
     with held or open(path, "rb") as raw:
-        head = raw.read(8)
+        head = raw.read(_MAGIC)
         raw.seek(0)
         depth = _Depth()
         for entry in _in_zip(path, raw, notes) if head.startswith(_ZIP) else _in_tar(path, raw, head, notes):
@@ -269,23 +270,21 @@ def _few(path: str, count: int) -> None:
         raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint=_UNPACK)
 
 
-@contextmanager
-def _unpacker(raw: IO[bytes], head: bytes) -> Iterator[Any]:
-    if head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as plain_gz:
-            yield plain_gz
-    elif head.startswith(b"\xfd7zXZ\x00"):
-        with lzma.LZMAFile(raw) as plain:
-            yield plain
-    elif head.startswith(b"BZh"):
-        with bz2.BZ2File(raw) as plain_bz2:
-            yield plain_bz2
-    elif head.startswith(b"\x28\xb5\x2f\xfd"):
+def _unpacker(raw: IO[bytes], head: bytes) -> AbstractContextManager[Any]:
+    """The stream of what is packed, that begins so."""
+    packer = packer_of(head)
+    if packer == "gzip":
+        return gzip.GzipFile(fileobj=raw)
+    if packer == "xz":
+        return lzma.LZMAFile(raw)
+    if packer == "bzip2":
+        return bz2.BZ2File(raw)
+    if packer == "zstd":
         import zstandard  # noqa: PLC0415 - only for .tar.zst
 
-        yield zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
-    else:
-        yield raw
+        unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+        return unpacker.stream_reader(raw, read_across_frames=True, closefd=False)
+    return nullcontext(raw)
 
 
 def _inside(path: str, name: str) -> str:

@@ -56,13 +56,49 @@ def open_evidence(path: str) -> Evidence:
 
 
 def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Evidence:
-    """The evidence of a capture that was never written to disk: the live scan."""
-    return _with_manifest(path, dict(manifest), dict(files))
+    """The evidence of a capture by its manifest and its files, such as the live scan's, which never was on disk. Raises
+    InputError."""
+    _check_schema(path, manifest.get("schema"))
+    evidence = Evidence(
+        path,
+        host=_text(manifest.get("host")),
+        time=_text(manifest.get("time")),
+        boot=_text(manifest.get("boot_id")),
+        is_bundle=True,
+    )
+    samples = manifest.get("samples")
+    for sample in samples if isinstance(samples, list) else []:
+        if isinstance(sample, dict) and type(sample.get("number")) is int:
+            evidence.intervals_s[sample["number"]] = _seconds(sample.get("interval_s"))
+    items = manifest.get("items")
+    for place, entry in enumerate(items if isinstance(items, list) else []):
+        item = _item(entry)
+        if item is None:
+            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, f"items[{place}]", "not a manifest item"))
+            continue
+        data = files.get(item.file) if item.file else None
+        if item.status != "ok":
+            evidence.missing.append(item)
+        elif data is None:
+            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, item.id, f"{item.file} is not in the bundle"))
+        if data:
+            evidence.blobs.append(Blob(item.file, data, item))
+    return evidence
 
 
 def from_files(path: str, files: Mapping[str, bytes]) -> Evidence:
     """The evidence of a bundle whose files have been read, by their names below it. Raises InputError."""
-    return _assembled(path, dict(files))
+    if MANIFEST not in files:
+        blobs = [Blob(f"{path}/{name}", data) for name, data in sorted(files.items()) if data.strip()]
+        return Evidence(path, blobs=blobs)
+    try:
+        manifest = json.loads(files[MANIFEST].decode("utf-8", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        why = str(error) if isinstance(error, json.JSONDecodeError) else "too deep, or a number too long"
+        raise InputError(f"{path}/{MANIFEST}", f"is not JSON: {why}", hint="is the bundle whole?") from None
+    if not isinstance(manifest, dict):
+        raise InputError(f"{path}/{MANIFEST}", "is not a manifest", hint="is it a topodiag bundle?")
+    return from_memory(path, manifest, files)
 
 
 def from_bytes(path: str, data: bytes) -> Evidence:
@@ -77,7 +113,7 @@ def from_bytes(path: str, data: bytes) -> Evidence:
         if not data.strip():
             raise InputError(path, "is empty", hint="was the capture interrupted?")
         return Evidence(path, blobs=[Blob(path, data)])
-    evidence = _assembled(path, _without_top_folder(files))
+    evidence = from_files(path, _without_top_folder(files))
     evidence.unread += (UnreadLine(path, None, "", note.removeprefix(f"{path}/")) for note in notes)
     return evidence
 
@@ -114,21 +150,7 @@ def _from_folder(path: str, place: Path) -> Evidence:
                 failed(error)
     if not files:
         raise InputError(path, "is a folder without files", hint="give a bundle, or a folder of captured text")
-    return _assembled(path, files)
-
-
-def _assembled(path: str, files: dict[str, bytes]) -> Evidence:
-    if MANIFEST not in files:
-        blobs = [Blob(f"{path}/{name}", data) for name, data in sorted(files.items()) if data.strip()]
-        return Evidence(path, blobs=blobs)
-    try:
-        manifest = json.loads(files[MANIFEST].decode("utf-8", errors="replace"))
-    except (ValueError, RecursionError) as error:
-        why = str(error) if isinstance(error, json.JSONDecodeError) else "too deep, or a number too long"
-        raise InputError(f"{path}/{MANIFEST}", f"is not JSON: {why}", hint="is the bundle whole?") from None
-    if not isinstance(manifest, dict):
-        raise InputError(f"{path}/{MANIFEST}", "is not a manifest", hint="is it a topodiag bundle?")
-    return _with_manifest(path, manifest, files)
+    return from_files(path, files)
 
 
 def _check_schema(path: str, schema: object) -> None:
@@ -141,35 +163,6 @@ def _check_schema(path: str, schema: object) -> None:
             f"has schema {schema}, newer than this program's {SCHEMA_MAJOR}.x",
             hint="upgrade topodiag on this machine",
         )
-
-
-def _with_manifest(path: str, manifest: dict[str, Any], files: dict[str, bytes]) -> Evidence:
-    _check_schema(path, manifest.get("schema"))
-    evidence = Evidence(
-        path,
-        host=_text(manifest.get("host")),
-        time=_text(manifest.get("time")),
-        boot=_text(manifest.get("boot_id")),
-        is_bundle=True,
-    )
-    samples = manifest.get("samples")
-    for sample in samples if isinstance(samples, list) else []:
-        if isinstance(sample, dict) and type(sample.get("number")) is int:
-            evidence.intervals_s[sample["number"]] = _seconds(sample.get("interval_s"))
-    items = manifest.get("items")
-    for place, entry in enumerate(items if isinstance(items, list) else []):
-        item = _item(entry)
-        if item is None:
-            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, f"items[{place}]", "not a manifest item"))
-            continue
-        data = files.get(item.file) if item.file else None
-        if item.status != "ok":
-            evidence.missing.append(item)
-        elif data is None:
-            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, item.id, f"{item.file} is not in the bundle"))
-        if data:
-            evidence.blobs.append(Blob(item.file, data, item))
-    return evidence
 
 
 def _text(value: object) -> str:

@@ -264,17 +264,12 @@ def _read_as(layer: str, head: bytes) -> bytes:
 
 
 def _utf16(head: bytes) -> str:
-    if head.startswith(b"\xff\xfe"):
-        return "utf-16-le"
-    if head.startswith(b"\xfe\xff"):
-        return "utf-16-be"
     sample = head[: 4096 & ~1]
     half = len(sample) // 2
-    if half >= 8:
-        if sample[1::2].count(0) > 0.8 * half and sample[::2].count(0) < 0.1 * half:
-            return "utf-16-le"
-        if sample[::2].count(0) > 0.8 * half and sample[1::2].count(0) < 0.1 * half:
-            return "utf-16-be"
+    for name, mark, high in (("utf-16-le", b"\xff\xfe", 1), ("utf-16-be", b"\xfe\xff", 0)):
+        zeros, others = sample[high::2].count(0), sample[1 - high :: 2].count(0)
+        if head.startswith(mark) or (half >= 8 and zeros > 0.8 * half and others < 0.1 * half):
+            return name
     return ""
 
 

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import time
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.collected import missing
 from topodiag.evidence.interface import Blob
@@ -53,7 +53,7 @@ def why_endless(path: str) -> str:
 
 def is_packed(data: bytes) -> bool:
     """Whether the first bytes are those of an archive, or of anything packed."""
-    return bool(packer_of(data[:8])) or data.startswith(_ZIP) or data[257:262] == b"ustar"
+    return bool(packer_of(data)) or data.startswith(_ZIP) or data[257:262] == b"ustar"
 
 
 def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
@@ -62,7 +62,7 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
         name, data = "<stdin>", (stdin or io.BytesIO()).read(MAX_BYTES + 1)
     else:
         name, data = path, read_small(path, MAX_BYTES)
-    packer, reading = packer_of(data[:8]), Reading()
+    packer, reading = packer_of(data), Reading()
     if packer:
         data = text_within(name, io.BytesIO(data), (packer,), reading, MAX_BYTES)
     if reading.notes:
@@ -113,3 +113,30 @@ def read_small(path: str, most: int) -> bytes:
     if len(data) > most:
         raise too_large(path, most)
     return data
+
+
+class Rewound(io.RawIOBase):
+    """A stream with its first bytes put back. It closes the rest where that is its own."""
+
+    def __init__(self, head: bytes, rest: Any, *, owned: bool = False) -> None:
+        super().__init__()
+        self._head, self._rest, self._owned = head, rest, owned
+
+    def close(self) -> None:
+        if self._owned:
+            self._rest.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        if self._head:
+            block = self._head[: len(view)]
+            self._head = self._head[len(block) :]
+        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
+            read = getattr(self._rest, "read1", self._rest.read)
+            block = read(len(view))
+        view[: len(block)] = block
+        return len(block)

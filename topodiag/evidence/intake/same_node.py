@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.evidence.intake.pieces import Piece
 from topodiag.lazy import dataclass, regex
 from topodiag.words.hosts import short_name
+from topodiag.words.joined import Sets
 from topodiag.words.own_data import own_data
 
 _TABLES = own_data("evidence/intake/names")
@@ -50,15 +51,8 @@ def shared(one: str, other: str) -> int:
 
 def mentions(piece: Piece, word: str) -> bool:
     """Whether a file's name, or the folder it lies in, holds the word by itself."""
-    if not word:
-        return False
-    name = f" {os.path.basename(piece.name)} ".lower()
-    at = name.find(word.lower())
-    while at >= 0:
-        if not name[at - 1].isalnum() and not name[at + len(word)].isalnum():
-            return True
-        at = name.find(word.lower(), at + 1)
-    return False
+    by_itself = rf"(?<![^\W_]){re.escape(word.lower())}(?![^\W_])"
+    return bool(word) and re.search(by_itself, os.path.basename(piece.name).lower()) is not None
 
 
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
@@ -92,19 +86,12 @@ def groups_of(pieces: Sequence[Piece]) -> list[Group]:
 
 def _roots(pieces: Sequence[Piece]) -> list[int]:
     """By piece, the number of one of those that it is together with, the same for all of them."""
-    parent = list(range(len(pieces)))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
+    sets = Sets[int]()
     first: dict[str, int] = {}
     for number, piece in enumerate(pieces):
         for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {pair[1]}" for pair in piece.ids]:
-            parent[root(number)] = root(first.setdefault(key, number))
-    return [root(number) for number in range(len(pieces))]
+            sets.join(number, first.setdefault(key, number))
+    return [sets.root(number) for number in range(len(pieces))]
 
 
 def _contradicting(pieces: Sequence[Piece], roots: Sequence[int]) -> set[int]:

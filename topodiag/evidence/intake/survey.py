@@ -22,8 +22,8 @@ from topodiag.evidence.intake.kind_of_file import (
     speaking_kinds,
     step_kinds,
 )
+from topodiag.evidence.intake.one_file import Rewound
 from topodiag.evidence.intake.pieces import STDIN_NAME
-from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_forms import Forms

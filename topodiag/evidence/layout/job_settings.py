@@ -25,6 +25,7 @@ from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
+from topodiag.words.own_data import own_data
 
 _COMMENT = regex(r"(?:^|(?<=\s))#[^\n]*")
 _SET = regex(
@@ -40,11 +41,8 @@ _OPTION = regex(
 _VARIABLE = regex(r"\$(?:([A-Za-z_]\w{0,60})|\{([A-Za-z_]\w{0,60})(?::?-([^{}$]{0,80}))?\})")
 _DEEP = 5
 """Variables of variables."""
-_FLAGS = frozenset({
-    "bf16", "fp16", "swiglu", "sequence-parallel", "use-distributed-optimizer", "overlap-grad-reduce",
-    "use-tp-pp-dp-mapping", "group-query-attention", "untie-embeddings-and-output-weights", "enable-expert-parallel",
-    "recompute-activations",
-})  # fmt: skip
+_NAMES = own_data("evidence/layout/names")
+_FLAGS = frozenset(_NAMES["flags"])
 """Options without a value: the word behind one is something else."""
 
 
@@ -88,19 +86,13 @@ def _filled(value: str, variables: dict[str, str]) -> str:
     return value
 
 
-SIZES = {
-    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep", "data_parallel_size": "dp",
-}  # fmt: skip
+SIZES: dict[str, str] = _NAMES["sizes"]
 """Arguments that say how large a parallel dimension is."""
 DEFAULTS = {"sequence_parallel": "False", "use_distributed_optimizer": "False"}
 """What Megatron does where an argument is not given."""
 _NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
-_COUNTED = {
-    "seq_length": "seq",
-    "micro_batch_size": "micro_batch", "global_batch_size": "global_batch",
-    "virtual_pipeline_model_parallel_size": "chunks",
-}  # fmt: skip
+_COUNTED: dict[str, str] = _NAMES["counted"]
+_OF_OPTION = SIZES | _COUNTED | _NAMES["options"]
 _MOST = 1 << 40
 Options = dict[str, int | float | str | bool]
 
@@ -117,7 +109,7 @@ def settings_of(
     sizes = {short: size for name, short in SIZES.items() if (size := whole(arguments, name))}
     model = {} if serves else _model(arguments)
     options = {} if serves else model | _training(arguments)
-    places = {SIZES.get(name, _OF_OPTION.get(name, name)): origin for name, origin in origins.items()}
+    places = {_OF_OPTION.get(name, name): origin for name, origin in origins.items()}
     # Megatron-LM reduces gradients beside the backward pass only with --overlap-grad-reduce, which is off by default.
     waited = ("dp",) if arguments.get("overlap_grad_reduce") == "False" else ()
     known = {name: origin for name, origin in places.items() if name in sizes or name in options}
@@ -169,13 +161,6 @@ def _training(arguments: Mapping[str, str]) -> Options:
     if arguments.get("precision", "") in ("bf16", "fp16", "fp8"):
         options["precision"] = arguments["precision"]
     return options
-
-
-_OF_OPTION = _COUNTED | {
-    "num_layers": "layers", "hidden_size": "hidden", "num_experts": "experts",
-    "moe_router_topk": "top_k", "zero_stage": "zero", "use_distributed_optimizer": "zero",
-    "recompute_granularity": "recompute",
-}  # fmt: skip
 
 
 def _is_on(arguments: Mapping[str, str], name: str) -> bool:

@@ -13,9 +13,9 @@ Maps read back: the canonical JSON with its groups, and the index map for Kubern
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.words.node_sets import MAX_GPUS, expand, short
 
+_T = TypeVar("_T")
 MAX_RANKS = 1 << 22
 MAX_MAP = 512 << 20
 """Bytes of a map: 100,000 ranks take some 30 MB."""
@@ -118,21 +119,25 @@ def _numbered(blob: Blob, pattern: re.Pattern[str], line_is: str, name: str, hin
         if number in by_rank:
             raise InputError(blob.name, f"names {name} {number} twice", line=line)
         by_rank[number] = match[2]
-    return list(_in_order(blob, by_rank))
+    return _in_order(blob, by_rank)
 
 
 def read_map(blob: Blob) -> RankHosts:
-    """The map that `topodiag place` writes as JSON: `{"map": [{"rank", "host", "gpu"}]}`."""
-    return ranks_of_map(blob, *load(blob, MAX_MAP))
+    """The map that `topodiag place` writes as JSON: `{"map": [{"rank", "host", "gpu"}]}`. Raises InputError."""
+    return _ranks_of(blob, _map_of(blob)[1])
 
 
-def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
-    """The same of a document that has been read; `why` says why there is none. Raises InputError."""
+def _map_of(blob: Blob) -> tuple[dict[str, Any], list[Any]]:
+    """The document, and the rows of its map. Raises InputError."""
+    document, why = load(blob, MAX_MAP)
     rows = document.get("map") if isinstance(document, dict) else document
     if why or not isinstance(rows, list):
         raise InputError(blob.name, why or "has no map", hint='{"map": [{"rank": 0, "host": "node1", "gpu": 0}]}')
-    by_rank: dict[int, str] = {}
-    gpus: dict[int, int] = {}
+    return document if isinstance(document, dict) else {}, rows
+
+
+def _ranks_of(blob: Blob, rows: list[Any]) -> RankHosts:
+    by_rank: dict[int, tuple[str, int]] = {}
     for place, row in enumerate(rows):
         entry = row if isinstance(row, dict) else {}
         rank, host = integer(entry.get("rank"), 0, MAX_RANKS), plain(entry.get("host"))
@@ -141,8 +146,14 @@ def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
             raise InputError(blob.name, f"entry {place} of the map lacks a rank, a host or a GPU")
         if rank in by_rank:
             raise InputError(blob.name, f"names rank {rank} twice")
-        by_rank[rank], gpus[rank] = host, gpu
-    return ranks_on(blob.name, list(_in_order(blob, by_rank)), [gpus[rank] for rank in sorted(gpus)])
+        by_rank[rank] = host, gpu
+    return _placed(blob, by_rank)
+
+
+def _placed(blob: Blob, by_rank: Mapping[int, tuple[str, int]]) -> RankHosts:
+    """Host and GPU of each rank. Raises InputError for a gap."""
+    both = _in_order(blob, by_rank)
+    return ranks_on(blob.name, [host for host, _ in both], [gpu for _, gpu in both])
 
 
 def _repeated(name: str, hosts: list[str], counts: list[int]) -> RankHosts:
@@ -153,12 +164,12 @@ def _repeated(name: str, hosts: list[str], counts: list[int]) -> RankHosts:
     return replace(once, host=np.repeat(once.host, times), gpu=np.repeat(once.gpu, times))
 
 
-def _in_order(blob: Blob, by_rank: dict[int, str]) -> Iterator[str]:
-    """The hosts by rank. Raises InputError for a gap."""
+def _in_order(blob: Blob, by_rank: Mapping[int, _T]) -> list[_T]:
+    """What each rank has. Raises InputError for a gap."""
     for expected, rank in enumerate(sorted(by_rank)):
         if rank != expected:
             raise InputError(blob.name, f"has no rank {expected}, but one beyond it")
-        yield by_rank[rank]
+    return [by_rank[rank] for rank in range(len(by_rank))]
 
 
 MAX_DIMENSIONS = 64
@@ -167,26 +178,21 @@ MAX_LEVELS = 16
 
 def read_place_map(blob: Blob) -> PlaceMap:
     """The whole map. Raises InputError for what is none."""
-    document, why = load(blob, MAX_MAP)
-    ranks = ranks_of_map(blob, document, why)
+    document, rows = _map_of(blob)
+    ranks = _ranks_of(blob, rows)
     groups: dict[str, Ints] = {}
     rail = np.full(ranks.ranks, -1, np.int64)
-    rows = document.get("map") if isinstance(document, dict) else document
-    for _, row in objects(rows, MAX_RANKS):
-        rank, numbers = integer(row.get("rank"), 0, ranks.ranks - 1), row.get("groups")
-        nic = integer(row.get("nic"), 0, MAX_RANKS)
-        if rank is not None and nic is not None:
-            rail[rank] = nic
-        if rank is None or not isinstance(numbers, dict):
-            continue
-        for name, value in list(numbers.items())[:MAX_DIMENSIONS]:
+    for row in rows:
+        rank, nic, numbers = int(row["rank"]), integer(row.get("nic"), 0, MAX_RANKS), row.get("groups")
+        rail[rank] = -1 if nic is None else nic
+        for name, value in list(numbers.items())[:MAX_DIMENSIONS] if isinstance(numbers, dict) else ():
             number = integer(value, 0, MAX_RANKS)
             if number is None or (name not in groups and len(groups) >= MAX_DIMENSIONS):
                 continue
             if name not in groups:
                 groups[name] = np.full(ranks.ranks, -1, np.int64)
             groups[name][rank] = number
-    levels = document.get("levels") if isinstance(document, dict) else None
+    levels = document.get("levels")
     pairs = list(levels.items())[:MAX_LEVELS] if isinstance(levels, dict) else []
     counts = [(kind, integer(count, 1, MAX_RANKS)) for kind, count in pairs]
     known = tuple((kind, count) for kind, count in counts if count is not None)
@@ -213,7 +219,4 @@ def read_index_map(blob: Blob) -> RankHosts:
                 raise InputError(blob.name, f"pod {place} has a rank that is none, or is another pod's")
             slot = integer(gpu, -1, MAX_RANKS)
             by_rank[number] = node, -1 if slot is None else slot
-    if sorted(by_rank) != list(range(len(by_rank))):
-        raise InputError(blob.name, "leaves out a rank")
-    both = [by_rank[rank] for rank in range(len(by_rank))]
-    return ranks_on(blob.name, [host for host, _ in both], [gpu for _, gpu in both])
+    return _placed(blob, by_rank)

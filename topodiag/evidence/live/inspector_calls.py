@@ -54,15 +54,6 @@ class _Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """One rank in one collective of one communicator."""
-
-    communicator: int
-    collective: str
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
 class Records:
     """Sequence numbers, times, sizes in bytes and hours of the dumps, one of each for each record."""
 
@@ -82,9 +73,9 @@ class Calls:
         self._records = 0
         self.one_in = 1
 
-    def add(self, whose: Whose, records: Records, factor: Callable[[], float]) -> None:
-        """Records of one rank. `factor` gives bus bandwidth over algorithm bandwidth, asked once a collective."""
-        comm, collective, rank = whose.communicator, whose.collective, whose.rank
+    def add(self, comm: int, collective: str, rank: int, records: Records, factor: Callable[[], float]) -> None:
+        """Records of one rank of a communicator. `factor` gives bus bandwidth over algorithm bandwidth, asked once a
+        collective."""
         numbers, time_us, sizes, hours = records.numbers, records.time_us, records.sizes, records.hours
         self._records += len(numbers)
         series = self._series[comm].get(collective)

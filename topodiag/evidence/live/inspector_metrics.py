@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 
 from topodiag.evidence.interface import to_int
-from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records, Whose
+from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records
 from topodiag.evidence.metrics_text import labels_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
@@ -277,7 +277,7 @@ def _communicator(
             np.full(count, size, np.int64),
             np.clip(hours, 0, 1 << 30).astype(np.int32),
         )
-        calls.add(Whose(key, kind, rank_of[series.member]), own, lambda factor=factor: factor)  # type: ignore[misc]
+        calls.add(key, kind, rank_of[series.member], own, lambda factor=factor: factor)  # type: ignore[misc]
     members = {
         number: InspectorMember(number, host, -2 - gpu, origins[number])
         for (host, gpu, _), number in rank_of.items()

@@ -6,7 +6,6 @@ lines of one start each state goes on as it was last told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
@@ -47,24 +46,17 @@ def read_watch(data: bytes) -> WatchLog | None:
     """The file as spells of states; None where no line names the node. Any bytes are read; a file of several nodes is
     that of the first."""
     reader = _Reader()
-    for line in _lines(data, reader):
-        reader.take(line)
+    for text in filter(bytes.strip, data.split(b"\n")):
+        line, _ = decoded(text.decode("utf-8", "replace")) if len(text) <= MAX_LINE else (None, "")
+        if isinstance(line, dict):
+            reader.take(line)
+        else:
+            reader.unread += 1
     if not reader.host:
         return None
     reader.close_all()
     states = tuple(PartStates(part, tuple(spells)) for part, spells in sorted(reader.spells.items()))
     return WatchLog(reader.host, states, tuple(reader.xids), reader.end_s, reader.unread)
-
-
-def _lines(data: bytes, reader: _Reader) -> Iterator[dict[str, Any]]:
-    for text in data.split(b"\n"):
-        if not text.strip():
-            continue
-        line, _ = decoded(text.decode("utf-8", "replace")) if len(text) <= MAX_LINE else (None, "")
-        if isinstance(line, dict):
-            yield line
-        else:
-            reader.unread += 1
 
 
 @dataclass(slots=True)

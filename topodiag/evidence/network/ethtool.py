@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Item, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import Item, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
 
@@ -59,18 +59,16 @@ class _Block:
     lines: list[Line] = field(default_factory=list)
 
 
-class Ethtool(Direct):
+class Ethtool(OfPage):
     """Interfaces with their settings, driver and counters."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         for block in _blocks(page):
             page.begin()
             if block.counts:
                 _count(page, block)
             else:
                 _read(page, block)
-        return page.end()
 
 
 def _blocks(page: Page) -> Iterator[_Block]:

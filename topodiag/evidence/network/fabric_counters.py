@@ -27,7 +27,7 @@ from itertools import chain, islice
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
-from topodiag.evidence.page import MARGIN, Line, Page
+from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
@@ -37,11 +37,10 @@ MAX_NUMBER = 1024
 UNNAMED_PORT = "the port"
 
 
-class FabricCounters(Direct):
+class FabricCounters(OfPage):
     """Counters of ports from `ibqueryerrors` and `perfquery`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         name = ""
         port: Entity | None = None
         for line in page.lines():
@@ -64,7 +63,6 @@ class FabricCounters(Direct):
                 _offer(line, port, counter, count.strip("."))
             elif text and not text.startswith(("#", "$", "Link info")):
                 line.leave("not a line of ibqueryerrors or perfquery")
-        return page.parsed
 
 
 def _offer(line: Line, port: Entity | None, counter: str, count: str) -> None:

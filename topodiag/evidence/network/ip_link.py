@@ -19,12 +19,12 @@ from collections.abc import Set
 from itertools import pairwise
 from typing import Any
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.json_values import integer, line_of, load, objects, opens_list
 from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import MARGIN, MOST_OF_A_LIST, Line, Page
+from topodiag.evidence.page import MARGIN, MOST_OF_A_LIST, Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.words.hosts import address_of
 
@@ -43,16 +43,15 @@ _MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
 
-class IpLink(Direct):
+class IpLink(OfPage):
     """Interfaces as `ip` and `ifconfig` show them."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
-        if opens_list(blob.text):
-            document, _ = load(blob)
+    def read_page(self, page: Page) -> None:
+        if opens_list(page.blob.text):
+            document, _ = load(page.blob)
             for _, entry in objects(document, _MAX_INTERFACES):
                 _read_entry(page, entry)
-            return page.end()
+            return
         entity: Entity | None = None
         way, columns = "", list[str]()
         for line in page.lines():
@@ -60,7 +59,7 @@ class IpLink(Direct):
             if (begun := _begun(line, text)) is not None:
                 entity, columns = begun, []
             elif (listed := _listed(text)) is not None:
-                line.add(draft.netdev(listed[0]), "addresses", *listed[1])
+                line.add(page.draft.netdev(listed[0]), "addresses", *listed[1])
                 entity = None
             elif entity is None:
                 continue
@@ -76,7 +75,6 @@ class IpLink(Direct):
                 columns = []
             elif text.startswith(("RX", "TX")) and "bytes" in text and not any(char.isdigit() for char in text):
                 way, columns = text[:2].lower(), text[2:].lstrip(":").split()
-        return page.end()
 
 
 def _read_entry(page: Page, entry: dict[str, Any]) -> None:

@@ -13,10 +13,9 @@ mlx5_0  1     3      0000:0000:0000:0000:0000:ffff:0a9c:8184  10.156.129.132  v2
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Page
+from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 
@@ -27,11 +26,10 @@ _LEFT = regex(
 )
 
 
-class Ibdev2netdev(Direct):
+class Ibdev2netdev(OfPage):
     """Interfaces of RDMA ports from `ibdev2netdev`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         for line in page.lines():
             if not line.bare or line.bare.startswith(("#", "$")):
                 continue
@@ -44,7 +42,7 @@ class Ibdev2netdev(Direct):
                 line.leave("not a line of ibdev2netdev")
                 continue
             bus_id = normalise_bus_id(match["bus"] or "")
-            nic, netdev = draft.nic(rdma=name, bus_id=bus_id), draft.netdev(interface)
+            nic, netdev = page.draft.nic(rdma=name, bus_id=bus_id), page.draft.netdev(interface)
             port = nic.child("port", number)
             page.begin()
             line.offer(port, "netdev", interface)
@@ -58,14 +56,12 @@ class Ibdev2netdev(Direct):
             rest = match["rest"].split()
             if rest[-2:-1] == ["fw"]:
                 line.offer(nic, "firmware", rest[-1][:40])
-        return page.parsed
 
 
-class ShowGids(Direct):
+class ShowGids(OfPage):
     """GID tables of RoCE ports from `show_gids`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         for line in page.lines():
             name, place, index, gid, *rest = *line.bare.split(), "", "", "", ""
             number = to_int(place, low=1, high=words.MAX_PORT) if place.isdecimal() and index.isdecimal() else None
@@ -76,11 +72,10 @@ class ShowGids(Direct):
             if entry is None:
                 line.leave("not a GID")
                 continue
-            port = draft.nic(rdma=name).child("port", number)
+            port = page.draft.nic(rdma=name).child("port", number)
             line.add(port, "gids", entry)
             if version:
                 line.offer(port, "link_layer", "Ethernet")
             others = [word for word in rest if word and word != version and word.count(".") != 3]
             if others and words.device_name(others[-1]):
                 line.offer(port, "netdev", others[-1])
-        return page.end()

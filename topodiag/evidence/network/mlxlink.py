@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
+from topodiag.evidence.draft import UNNAMED_NIC, Entity
 from topodiag.evidence.fabric_links import LANE_GBPS
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.words.own_data import own_data
 
 _FIRST = "Operational Info"
@@ -35,11 +35,10 @@ MOST_BER = 1e-12
 _Rows = dict[str, tuple[Line, str]]
 
 
-class Mlxlink(Direct):
+class Mlxlink(OfPage):
     """State, rate and counters of a port from `mlxlink`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         device, above = "", ""
         blocks: list[tuple[str, _Rows]] = []
         for line in page.lines():
@@ -58,8 +57,7 @@ class Mlxlink(Direct):
             page.parsed.records.extend(line.number for line, _ in rows.values())
             if name or len(blocks) == 1:
                 page.begin()
-                _offer(draft.nic(rdma=name or UNNAMED_NIC).child("port", 1), rows)
-        return page.parsed
+                _offer(page.draft.nic(rdma=name or UNNAMED_NIC).child("port", 1), rows)
 
 
 def _offer(port: Entity, rows: _Rows) -> None:

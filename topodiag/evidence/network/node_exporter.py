@@ -18,11 +18,11 @@ Only names of counters that are known, and two ports at least that call themselv
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import MAX_LINE, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
@@ -33,14 +33,13 @@ _TIMES = ("node_boot_time_seconds", "node_time_seconds")
 MAX_DEVICES = 1024
 
 
-class NodeExporter(Direct):
+class NodeExporter(OfPage):
     """RDMA devices, their ports and counters from a scrape of the node exporter. Of several scrapes in one text the
     last counts."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         page.parsed.partial = True
-        samples = list(samples_of(blob, "node_"))
+        samples = list(samples_of(page.blob, "node_"))
         instances: dict[str, int] = {}
         last = {}
         for sample in samples:
@@ -53,21 +52,20 @@ class NodeExporter(Direct):
             elif sample.name.startswith(_PREFIX):
                 instances.setdefault(sample.labels.get("instance", ""), sample.line)
                 if words.device_name(name) is None:
-                    page.parsed.leave(blob, sample.line, sample.text, "not a device name")
+                    page.parsed.leave(page.blob, sample.line, sample.text, "not a device name")
                 elif number is not None:
                     last[sample.name, name, number] = sample
         if len(instances) > 1:
             why = f"metrics of {len(instances)} hosts in one text: give each host's own"
-            page.parsed.leave(blob, sorted(instances.values())[1], "", why)
-            return page.parsed
+            page.parsed.leave(page.blob, sorted(instances.values())[1], "", why)
+            return
         for (metric, name, number), sample in last.items():
             if name:
-                port = draft.nic(rdma=name).child("port", number)
+                port = page.draft.nic(rdma=name).child("port", number)
                 _offer(Line(page, sample.line, sample.text), port, metric, sample.value)
         boot, now = (last.get((name, "", 0)) for name in _TIMES)
         if page.parsed.records and boot is not None and now is not None and 0 < boot.value < now.value < 1e11:
-            Line(page, boot.line, boot.text).offer(draft.single("os"), "uptime_s", now.value - boot.value)
-        return page.parsed
+            Line(page, boot.line, boot.text).offer(page.draft.single("os"), "uptime_s", now.value - boot.value)
 
 
 def _offer(line: Line, port: Entity, metric: str, value: float) -> None:
@@ -97,15 +95,13 @@ _LINE = regex(
 _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
 
 
-class CounterLines(Direct):
+class CounterLines(OfPage):
     """Error counters by port."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         page.parsed.partial = True
         rows = [(line, match) for line in page.lines() if (match := _LINE.match(line.text[:MAX_LINE])) is not None]
         if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
             for line, match in rows:
-                port = draft.nic(rdma=match[1]).child("port", 1)
+                port = page.draft.nic(rdma=match[1]).child("port", 1)
                 line.count(port, _OTHERWISE.get(match[2], match[2]), to_int(match[3], low=0))
-        return page.parsed

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, to_float
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
@@ -79,22 +79,20 @@ def _value_of(text: str, name: str) -> str:
     return value.split()[0] if named and colon == ":" and value.strip() else ""
 
 
-class Perftest(Direct):
+class Perftest(OfPage):
     """Devices that a test of perftest used."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         for test in _tests(page.lines()):
             if not test.device:
                 continue
             page.begin()
-            port = draft.nic(rdma=test.device).child("port", 1)
+            port = page.draft.nic(rdma=test.device).child("port", 1)
             test.line.offer(port, "link_layer", words.link_layer(test.layer))
             # Of the rows with whole messages the fastest is what the test reached.
             whole = [row for row in test.rows if row[1] >= WHOLE and row[2] > 0] if test.one_way else []
             for line, _, gbps in sorted(whole, key=lambda row: -row[2])[:1]:
                 line.offer(port, "tested_gbps", gbps)
-        return page.parsed
 
 
 def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:

@@ -17,11 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 
 UNNAMED = "the interface"
 """What an interface is called that the text does not name."""
@@ -29,12 +27,11 @@ PRIORITIES = 8
 CODE_POINTS = 64
 
 
-class Qos(Direct):
+class Qos(OfPage):
     """Flow control by priority, and what decides the priority, from `mlnx_qos` and `dcb`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
-        name = named_interface(blob.item) or UNNAMED
+    def read_page(self, page: Page) -> None:
+        name = named_interface(page.blob.item) or UNNAMED
         mapped: dict[str, tuple[Line, dict[int, int]]] = {}
         for line in page.lines():
             if asked := _asked(line.bare):
@@ -45,11 +42,10 @@ class Qos(Direct):
             if codes and len(priority) == 1 and priority in "01234567":
                 mapped.setdefault(name, (line, {}))[1].update(dict.fromkeys(map(int, codes), int(priority)))
             for field, value in _said(line.bare):
-                line.offer(draft.netdev(name), field, value)
+                line.offer(page.draft.netdev(name), field, value)
         for name, (line, priorities) in mapped.items():
             pairs = [f"{code}:{priority}" for code, priority in sorted(priorities.items())]
-            line.offer(draft.netdev(name), "priority_of", tuple(pairs[:CODE_POINTS]))
-        return page.parsed
+            line.offer(page.draft.netdev(name), "priority_of", tuple(pairs[:CODE_POINTS]))
 
 
 def _asked(text: str) -> str:

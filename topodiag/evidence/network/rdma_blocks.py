@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
 
@@ -57,14 +57,13 @@ class _Place:
         return self.port
 
 
-class _Blocks(Direct):
+class _Blocks(OfPage):
     """Devices and ports in blocks."""
 
     begins: ClassVar[re.Pattern[str]]
     """The line that names a device; its second group, where it has one, is the number of a port."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         place: _Place | None = None
         for line in page.lines():
             text = line.bare
@@ -72,7 +71,7 @@ class _Blocks(Direct):
                 place = _begin(line, head, place)
             elif "IB device" in text and ("' failed" in text or "can't be found" in text):
                 line.leave("the tool could not read it")
-                draft.missing.append(NotObserved(f"ibstat of {text.split(_QUOTE)[1]}", text))
+                page.draft.missing.append(NotObserved(f"ibstat of {text.split(_QUOTE)[1]}", text))
             elif place is None:
                 if text.startswith("GID["):
                     page.mark(line.number)  # a table of GIDs that somebody cut out
@@ -80,7 +79,6 @@ class _Blocks(Direct):
                 _read_gid(line, place)
             else:
                 _read(line, place, *text.partition(":"))
-        return page.end()
 
 
 class Ibstat(_Blocks):

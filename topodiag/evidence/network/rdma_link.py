@@ -9,33 +9,31 @@ of InfiniBand ports only (drivers/infiniband/core/nldev.c, fill_port_info), whic
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import Line, Page
+from topodiag.evidence.page import Line, OfPage, Page
 
 _NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
 _MAX_PORTS = 4096
 
 
-class RdmaLink(Direct):
+class RdmaLink(OfPage):
     """Ports from `rdma link show`, and their counters from `rdma statistic show`, with or without `-j`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        page = Page(blob, draft)
+    def read_page(self, page: Page) -> None:
         # Counters alone do not say which devices there are.
-        page.parsed.partial = "state" not in blob.text
-        if opens_list(blob.text):
-            document, why = load(blob)
+        page.parsed.partial = "state" not in page.blob.text
+        if opens_list(page.blob.text):
+            document, why = load(page.blob)
             if why:
-                page.parsed.leave(blob, 1, blob.text[:80], why)
+                page.parsed.leave(page.blob, 1, page.blob.text[:80], why)
             for _, entry in objects(document, _MAX_PORTS):
                 pairs = {key: str(cell)[:80] for key, cell in entry.items() if isinstance(cell, str | int)}
                 quote = " ".join(f"{key} {cell}" for key, cell in list(pairs.items())[:12])
                 name = pairs.get("ifname", "")
-                _port(Line(page, line_of(blob.text, name), quote), name, pairs.get("port", ""), pairs)
-            return page.parsed
+                _port(Line(page, line_of(page.blob.text, name), quote), name, pairs.get("port", ""), pairs)
+            return
         for line in page.lines():
             text = line.bare
             first, place, *pieces = *text.split(), "", ""
@@ -44,7 +42,6 @@ class RdmaLink(Direct):
                 _port(line, device, number, dict(zip(pieces[::2], pieces[1::2], strict=False)))
             elif text and not text.startswith(("#", "$", "caps:")):
                 line.leave("not a line of rdma link")
-        return page.parsed
 
 
 def _port(line: Line, device: str, place: str, pairs: dict[str, str]) -> None:

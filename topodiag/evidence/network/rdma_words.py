@@ -59,16 +59,17 @@ def device_name(text: str) -> str | None:
     return text if _NAME.match(text) else None
 
 
-def _by_number_or_word(text: str, numbers: dict[int, str], words: dict[str, str]) -> str | None:
-    """`4: ACTIVE`, `PORT_ACTIVE (4)`, `Active`: the number is the enum itself, so it decides where it is known."""
+def _numbered(text: str) -> tuple[str, int]:
+    """The word and the number of `4: ACTIVE`, `PORT_ACTIVE (4)`, `Active`; -1 without one, and "" for what is none."""
     match = _NUMBERED.match(text.strip()[:120])
-    if match is None:
-        return None
-    number = match["first"] or match["last"]
-    if number is not None and int(number) in numbers:
-        return numbers[int(number)]
-    word = re.sub(r"[^a-z0-9]", "", match["word"].lower())
-    return words.get(word) or words.get(word.removeprefix("port"))
+    return ("", -1) if match is None else (match["word"], int(match["first"] or match["last"] or -1))
+
+
+def _by_number_or_word(text: str, numbers: dict[int, str], words: dict[str, str]) -> str | None:
+    """The number is the enum itself, so it decides where it is known."""
+    word, number = _numbered(text)
+    word = re.sub(r"[^a-z0-9]", "", word.lower())
+    return numbers.get(number) or words.get(word) or words.get(word.removeprefix("port"))
 
 
 def port_state(text: str) -> str | None:
@@ -88,8 +89,8 @@ def link_layer(text: str) -> str | None:
 
 def transport(text: str) -> str | None:
     """From ibv_devinfo's `InfiniBand (0)` or sysfs' node type `1: CA`."""
-    match = _NUMBERED.match(text.strip()[:120])
-    return None if match is None else _WORDS["transports"].get(re.sub(r"[^a-z]", "", match["word"].lower()))
+    name: str | None = _WORDS["transports"].get(re.sub(r"[^a-z]", "", _numbered(text)[0].lower()))
+    return name
 
 
 def rate(text: str) -> Rate | None:
@@ -109,12 +110,10 @@ def gbps(text: str) -> float | None:
 
 def verbs_width(text: str) -> int | None:
     """Lanes from ibv_devinfo's `4X (2)`."""
-    match = _NUMBERED.match(text.strip()[:120])
-    if match is None:
-        return None
-    if match["last"] is not None and int(match["last"]) in _WIDTHS:
-        return _WIDTHS[int(match["last"])]
-    lanes = re.match(r"\s*([0-9]{1,2})[xX]\s*\Z", match["word"])
+    word, number = _numbered(text)
+    if number in _WIDTHS:
+        return _WIDTHS[number]
+    lanes = re.match(r"\s*([0-9]{1,2})[xX]\s*\Z", word)
     return int(lanes[1]) if lanes and int(lanes[1]) in _WIDTHS.values() else None
 
 
@@ -123,12 +122,10 @@ def verbs_speed(text: str) -> tuple[float, str | None] | None:
 
     A build that is older than the hardware prints `invalid speed (128)`: the number still says which it is.
     """
-    match = _NUMBERED.match(text.strip()[:120])
-    if match is None:
-        return None
-    if match["last"] is not None and int(match["last"]) in _SPEEDS:
-        return _SPEEDS[int(match["last"])]
-    per_lane = to_float(match["word"], low=0.1, high=1e4) if "gbps" in match["word"].lower() else None
+    word, number = _numbered(text)
+    if number in _SPEEDS:
+        return _SPEEDS[number]
+    per_lane = to_float(word, low=0.1, high=1e4) if "gbps" in word.lower() else None
     return None if per_lane is None else (per_lane, None)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.readings import Notes, converted
+from topodiag.evidence.readings import Notes, OfTree, converted
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.provenance import NotObserved
 
@@ -31,19 +31,17 @@ def _traffic_class(text: str) -> int | None:
     return to_int(text.removeprefix("Global ").removeprefix("tclass="), low=0, high=255) if "tclass=" in text else None
 
 
-class SysInfiniband(Direct):
+class SysInfiniband(OfTree):
     """RDMA devices from sysfs."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        notes = Notes(blob, draft)
+    def read_notes(self, notes: Notes) -> None:
         for name, files in notes.below(_ROOT).items():
             first = next(iter(files.values()))
             if words.device_name(name) is None:
-                notes.parsed.leave(blob, first.at, name, "not a device name")
+                notes.parsed.leave(notes.blob, first.at, name, "not a device name")
             else:
                 notes.parsed.records.append(first.at)
                 _read_device(notes, name, files)
-        return notes.parsed
 
 
 def _read_device(notes: Notes, name: str, files: Files) -> None:

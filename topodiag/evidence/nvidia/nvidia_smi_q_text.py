@@ -15,13 +15,12 @@ Format: nvidia-smi(1), and the output of drivers R450 to R610.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
@@ -51,43 +50,24 @@ _OWNERS = {
 _REASONS = {*EVENT_REASONS.values(), "idle", "display_clock_setting"}
 
 
-@dataclass(slots=True)
-class _Block:
-    """One GPU while it is read."""
-
-    bus_id: str
-    line: int
-    fields: list[XmlField] = field(default_factory=list)
-
-
-class NvidiaSmiQText(Source[XmlRecord]):
+class NvidiaSmiQText(Direct):
     """The full query as text. Offers what the XML form offers."""
 
-    def parse(self, blob: Blob) -> Parsed[XmlRecord]:
-        parsed: Parsed[XmlRecord] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         reading = _Reading()
         for number, line in blob.lines():
             if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
                 parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
-        if reading.driver or reading.blocks:
-            parsed.records.append(XmlDriver(1, tuple(reading.driver), whole=True))
-        for order, block in enumerate(reading.blocks.values()):
-            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields)))
-        if not _counted(parsed):
+        gpus = list(reading.gpus.values())
+        parsed.records = [0] * (bool(reading.driver or gpus) + len(gpus))
+        counted = any(head.path == "attached_gpus" for head in reading.driver)
+        if not counted:
             parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
         # A fragment that does not say how many GPUs there are may begin with any of them.
-        lost = fill_lost(blob, draft)
-        headless = all(not record.bus_id for record in parsed.records if isinstance(record, XmlGpu))
-        fill_report(blob, parsed.records, draft, ordered=(_counted(parsed) or headless) and not lost)
-
-
-def _counted(parsed: Parsed[XmlRecord]) -> bool:
-    """Whether the report says how many GPUs there are."""
-    heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
-    return any(xml_field.path == "attached_gpus" for head in heads for xml_field in head.fields)
+        lost, headless = fill_lost(blob, draft), not any(gpu.bus_id for gpu in gpus)
+        fill_report(blob, SmiReport(reading.driver, gpus), draft, ordered=(counted or headless) and not lost)
+        return parsed
 
 
 class _Reading:
@@ -95,8 +75,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self.driver: list[XmlField] = []
-        self.blocks: dict[str, _Block] = {}
-        self._block: _Block | None = None
+        self.gpus: dict[str, XmlGpu] = {}
+        self._gpu: XmlGpu | None = None
         self._open: list[tuple[int, str]] = []
         self._nameless: list[set[str]] = []
         """The sections so far of each GPU whose head is not in the text."""
@@ -108,21 +88,21 @@ class _Reading:
         key, colon, value = text.partition(":")
         if text.startswith("GPU ") and normalise_bus_id(text[4:]) is not None:
             self._nameless = []
-            return self._begin(text[4:], number)
+            return self._begin(text[4:])
         while self._open and self._open[-1][0] >= indent:
             self._open.pop()
         label = _TAG.sub("_", key.lower()).strip("_")[:80]
         if colon and label in _OWNERS and self._is_without_head(label):
             self._nameless.append({_OWNERS[label][0]})
-            self._begin("", number)
+            self._begin("")
             self._open = [(indent - 1, name) for name in _OWNERS[label]]
         if colon:
             self._field(label, value.strip()[:MAX_VALUE], number, text)
         elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
             self._nameless[-1].add(label)
-        elif label in _SECTIONS and (self._block is None or self._nameless):
+        elif label in _SECTIONS and (self._gpu is None or self._nameless):
             self._nameless.append({label})
-            self._begin("", number)
+            self._begin("")
         # `HW Slowdown : Active` holds the two reasons below it, so a field may be a section too.
         if len(self._open) < MAX_DEPTH:
             self._open.append((indent, label))
@@ -131,25 +111,25 @@ class _Reading:
     def _is_without_head(self, label: str) -> bool:
         """Whether a line that names its section is of a GPU of which nothing stands before it."""
         path = _path(list(_OWNERS[label]), label)
-        known = self._block is not None and all(field.path != path for field in self._block.fields)
-        return not known and (self._block is None or bool(self._nameless))
+        known = self._gpu is not None and all(field.path != path for field in self._gpu.fields)
+        return not known and (self._gpu is None or bool(self._nameless))
 
-    def _begin(self, written: str, number: int) -> bool:
+    def _begin(self, written: str) -> bool:
         bus_id = normalise_bus_id(written) or written.lower() or f"#{len(self._nameless)}"
         self._open = []
-        self._block = self.blocks.get(bus_id)
-        if self._block is None and len(self.blocks) < MAX_GPUS:
-            self._block = self.blocks[bus_id] = _Block(written, number)
-        return self._block is not None
+        self._gpu = self.gpus.get(bus_id)
+        if self._gpu is None and len(self.gpus) < MAX_GPUS:
+            self._gpu = self.gpus[bus_id] = XmlGpu(len(self.gpus), written, [])
+        return self._gpu is not None
 
     def _field(self, label: str, value: str, number: int, quote: str) -> None:
-        if self._block is None:
+        if self._gpu is None:
             if label in _DRIVER and len(self.driver) < MAX_FIELDS:
                 self.driver.append(XmlField(label, value, number, quote))
             return
         path = _path([name for _, name in self._open], label)
-        if path is not None and len(self._block.fields) < MAX_FIELDS:
-            self._block.fields.append(XmlField(path, value, number, quote))
+        if path is not None and len(self._gpu.fields) < MAX_FIELDS:
+            self._gpu.fields.append(XmlField(path, value, number, quote))
 
 
 def _path(sections: list[str], label: str) -> str | None:

@@ -11,12 +11,13 @@ the same code as `nvidia-smi -q`. A table that repeats itself (`-l`) tells of ea
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
@@ -56,60 +57,56 @@ class QueryRow:
         return to_int(self.cell("utilization/gpu_util"), low=0, high=100) or 0
 
 
-class NvidiaSmiQuery(Source[QueryRow]):
+class NvidiaSmiQuery(Direct):
     """GPUs by the columns of a query."""
 
     def recognises(self, head: str) -> bool:
         if not any(f"--query-{name}" in head for name in ("gpu", "remapped-rows")) and _MARK.search(head) is None:
             return False
-        return bool(self.parse(Blob("", head.encode())).records)
+        return any(True for _ in _rows(Blob("", head.encode())))
 
-    def parse(self, blob: Blob) -> Parsed[QueryRow]:
-        parsed: Parsed[QueryRow] = Parsed()
-        columns, picked = _asked_later(blob.text), False
-        for number, whole in blob.lines():
-            line = whole[:MAX_LINE].strip().lstrip(">| \t")
-            asked = _COMMAND.search(line)
-            if asked is not None:
-                columns = _columns(asked[1].split(","))
-                picked = not {"-i", "--id"}.isdisjoint(line.replace("=", " ").split())
-                continue
-            cells = [cell.strip() for cell in line.split(",", MAX_COLUMNS)]
-            header = _columns(cells)
-            if header:
-                columns = header
-            elif columns and len(cells) == len(columns) and _is_row(columns, cells) and len(parsed.records) < MAX_ROWS:
-                pairs = tuple(zip(columns, cells, strict=True))
-                parsed.records.append(QueryRow(pairs, number, line, not picked))
-            elif line and columns:
-                columns = () if line.startswith(("$", "#")) or "$ " in line[:80] else columns
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[QueryRow], draft: NodeDraft) -> None:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         fill_lost(blob, draft)
-        rows = _busiest(parsed.records)
+        listed = list(islice(_rows(blob), MAX_ROWS))
+        rows = _busiest(listed)
         named = all(row.cell("index") for row in rows)
         ordered = named or (len(rows) > 1 and all(row.ordered for row in rows))
-        driver = next((row for row in rows if row.cell("driver_version")), None)
-        if driver is not None:
-            field = XmlField("driver_version", driver.cell("driver_version"), driver.line, driver.text)
-            fill_report(blob, [XmlDriver(driver.line, (field,), False)], draft)
-        reports: dict[int, list[XmlField]] = {}
-        heads: dict[int, tuple[str, int]] = {}
+        versions = ((row, row.cell("driver_version")) for row in rows)
+        driver = [XmlField("driver_version", version, row.line, row.text) for row, version in versions if version]
+        gpus: dict[int, XmlGpu] = {}
         for place, row in enumerate(rows):
             index = to_int(row.cell("index"), low=0, high=MAX_GPUS) if named else place
-            if index is None:
-                continue
-            reports.setdefault(index, []).extend(_fields(row))
-            bus_id, line = heads.get(index, ("", row.line))
-            heads[index] = (bus_id or row.cell("bus_id"), line)
-        gpus = [XmlGpu(index, *heads[index], tuple(fields)) for index, fields in reports.items()]
-        fill_report(blob, gpus, draft, ordered=ordered)
+            if index is not None:
+                gpu = gpus.setdefault(index, XmlGpu(index, "", []))
+                gpu.bus_id = gpu.bus_id or row.cell("bus_id")
+                gpu.fields += _fields(row)
+        fill_report(blob, SmiReport(driver[:1], list(gpus.values())), draft, ordered=ordered)
         for row in rows:
             capability = to_float(row.cell("compute_cap"), low=1, high=100)
             index = to_int(row.cell("index"), low=0, high=MAX_GPUS)
             if capability is not None and index is not None:
                 draft.gpu(index=index).offer("sm", round(capability * 10), blob.origin(row.line, row.text))
+        return Parsed([row.line for row in listed])
+
+
+def _rows(blob: Blob) -> Iterator[QueryRow]:
+    """The rows below headers, and those of commands that print none."""
+    columns, picked = _asked_later(blob.text), False
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE].strip().lstrip(">| \t")
+        asked = _COMMAND.search(line)
+        if asked is not None:
+            columns = _columns(asked[1].split(","))
+            picked = not {"-i", "--id"}.isdisjoint(line.replace("=", " ").split())
+            continue
+        cells = [cell.strip() for cell in line.split(",", MAX_COLUMNS)]
+        header = _columns(cells)
+        if header:
+            columns = header
+        elif columns and len(cells) == len(columns) and _is_row(columns, cells):
+            yield QueryRow(tuple(zip(columns, cells, strict=True)), number, line, not picked)
+        elif line and columns:
+            columns = () if line.startswith(("$", "#")) or "$ " in line[:80] else columns
 
 
 def _asked_later(text: str) -> tuple[str, ...]:

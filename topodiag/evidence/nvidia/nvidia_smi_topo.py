@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, reading
+from topodiag.evidence.interface import Blob, Direct, Parsed, reading
 from topodiag.evidence.nvidia import smi_matrix as smi
 from topodiag.evidence.nvidia.nvidia_words import fill_lost
 from topodiag.model.cpulist import parse_cpulist
@@ -36,7 +36,7 @@ def _offer_p2p(blob: Blob, matrix: smi.Matrix, draft: NodeDraft, asked: tuple[st
     """
     for row in matrix.rows:
         origin = blob.origin(row.line, row.text)
-        for column, word in row.cells if row.label.startswith("GPU") else ():
+        for column, word in row.cells.items() if row.label.startswith("GPU") else ():
             if word not in smi.P2P_WORDS or not column.startswith("GPU"):
                 continue
             known = asked if len(asked) == 1 or word == "OK" else ()
@@ -45,56 +45,46 @@ def _offer_p2p(blob: Blob, matrix: smi.Matrix, draft: NodeDraft, asked: tuple[st
                 draft.pair(f"p2p:{name}", a, b, word, origin)
 
 
-class NvidiaSmiTopo(Source[smi.MatrixRecord]):
+class NvidiaSmiTopo(Direct):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
     def recognises(self, head: str) -> bool:
         if "GPU" not in head and "topology matrix" not in head:
             return False
-        return any(
-            _is_topo(record) or _is_p2p(record)
-            if isinstance(record, smi.Matrix)
-            else isinstance(record, smi.MatrixNote) and "fail" in record.text.lower()
-            for record in self.parse(Blob("", head.encode(errors="replace"))).records
-        )
+        text = smi.read_matrices(Blob("", head.encode(errors="replace")))
+        shown = any(_is_topo(matrix) or _is_p2p(matrix) for matrix in text.matrices)
+        return shown or any("fail" in note.lower() for note in text.notes)
 
-    def parse(self, blob: Blob) -> Parsed[smi.MatrixRecord]:
-        parsed: Parsed[smi.MatrixRecord] = Parsed()
-        smi.read_matrices(blob, parsed)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[smi.MatrixRecord], draft: NodeDraft) -> None:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         """Offer everything that the text's matrices say, whichever command printed them."""
         fill_lost(blob, draft)
-        named = {record.label: record.rdma for record in reversed(parsed.records) if isinstance(record, smi.NicName)}
-        owners = Counter(named.values())
-        names = {label: name for label, name in named.items() if owners[name] == 1}
+        text = smi.read_matrices(blob)
+        owners = Counter(text.nics.values())
+        names = {label: name for label, name in text.nics.items() if owners[name] == 1}
         argv = " ".join(blob.item.argv) if blob.item else ""
-        for record in parsed.records:
-            if isinstance(record, smi.MatrixNote):
-                what = "the matrix of nvidia-smi topo"
-                draft.missing.append(NotObserved(what, record.text, of=frozenset({Topic.GPUS})))
-            elif isinstance(record, smi.Matrix) and record.vocabulary is smi.Vocabulary.P2P:
-                _offer_p2p(blob, record, draft, capabilities(argv) or capabilities(record.command))
-            elif isinstance(record, smi.Matrix) and _is_topo(record):
+        for note in text.notes:
+            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", note, of=frozenset({Topic.GPUS})))
+        for matrix in text.matrices:
+            if matrix.is_p2p:
+                _offer_p2p(blob, matrix, draft, capabilities(argv) or capabilities(matrix.command))
+            elif _is_topo(matrix):
                 # `topo -mp` leaves NVLink out.
-                table = "pcie" if {"-mp", "--matrix_pci"} & {*(argv or record.command).split()} else "smi"
-                for row in record.rows:
+                table = "pcie" if {"-mp", "--matrix_pci"} & {*(argv or matrix.command).split()} else "smi"
+                for row in matrix.rows:
                     _fill_row(blob, row, table, names, draft)
+        return text.parsed
 
 
 def _is_topo(matrix: smi.Matrix) -> bool:
     """Whether this is NVIDIA's path matrix: `X` on a diagonal, and path words or affinity beside it."""
-    if matrix.vocabulary is not smi.Vocabulary.PATHS or not any(row.has_self for row in matrix.rows):
+    if matrix.is_p2p or not any(row.has_self for row in matrix.rows):
         return False
-    return any(row.cells or row.cpu_affinity is not None for row in matrix.rows)
+    return any(row.cells or "cpu" in row.tail for row in matrix.rows)
 
 
 def _is_p2p(matrix: smi.Matrix) -> bool:
-    return matrix.vocabulary is smi.Vocabulary.P2P and any(
-        row.has_self and row.label.startswith("GPU") for row in matrix.rows
-    )
+    return matrix.is_p2p and any(row.has_self and row.label.startswith("GPU") for row in matrix.rows)
 
 
 def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:
@@ -108,7 +98,7 @@ def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:
 def _fill_row(blob: Blob, row: smi.MatrixRow, table: str, names: dict[str, str], draft: NodeDraft) -> None:
     origin = blob.origin(row.line, row.text)
     device = _device(draft, row.label, names)
-    for column, word in row.cells:
+    for column, word in row.cells.items():
         value = smi.path_word(word)
         if value is not None:
             draft.pair(table, device, _device(draft, column, names), value, origin)
@@ -117,15 +107,14 @@ def _fill_row(blob: Blob, row: smi.MatrixRow, table: str, names: dict[str, str],
 
 
 def _fill_affinity(gpu: Entity, row: smi.MatrixRow, origin: Origin) -> None:
-    if row.cpu_affinity is not None:
-        cpus = reading(row.cpu_affinity)
+    if "cpu" in row.tail:
+        cpus = reading(row.tail["cpu"])
         why = "nvidia-smi gives no CPU affinity" if cpus is None else f"not a CPU list: {cpus[:40]}"
         gpu.offer("cpu_affinity", cpus if parse_cpulist(cpus or "") else None, origin, why)
-    if row.numa_affinity is not None:
-        why = f"nvidia-smi's NUMA affinity is {row.numa_affinity[:40] or 'empty'}"
-        gpu.offer("numa", first_node(row.numa_affinity), origin, why)
-    if row.gpu_numa_id is not None:
-        gpu.offer("memory_numa", single_node(row.gpu_numa_id), origin)
+    if (numa := row.tail.get("numa")) is not None:
+        gpu.offer("numa", first_node(numa), origin, f"nvidia-smi's NUMA affinity is {numa[:40] or 'empty'}")
+    if "memory" in row.tail:
+        gpu.offer("memory_numa", single_node(row.tail["memory"]), origin)
 
 
 def first_node(text: str) -> int | None:

@@ -1,17 +1,26 @@
 """`nvidia-smi -q -x`: one XML report of the driver and every GPU, of any version of its DTD.
 
 Read tag by tag, so that a report that ends in the middle, or one broken element, keeps all else. The prolog is left
-out, and its entities stay plain text. What the values mean is in `smi_xml_facts`.
+out, and its entities stay plain text. What the elements mean holds for the report as text and for queries as well, in
+every spelling of the DTDs (v8 to v13): they are leaf elements by their path, with the line they stand on.
 """
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
-from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.nvidia.nvidia_words import (
+    EVENT_REASONS,
+    distinct_bus_ids,
+    distinct_uuids,
+    field_value,
+    fill_lost,
+)
 from topodiag.evidence.xml_tags import XmlTag, tags
+from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.errors import InputError
+from topodiag.words.own_data import own_data
 
 MAX_TAGS = 4_000_000
 """A GPU with many processes has some thousands."""
@@ -22,15 +31,15 @@ MAX_VALUE = 400
 _ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
-class NvidiaSmiXml(Source[XmlRecord]):
+class NvidiaSmiXml(Direct):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
-    def parse(self, blob: Blob) -> Parsed[XmlRecord]:
-        parsed: Parsed[XmlRecord] = Parsed()
-        text = blob.text
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        text, lost = blob.text, fill_lost(blob, draft)
         start = text.find(f"<{_ROOT}")
         if start < 0:
-            if LOST.search(text) is None:
+            if not lost:
                 parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
             return parsed
         report = _Report(text.count("\n", 0, start))
@@ -46,14 +55,9 @@ class NvidiaSmiXml(Source[XmlRecord]):
             parsed.leave(blob, report.broken, "", "broken XML: its elements do not nest; what can be read is kept")
         if len(report.gpus) == MAX_GPUS:
             parsed.leave(blob, None, "", f"{MAX_GPUS} GPUs or more: the others are left out")
-        parsed.records.append(XmlDriver(report.above + 1, tuple(report.driver), whole))
-        for order, (bus_id, line, fields) in enumerate(report.gpus):
-            parsed.records.append(XmlGpu(order, bus_id, line, tuple(fields)))
+        fill_report(blob, SmiReport(report.driver, report.gpus, whole), draft, ordered=not lost)
+        parsed.records = [0] * (1 + len(report.gpus))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
-        lost = fill_lost(blob, draft)
-        fill_report(blob, parsed.records, draft, ordered=not lost)
 
 
 class _Report:
@@ -63,7 +67,7 @@ class _Report:
         self.above = above
         """Lines above the report."""
         self.driver: list[XmlField] = []
-        self.gpus: list[tuple[str, int, list[XmlField]]] = []
+        self.gpus: list[XmlGpu] = []
         self.is_open: str | None = _ROOT
         """The element that has not ended; None after the last."""
         self.broken: int | None = None
@@ -78,9 +82,10 @@ class _Report:
             self.is_open = _ROOT if tag.closes == (tag.name == _GPU) else None if tag.closes else _GPU
             self._fields = self.driver
             if tag.name == _GPU and not tag.closes:
-                self._fields = []
+                gpu = XmlGpu(len(self.gpus), (tag.get("id") or "")[:40], [])
+                self._fields = gpu.fields
                 if len(self.gpus) < MAX_GPUS:
-                    self.gpus.append(((tag.get("id") or "")[:40], self.above + tag.line, self._fields))
+                    self.gpus.append(gpu)
         elif not tag.closes:
             self._path.append(tag.name)
             self._leaf = True
@@ -101,3 +106,252 @@ class _Report:
         self._leaf = False
         while self._path.pop() != tag.name:
             pass
+
+
+@dataclass(frozen=True, slots=True)
+class XmlField:
+    """One element without children: its path below the GPU (`pci/pci_gpu_link_info/pcie_gen/max_link_gen`) and text."""
+
+    path: str
+    text: str
+    line: int
+    written: str = ""
+    """The line itself, where the report is not XML."""
+
+    @property
+    def quote(self) -> str:
+        if self.written:
+            return self.written
+        tag = self.path.rpartition("/")[2]
+        return f"<{tag}>{self.text}</{tag}>"
+
+
+@dataclass(slots=True)
+class XmlGpu:
+    """One GPU in the order of the report, by the bus id in its head, "" without."""
+
+    order: int
+    bus_id: str
+    fields: list[XmlField]
+
+
+@dataclass(slots=True)
+class SmiReport:
+    """What stands before the GPUs, and these. `whole` is False for a report that ends before its last element."""
+
+    driver: list[XmlField]
+    gpus: list[XmlGpu]
+    whole: bool = True
+
+    @property
+    def counted(self) -> int | None:
+        """How many GPUs there are, as the report says it."""
+        return next((to_int(head.text, low=0) for head in self.driver if head.path == "attached_gpus"), None)
+
+
+MAX_MIB = 1 << 30
+MAX_COUNT = 2**63 - 1
+
+_LOST = ("is lost", "requires reset")
+_REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
+_REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
+_GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
+_NAMES = "evidence/nvidia/names"
+
+_CORRECTED = ("sram_correctable", "dram_correctable")
+_UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
+
+
+def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered: bool) -> None:
+    """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
+    for head in smi_report.driver:
+        name = own_data(_NAMES)["versions"].get(head.path)
+        if name is not None:
+            # R610 appends why the line will go away in brackets.
+            origin = blob.origin(head.line, head.quote)
+            draft.single("os").offer(name, reading(head.text.partition(" [")[0]), origin)
+    numbered = ordered and _is_numbered(blob, smi_report)
+    uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in smi_report.gpus)
+    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in smi_report.gpus)
+    for gpu in smi_report.gpus:
+        bus_id = bus_ids.get(gpu.order)
+        uuid = uuids.get(gpu.order)
+        if not numbered and bus_id is None and uuid is None:
+            continue
+        entity = draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid)
+        report = _Gpu(blob, gpu, entity)
+        report.state(uuid)
+        report.guest(draft)
+        report.fabric()
+        report.memory_errors()
+        if bus_id is not None or (numbered and report.has_link()):
+            report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
+
+
+def _is_numbered(blob: Blob, smi_report: SmiReport) -> bool:
+    """Whether the order of the elements is nvidia-smi's numbering: not when `-i` picked some of the GPUs."""
+    if blob.item is not None and any(word in ("-i", "--id") or word.startswith("--id=") for word in blob.item.argv):
+        return False
+    return not smi_report.whole or (smi_report.counted or 0) <= len(smi_report.gpus)
+
+
+def _text(gpu: XmlGpu, path: str) -> str | None:
+    return next((field.text for field in gpu.fields if field.path == path), None)
+
+
+def _of_fabric(name: str, text: str) -> object:
+    """The value of a field of the fabric by nvidia-smi's words."""
+    words = own_data(_NAMES)["fabric-words"].get(name)
+    if words is not None:
+        return words.get(text.lower())
+    if name == "clique_id":
+        return to_int(text, low=0, high=2**32 - 1)
+    return "success" if text.strip().lower() == "success" else reading(text)
+
+
+class _Gpu:
+    """One GPU's fields by path, and the entity that they are offered to."""
+
+    def __init__(self, blob: Blob, gpu: XmlGpu, entity: Entity) -> None:
+        self.blob = blob
+        self.entity = entity
+        self.fields: dict[str, XmlField] = {}
+        for field in gpu.fields:
+            self.fields.setdefault(field.path, field)
+
+    def _offer(self, entity: Entity, name: str, field: XmlField, value: object) -> None:
+        origin = self.blob.origin(field.line, field.quote)
+        why = "nvidia-smi gives no reading" if reading(field.text) is None else f"not understood: {field.text[:40]}"
+        entity.offer(name, value, origin, why)
+
+    def _offer_all(self, entity: Entity, table: str) -> None:
+        """Offer the fields that one element says by itself."""
+        met = set[str]()
+        for path, name in own_data(_NAMES)[table].items():
+            field = self.fields.get(path)
+            if field is not None and name not in met:
+                met.add(name)
+                self._offer(entity, name, field, field_value(name, field.text))
+
+    def state(self, uuid: str | None) -> None:
+        self._offer_all(self.entity, "report-gpu")
+        if (field := self.fields.get("uuid")) is not None and uuid is not None:
+            self._offer(self.entity, "uuid", field, uuid)
+        self._memory_share()
+        self._throttle()
+        self._recovery()
+        texts = ((field, field.text.lower()) for field in self.fields.values())
+        lost = ((field, words) for field, text in texts for words in _LOST if f"gpu {words}" in text)
+        if (first := next(lost, None)) is not None:
+            self._offer(self.entity, "lost", first[0], f"GPU {first[1]}")
+
+    def _memory_share(self) -> None:
+        used, total = (self.fields.get(f"fb_memory_usage/{name}") for name in ("used", "total"))
+        screen = self.fields.get("display_active")
+        if used is None or total is None or (screen is not None and screen.text.strip().lower() in ("enabled", "yes")):
+            return
+        has, of = to_int(used.text, low=0, high=MAX_MIB), to_int(total.text, low=1, high=MAX_MIB)
+        if has is not None and of is not None:
+            self._offer(self.entity, "memory_used_share", used, min(1.0, has / of))
+
+    def guest(self, draft: NodeDraft) -> None:
+        """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""
+        field = self.fields.get("gpu_virtualization_mode/virtualization_mode")
+        word = _GUESTS.get(field.text.strip().lower()) if field is not None else None
+        if field is not None and word is not None:
+            draft.single("os").offer("virtualization", word, self.blob.origin(field.line, field.quote))
+
+    def _throttle(self) -> None:
+        seen = {match[1]: field for path, field in self.fields.items() if (match := _REASON.match(path))}
+        fields = {name: field for name, field in seen.items() if field.text in ("Active", "Not Active")}
+        active = [name for name, field in fields.items() if field.text == "Active"]
+        if fields:
+            field = fields[active[0]] if active else next(iter(fields.values()))
+            self._offer(self.entity, "throttle", field, tuple(_REASON_SPELLINGS.get(name, name) for name in active))
+        elif seen:
+            self._offer(self.entity, "throttle", next(iter(seen.values())), None)
+
+    def _recovery(self) -> None:
+        if (field := self.fields.get("gpu_recovery_action")) is not None:
+            action = field.text.strip().lower().replace(" ", "_").removeprefix("gpu_")
+            # `None` is this field's word for health, not the absence of a reading.
+            self._offer(self.entity, "recovery_action", field, None if action in ("n/a", "") else action)
+            return
+        answers = [
+            (self.fields[path], action)
+            for path, action in (
+                ("gpu_reset_status/reset_required", "reset"),
+                ("gpu_reset_status/drain_and_reset_recommended", "drain_and_reset"),
+            )
+            if path in self.fields
+        ]
+        wanted = [(field, action) for field, action in answers if field.text == "Yes"]
+        if not wanted and all(field.text == "No" for field, _ in answers):
+            wanted = [(field, "none") for field, _ in answers]
+        for field, action in wanted[:1]:
+            self._offer(self.entity, "recovery_action", field, action)
+
+    def fabric(self) -> None:
+        """The fabric block, whose tags differ in case and underscores between drivers."""
+        block = {
+            path.lower().replace("_", ""): field for path, field in self.fields.items() if path.startswith("fabric/")
+        }
+        if not block:
+            return
+        child = self.entity.child("fabric", 0)
+        for path, name in own_data(_NAMES)["report-fabric"].items():
+            if (field := block.get(path)) is not None:
+                self._offer(child, name, field, _of_fabric(name, field.text))
+        self._fabric_problems(child, block)
+
+    def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
+        texts: list[str] = []
+        xml_field: XmlField | None = None
+        for tag, name in (
+            ("routerecovery", "route recovery in progress"),
+            ("routeunhealthy", "route unhealthy"),
+            ("accesstimeout", "access timeout recovery"),
+            ("incorrectconfiguration", ""),
+        ):
+            for path, field in block.items():
+                value = field.text.strip()
+                if not path.startswith(f"fabric/health/{tag}") or value.upper() in ("N/A", "NOT SUPPORTED", ""):
+                    continue
+                is_problem = value.lower() == "true" if name else value.lower() not in ("none", "false")
+                if xml_field is None or (is_problem and not texts):
+                    xml_field = field
+                if is_problem:
+                    texts.append(name or value[:60])
+        if xml_field is not None:
+            self._offer(child, "problems", xml_field, ", ".join(texts))
+
+    def memory_errors(self) -> None:
+        for span in ("volatile", "aggregate"):
+            for name, parts, total in (
+                ("corrected", _CORRECTED, "single_bit/total"),
+                ("uncorrected", _UNCORRECTED, "double_bit/total"),
+            ):
+                self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in (*parts, total)])
+        for path, name in own_data(_NAMES)["memory-states"].items():
+            if (field := self.fields.get(path)) is not None:
+                value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
+                self.entity.count(name, value, self.blob.origin(field.line, field.quote))
+
+    def _sum(self, name: str, paths: list[str]) -> None:
+        """A counter that nvidia-smi splits; without a reading of every part that is there, there is no sum."""
+        parts = [self.fields[path] for path in paths if path in self.fields]
+        values = [to_int(field.text, low=0, high=MAX_COUNT) for field in parts]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            largest = max(zip(known, range(len(known)), strict=True))[1]
+            field = parts[largest]
+            self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
+
+    def has_link(self) -> bool:
+        return any(path.startswith("pci/pci_gpu_link_info/") for path in self.fields)
+
+    def pcie(self, pci: Entity) -> None:
+        self._offer_all(pci, "report-pci")
+        if (field := self.fields.get("pci/replay_counter")) is not None:
+            value = to_int(field.text, low=0, high=MAX_COUNT)
+            pci.count("replay", value, self.blob.origin(field.line, field.quote))

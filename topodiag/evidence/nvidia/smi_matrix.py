@@ -7,8 +7,7 @@ say what the words mean for a link; the sources do.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.lazy import dataclass, regex
@@ -37,57 +36,28 @@ _NOTES = regex(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.
 _DECORATION = " \t#>`*\"'$\u00a0"
 
 
-class Vocabulary(Enum):
-    """Which command's words a matrix is written in."""
-
-    PATHS = "paths"
-    P2P = "p2p"
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One row: words by column label (the self cell left out), and the affinity cells as they stand."""
+    """One row: words by column label (the self cell left out), and the affinity cells as they stand, by the names of
+    `_Header.tail`."""
 
     label: str
     line: int
     text: str
-    cells: tuple[tuple[str, str], ...]
-    cpu_affinity: str | None = None
-    numa_affinity: str | None = None
-    gpu_numa_id: str | None = None
+    cells: Mapping[str, str]
+    tail: Mapping[str, str]
     has_self: bool = False
     """Whether the cell of the row's own column is `X`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One table. `command` holds the arguments of an `nvidia-smi topo` line that stands before it, if any."""
+    """One table. `is_p2p`: its words are those of `topo -p2p`. `command` holds the arguments of an `nvidia-smi topo`
+    line that stands before it, if any."""
 
-    line: int
-    columns: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
-    vocabulary: Vocabulary
+    is_p2p: bool
     command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NicName:
-    """A line of the NIC legend: which RDMA device a column stands for."""
-
-    label: str
-    rdma: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixNote:
-    """A sentence of nvidia-smi about the matrix: that it failed, or that it leaves NICs out."""
-
-    line: int
-    text: str
-
-
-MatrixRecord = Matrix | NicName | MatrixNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +70,14 @@ class _Header:
     """Cells of a Markdown header; empty for nvidia-smi's own layout."""
 
 
-def read_matrices(blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
-    """Append every matrix, NIC name and note of the text to `parsed`; never raises."""
-    reader = _Reader(blob, parsed)
+def read_matrices(blob: Blob) -> MatrixReader:
+    """Every matrix, NIC name and note of the text; never raises."""
+    reader = MatrixReader(blob)
     for number, line in blob.lines():
         if line.strip():
             reader.take(number, line[:MAX_LINE])
     reader.finish()
+    return reader
 
 
 def path_word(word: str) -> str | None:
@@ -120,19 +91,22 @@ def _is_path_word(word: str) -> bool:
     return word == "X" or word in P2P_WORDS or path_word(word) is not None
 
 
-class _Reader:
-    """Goes through the lines once, holding the table that is open."""
+class MatrixReader:
+    """Goes through the lines once, holding the table that is open. `parsed` records the lines that said something."""
 
-    def __init__(self, blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
+    def __init__(self, blob: Blob) -> None:
         self.blob = blob
-        self.parsed = parsed
+        self.parsed: Parsed[int] = Parsed()
+        self.matrices: list[Matrix] = []
+        self.nics: dict[str, str] = {}
+        """The RDMA devices that columns stand for, by the legend."""
+        self.notes: list[str] = []
+        """Sentences of nvidia-smi about the matrix: that it failed, or that it leaves NICs out."""
         self.header: _Header | None = None
         self.rows: dict[str, MatrixRow] = {}
         self.command = ""
         self.torn = ""
-        self.matrices = 0
-        self.notes = 0
-        self.cells = 0
+        self.tables = self.said = self.cells = 0
 
     def take(self, number: int, raw: str) -> None:
         line = _COLOURS.sub("", raw).replace("\\t", "\t")
@@ -143,30 +117,34 @@ class _Reader:
             self.finish()
             self.command = command[:120]
         elif label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha():
-            self._note(NicName(f"NIC{int(label[3:])}", name[:64], number))
+            if self._is_taken(number):
+                self.nics.setdefault(f"NIC{int(label[3:])}", name[:64])
         elif _NOTES.search(text) is not None:
-            self._note(MatrixNote(number, text[:200]))
+            if self._is_taken(number):
+                self.notes.append(text[:200])
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:
             self.finish(keep_command=True)
             self.header = header
         else:
             self._row(number, line)
 
-    def _note(self, note: NicName | MatrixNote) -> None:
-        if self.notes < MAX_NOTES:
-            self.notes += 1
-            self.parsed.records.append(note)
+    def _is_taken(self, number: int) -> bool:
+        """Counts a line beside the tables; False for one too many."""
+        if self.said >= MAX_NOTES:
+            return False
+        self.said += 1
+        self.parsed.records.append(number)
+        return True
 
     def finish(self, *, keep_command: bool = False) -> None:
         """Close the open table, if there is one."""
-        if self.header is not None and self.rows and self.matrices < MAX_MATRICES:
-            rows = () if self._is_torn() else tuple(self.rows.values())
-            words = [word for row in rows for _, word in row.cells]
-            p2p = sum(word in P2P_WORDS for word in words)
-            vocabulary = Vocabulary.P2P if p2p > len(words) - p2p else Vocabulary.PATHS
-            if rows:
-                self.parsed.records.append(Matrix(self.header.line, self.header.labels, rows, vocabulary, self.command))
-            self.matrices += 1
+        if self.header is not None and self.rows and self.tables < MAX_MATRICES:
+            if not self._is_torn():
+                words = [word for row in self.rows.values() for word in row.cells.values()]
+                is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
+                self.matrices.append(Matrix(tuple(self.rows.values()), is_p2p, self.command))
+                self.parsed.records.append(self.header.line)
+            self.tables += 1
             keep_command = False
         self.header, self.rows, self.torn = None, {}, ""
         if not keep_command:
@@ -174,7 +152,7 @@ class _Reader:
 
     def _is_torn(self) -> bool:
         """Whether the rows contradict each other; what does not fit is then said, and the matrix left out whole."""
-        why = self.torn or _contradiction([(row.label, dict(row.cells)) for row in self.rows.values()])
+        why = self.torn or _contradiction(self.rows.values())
         if why and self.header is not None:
             text = " ".join(self.header.labels)[:200]
             self.parsed.leave(self.blob, self.header.line, text, f"the matrix is not used: {why}")
@@ -211,20 +189,18 @@ class _Reader:
         has_self = 0 <= own < len(cells) and cells[own] == "X"
         if own >= 0 and not has_self and "X" in cells and len(cells) < len(columns):
             self.torn = self.torn or f"cells of {label} are missing, so the others cannot be placed"
-            return MatrixRow(label, number, text[:200], ())
-        good: list[tuple[str, str]] = []
+            return MatrixRow(label, number, text[:200], {}, {})
+        good: dict[str, str] = {}
         for column, word in zip(columns, cells, strict=False):
             if column == label:
                 continue
             if word == "X":
                 self.torn = self.torn or f"X for {label} and {column}, which are not the same device"
             elif _is_path_word(word):
-                good.append((column, word))
+                good[column] = word
             elif word:
                 self.parsed.leave(self.blob, number, text, f"unknown word {word[:20]!r} for {label} and {column}")
-        return MatrixRow(
-            label, number, text[:200], tuple(good), tail.get("cpu"), tail.get("numa"), tail.get("memory"), has_self
-        )
+        return MatrixRow(label, number, text[:200], good, tail, has_self)
 
 
 def _tail_names(text: str) -> tuple[str, ...]:
@@ -334,11 +310,11 @@ _PCI_PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "PSB"})
 """Words for a path over PCIe, which is the same in both directions."""
 
 
-def _contradiction(rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
+def _contradiction(rows: Iterable[MatrixRow]) -> str:
     """A matrix that contradicts itself was torn or edited: which half of it is right nobody can say, so none of it is
-    used. The first pair of devices of which two rows, as (label, words by column), say different paths; "" for none.
+    used. The first pair of devices of which two rows say different paths; "" for none.
     Counts of NVLinks may differ between the two directions: that is a fault of the machine, and not of the matrix."""
-    words = {(label, column): word for label, cells in rows for column, word in cells.items()}
+    words = {(row.label, column): word for row in rows for column, word in row.cells.items()}
     for (label, column), word in words.items():
         back = words.get((column, label))
         if back is None or back == word or not {word, back} & _PCI_PATHS or "U" in {word, back}:

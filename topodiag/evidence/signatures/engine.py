@@ -88,7 +88,7 @@ def _reported() -> tuple[str, ...]:
 def verdicts(line: str) -> list[LineMatch | Refused]:
     """What each entry whose literal is in this one line makes of it, those that take it first."""
     data = line.encode("utf-8", "replace")
-    candidates, _ = _candidates(frozenset(number for _, number in _finder().hits(data)))
+    candidates, _ = _candidates(frozenset(number for _, number in finder_of().hits(data)))
     bare = unwrap(line)
     answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
     if line.lstrip()[:1] == "{":
@@ -140,13 +140,14 @@ def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) ->
 
 
 @cache
-def _finder(*names: str) -> Finder:
+def finder_of(*names: str) -> Finder:
     """Of the literals of these families, of all without names."""
-    return finder([literal.encode() for literal, _ in _places(*names)])
+    return finder([literal.encode() for literal, _ in places_of(*names)])
 
 
 @cache
-def _places(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+def places_of(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    """The same literals, each with the families and places of the entries that it may begin."""
     if not names:
         return tuple(literals().items())
     own = ((literal, tuple(place for place in places if place[0] in names)) for literal, places in literals().items())
@@ -158,7 +159,7 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> tuple[l
     """The entries that these literals may begin, those with the longest literal first; whether all of them count."""
     longest: dict[tuple[str, int], int] = {}
     for number in numbers:
-        literal, places = _places(*names)[number]
+        literal, places = places_of(*names)[number]
         for place in places:
             entry = family(place[0])[place[1]]
             if literal in entry.literals:
@@ -233,7 +234,7 @@ class _Reading:
         """All sentences that the window owns."""
         data = window.data
         number, counted = window.line, 0
-        for begin, end, numbers in owned_lines(_finder(*self.families).hits(data), window):
+        for begin, end, numbers in owned_lines(finder_of(*self.families).hits(data), window):
             number += data.count(b"\n", counted, begin)
             counted = begin
             self.seen |= numbers
@@ -298,7 +299,7 @@ class _Reading:
 
     def _end(self, numbers: Iterable[int], raw: str) -> None:
         """Drops the events that this line says are over."""
-        present = {_places(*self.families)[literal][0] for literal in numbers}
+        present = {places_of(*self.families)[literal][0] for literal in numbers}
         if self.ends.isdisjoint(present):
             return
         line = _unwrapped(raw)
@@ -318,7 +319,7 @@ class _Reading:
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""
-        seen = {_places(*self.families)[number][0] for number in self.seen}
+        seen = {places_of(*self.families)[number][0] for number in self.seen}
         return (not entry.needs or not seen.isdisjoint(entry.needs)) and seen.isdisjoint(entry.excludes)
 
 
@@ -355,8 +356,8 @@ def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
     data = text.encode("utf-8", "replace")
-    entries = _places(*_FAMILIES_OF_JOBS)
-    places = {place for _, number in _finder(*_FAMILIES_OF_JOBS).hits(data) for place in entries[number][1]}
+    entries = places_of(*_FAMILIES_OF_JOBS)
+    places = {place for _, number in finder_of(*_FAMILIES_OF_JOBS).hits(data) for place in entries[number][1]}
     bare = Unwrapped(text)
     answers = (
         confirm(entry, bare, [text], 0)

@@ -39,31 +39,12 @@ def _list(text: str) -> str | None:
 
 
 FIELDS: Mapping[str, Callable[[str], Value | None]] = {
-    "gpu": _integer,
     "bus_id": normalise_bus_id,
-    "nic": _text,
-    "port": _integer,
-    "rank": _integer,
-    "ranks": _list,
-    "host": _text,
-    "pid": _integer,
-    "peer": _text,
-    "address": _text,
-    "code": _integer,
-    "reason": _text,
-    "count": _integer,
-    "expected": _integer,
     "seconds": _decimal,
-    "collective": _text,
-    "sequence": _integer,
-    "size": _text,
-    "path": _text,
-    "variable": _text,
-    "value": _list,
-    "version": _text,
-    "module": _text,
-    "name": _text,
-    "local_rank": _integer,
+    **dict.fromkeys(("gpu", "port", "rank", "local_rank", "pid", "code", "count", "expected", "sequence"), _integer),
+    **dict.fromkeys(("ranks", "value"), _list),
+    **dict.fromkeys(("nic", "host", "peer", "address", "reason", "collective", "size", "path"), _text),
+    **dict.fromkeys(("variable", "version", "module", "name"), _text),
 }
 """Seconds are seconds; `size` and `value` stay as they are written."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from topodiag.evidence.signatures.engine import LineMatch, confirm, of_job, verdicts
-from topodiag.evidence.signatures.entry import Signature, family, literals
-from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.engine import LineMatch, confirm, finder_of, of_job, places_of, verdicts
+from topodiag.evidence.signatures.entry import Signature, family
+from topodiag.evidence.signatures.literals import lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
 
 
 def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signature, ...]]]:
     """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
     it in the order of the catalogue."""
-    for number, begin, end, numbers in lines_with(_finder(name), data):
+    for number, begin, end, numbers in lines_with(finder_of(name), data):
         yield number, data[begin:end], _in_order(numbers, name)
 
 
@@ -28,7 +28,7 @@ def first_of(entries: tuple[Signature, ...], sentence: str) -> LineMatch | None:
 
 def first_in(name: str, sentence: str) -> LineMatch | None:
     """The first entry of a family that takes a sentence as it stands."""
-    numbers = frozenset(number for _, number in _finder(name).hits(sentence.encode("utf-8", "replace")))
+    numbers = frozenset(number for _, number in finder_of(name).hits(sentence.encode("utf-8", "replace")))
     return first_of(_in_order(numbers, name), sentence) if numbers else None
 
 
@@ -50,19 +50,8 @@ def events_of_job(text: str, kind: str) -> Iterator[tuple[str, LineMatch]]:
             yield rest, taken
 
 
-@cache
-def _literals(name: str) -> dict[str, tuple[int, ...]]:
-    """Each literal of a family, with the entries that it may begin."""
-    own = {text: tuple(place for of, place in places if of == name) for text, places in literals().items()}
-    return {text: places for text, places in own.items() if places}
-
-
-@cache
-def _finder(name: str) -> Finder:
-    return finder([text.encode() for text in _literals(name)])
-
-
 @lru_cache(1024)
 def _in_order(numbers: frozenset[int], name: str) -> tuple[Signature, ...]:
-    places = list(_literals(name).values())
-    return tuple(family(name)[place] for place in sorted({place for number in numbers for place in places[number]}))
+    literals = places_of(name)
+    places = {place for number in numbers for _, place in literals[number][1]}
+    return tuple(family(name)[place] for place in sorted(places))

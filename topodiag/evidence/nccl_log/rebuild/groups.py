@@ -8,6 +8,7 @@ from dataclasses import field
 
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
 from topodiag.lazy import dataclass
+from topodiag.words.joined import Sets
 
 
 @dataclass(slots=True)
@@ -129,28 +130,21 @@ def _by_host_and_gpu(members: Sequence[Member], group: Sequence[int], processes:
 
 def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int]]:
     """Communicators of each job: those that share processes. The world comes first, parents before children."""
-    above = list(range(len(comms)))
-
-    def root(i: int) -> int:
-        while above[i] != i:
-            above[i] = above[above[i]]
-            i = above[i]
-        return i
-
+    sets = Sets[int]()
     first_of: dict[int, int] = {}
     for number, comm in enumerate(comms):
         for i in comm.members:
             other = first_of.setdefault(members[i].process, number)
-            above[root(number)] = root(other)
+            sets.join(number, other)
         if comm.parent >= 0:
-            above[root(number)] = root(comm.parent)
-    rooted = {root(number) for number, comm in enumerate(comms) if comm.root}
-    lost = [number for number in range(len(comms)) if root(number) not in rooted]
+            sets.join(number, comm.parent)
+    rooted = {sets.root(number) for number, comm in enumerate(comms) if comm.root}
+    lost = [number for number in range(len(comms)) if sets.root(number) not in rooted]
     for number in lost:  # groups whose common parent left no line: nothing says that they are several jobs
-        above[root(number)] = root(lost[0])
+        sets.join(number, lost[0])
     jobs: dict[int, list[int]] = {}
     for number in range(len(comms)):
-        jobs.setdefault(root(number), []).append(number)
+        jobs.setdefault(sets.root(number), []).append(number)
     return [_ordered(job, comms, members) for job in jobs.values()]
 
 
