@@ -18,6 +18,7 @@ from typing import IO
 
 from topodiag.lazy import dataclass
 
+POLL_S = 0.2
 KIND_S = 5.0
 """Between asking a program to end and ending it."""
 BLOCK = 1 << 16
@@ -75,7 +76,7 @@ class Pump:
                     self._start(waiting.pop())
                 if time.monotonic() > end:
                     return False
-                self._turn(0.2)
+                self._turn()
         finally:
             self._end_all()
             self._selector.close()
@@ -104,8 +105,8 @@ class Pump:
         if job.given and process.stdin is not None:
             self._selector.register(process.stdin, selectors.EVENT_WRITE, (running, process.stdin))
 
-    def _turn(self, wait_s: float) -> None:
-        for key, _ in self._selector.select(wait_s):
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(POLL_S):
             running, stream = key.data
             if stream is running.process.stdin:
                 self._write(running, stream)
