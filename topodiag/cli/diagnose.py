@@ -56,8 +56,6 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     """
     if not paths and not places:
         raise click.UsageError("Missing argument 'PATH...'.")
-    if paths.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
-    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
+    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output)
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
@@ -104,9 +104,7 @@ def _table(views: tuple[str, ...] = ()) -> DrawnReport:
     return JobTable(views)
 
 
-def _refuse(  # noqa: PLR0917 - what excludes what
-    viewed: bool, format_: str | None, csv_: str | None, parquet: str | None, output: str | None, paths: Sequence[str]
-) -> None:
+def _refuse(viewed: bool, format_: str | None, csv_: str | None, parquet: str | None, output: str | None) -> None:
     outputs = [name for name, on in (("--csv", csv_), ("--parquet", parquet), ("--format", format_)) if on]
     if len(outputs) > 1:
         raise click.UsageError(f"{' and '.join(outputs)} exclude each other.")
@@ -114,8 +112,6 @@ def _refuse(  # noqa: PLR0917 - what excludes what
         raise click.UsageError(f"{outputs[0]} takes no views; for a table of one: --csv ranks.")
     if parquet is not None and output in {None, "-"}:
         raise click.UsageError("--parquet needs --output FILE.")
-    if paths.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
 
 
 def _must_be_there(dump: str) -> None:

@@ -66,8 +66,6 @@ def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
     names = [f"--{name}" for name, value in given.items() if value not in (None, False)]
     if sources and names:
         raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without PATH.")
-    if sources.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
 
 
 def _live(

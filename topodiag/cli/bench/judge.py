@@ -53,7 +53,12 @@ def judge(  # noqa: PLR0917 - one parameter per option
     slowest node counts. Without them the machine is --system, the NCCL log in the same file, or what the output names.
     With --nics alone, only traffic between nodes is checked.
     """
-    _refuse(paths, evidence, system, nics, csv_)
+    if csv_ and was_given("format_"):
+        raise click.UsageError("--csv and --format exclude each other.")
+    if evidence and system is not None:
+        raise click.UsageError("--machine and --system exclude each other.")
+    if evidence and nics is not None:
+        raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
     from topodiag.app.bench import bench  # noqa: PLC0415
@@ -87,23 +92,6 @@ def judge(  # noqa: PLR0917 - one parameter per option
             write_bench_csv(result, stream)
     elif not gate or printing.format_ == "json":
         write_result(result, printing, table)
-
-
-def _refuse(
-    paths: tuple[str, ...],
-    evidence: tuple[str, ...],
-    system: str | None,
-    nics: tuple[int, float] | None,
-    csv_: str | None,
-) -> None:
-    if csv_ and was_given("format_"):
-        raise click.UsageError("--csv and --format exclude each other.")
-    if evidence and system is not None:
-        raise click.UsageError("--machine and --system exclude each other.")
-    if evidence and nics is not None:
-        raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
-    if (*paths, *evidence).count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
 
 
 def _write_svg(path: str, result: Result) -> None:

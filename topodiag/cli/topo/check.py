@@ -26,8 +26,6 @@ def check(reached: Outcome, file: str, version: str, against: str | None, printi
     from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
 
-    if file == against == "-":
-        raise click.UsageError("Standard input can be read only once.")
     check_written(printing, [file] if against is None else [file, against])
     result = as_shown(check_topology(file, version=version, against=against), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
