@@ -91,7 +91,7 @@ def place_options(
 def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     """The options with their paths put where they belong, and a line for each file that is left aside. Raises
     InputError where no path is of use, and PlaceError where two say the same."""
-    paths, cluster, places = options.paths, options.cluster, options.places
+    paths = options.paths
     if not paths:
         return options, ()
     stream = stream_for(paths)
@@ -123,6 +123,13 @@ def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     if not (by_path or bundles or logs):
         _refuse(intake)
     left += [str(left_out) for left_out in intake.aside]
+    return _with_paths(options, by_path, bundles, logs), (*intake.notes, *left)
+
+
+def _with_paths(
+    options: PlaceOptions, by_path: Mapping[str, str], bundles: Sequence[str], logs: Sequence[str]
+) -> PlaceOptions:
+    """The options with what the paths are. Raises PlaceError where two say the same."""
     _refuse_twice(by_path, options)
     groups, sizes = by_path.get("groups", options.groups), by_path.get("sizes", "")
     if sizes and options.layout is not None:
@@ -130,6 +137,7 @@ def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     layout = _sizes(sizes) if sizes else options.layout
     if groups and layout is not None:
         raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
+    cluster, places = options.cluster, options.places
     cluster = replace(
         cluster,
         topology=by_path.get("topology", cluster.topology),
@@ -138,8 +146,7 @@ def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     )
     files = {name: by_path[name] for name in _LAYOUTS.values() if name in by_path}
     places = replace(places, logs=(*places.logs, *dict.fromkeys(logs)), **files)
-    sorted_out = replace(options, cluster=cluster, places=places, layout=layout, groups=groups, paths=())
-    return sorted_out, (*intake.notes, *left)
+    return replace(options, cluster=cluster, places=places, layout=layout, groups=groups, paths=())
 
 
 def _sizes(path: str) -> Layout | None:
