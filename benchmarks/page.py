@@ -23,9 +23,9 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report.html.page import html_of
 from topodiag.report.html.sheets import result_sheet
-from topodiag.report.job.table import JobTable
-from topodiag.report.table import Table
-from topodiag.report.verdict.table import VerdictTable
+from topodiag.report.job.table import draw_logs
+from topodiag.report.table import draw_result
+from topodiag.report.verdict.table import draw_diagnosis
 
 ODD = 50
 BUDGETS = {1: 250_000, 1_000: 2_000_000, 10_000: 6_000_000}
@@ -60,7 +60,7 @@ def main() -> int:
         ("one node with a fault", 1, lambda: _scan("fixture:dgx-h100-gpu3-12of18-nvlink")),
         ("one healthy node", 1, lambda: _scan("fixture:dgx-h100-healthy")),
         ("a slow job on two nodes", 1, _diagnosis),
-        ("logs of 16 ranks", 1, lambda: html_of(result_sheet("logs", logs(["fixture:socket-fallback"]), JobTable()))),
+        ("logs of 16 ranks", 1, lambda: html_of(result_sheet("logs", logs(["fixture:socket-fallback"]), draw_logs))),
     ]
     cases += [(f"{size:,} nodes", size, lambda size=size: _fleet(size)) for size in sizes]
     print(f"{'page':<26}{'kB':>8}{'budget':>8}{'JSON':>8}{'style':>8}{'script':>8}{'s':>8}")
@@ -80,15 +80,15 @@ def main() -> int:
 
 
 def _scan(path: str) -> str:
-    return html_of(result_sheet("scan", scan([path]), Table()))
+    return html_of(result_sheet("scan", scan([path]), draw_result))
 
 
 def _diagnosis() -> str:
-    return html_of(result_sheet("diagnose", diagnose(["fixtures/incidents/half-the-links-of-one-gpu"]), VerdictTable()))
+    return html_of(result_sheet("diagnose", diagnose(["fixtures/incidents/half-the-links-of-one-gpu"]), draw_diagnosis))
 
 
 def _fleet(size: int) -> str:
-    return html_of(result_sheet("scan", fleet(size), Table()))
+    return html_of(result_sheet("scan", fleet(size), draw_result))
 
 
 if __name__ == "__main__":

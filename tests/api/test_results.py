@@ -14,7 +14,7 @@ import topodiag
 from tests.report import machines
 from topodiag.api.html import page_of
 from topodiag.api.results import Answer, Diagnosis, UnknownTableError
-from topodiag.api.tables import DTYPES, TABLES, Table
+from topodiag.api.tables import DTYPES, TABLES, Part, Table
 from topodiag.model.errors import TopodiagError
 from topodiag.model.result import Result
 from topodiag.report.columns import columns
@@ -118,3 +118,10 @@ def test_the_page_has_the_worst_findings_and_counts_the_others() -> None:
 def test_a_column_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="a column is text, names, whole, number, truth"):
         columns("rank integer: Rank.")
+
+
+def test_a_part_says_which_values_it_has() -> None:
+    part = Part("n1", {"index": 3})
+    assert (part.owner, part.index) == ("n1", 3)
+    with pytest.raises(AttributeError, match="no value 'speed': there are index"):
+        _ = part.speed

@@ -8,7 +8,8 @@ import pytest
 
 from topodiag.app.case.cluster import ClusterOptions
 from topodiag.app.case.layout import LayoutOptions
-from topodiag.app.judge.placing import PlaceOptions, solve_placement
+from topodiag.app.case.place_paths import PlaceOptions
+from topodiag.app.judge.placing import solve_placement
 from topodiag.app.place import audit_placement
 from topodiag.emit.place_formats import write
 from topodiag.emit.place_map import UnwritableMapError

@@ -18,9 +18,10 @@ from topodiag.app.case.jobs import LogOptions
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
 from topodiag.model.errors import InputError
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
-from topodiag.report.job.table import JobTable
-from topodiag.report.verdict.table import VerdictTable
+from topodiag.report.job.table import draw_logs
+from topodiag.report.verdict.table import draw_diagnosis
 
 INCIDENT = Path(__file__).parents[2] / "fixtures" / "incidents" / "gid-index-moved"
 FIRST = 12
@@ -93,7 +94,7 @@ def test_it_stands_in_the_first_lines(
     breaks(place, monkeypatch)
     monkeypatch.chdir(place)
     page = io.StringIO()
-    VerdictTable().render(diagnose(["."]), page, Style(width=80))
+    print_drawn(draw_diagnosis, diagnose(["."]), page, Style(width=80))
     first = page.getvalue().splitlines()[:FIRST]
     assert reason in " ".join(" ".join(first).split())
     assert sum("not read  " in line for line in first) == 1
@@ -107,7 +108,7 @@ def test_it_stands_in_the_first_lines_of_the_view_of_logs(
     breaks(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     page = io.StringIO()
-    JobTable().render(logs(["."], options=LogOptions(workers=1)), page, Style(width=80))
+    print_drawn(draw_logs, logs(["."], options=LogOptions(workers=1)), page, Style(width=80))
     reason = "odd.log.gz: the archive is damaged" if breaks is damaged_gzip else dict(CASES)[breaks]
     assert reason in " ".join(" ".join(page.getvalue().splitlines()[:FIRST]).split())
 

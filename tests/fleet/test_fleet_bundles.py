@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.evidence.intake.collected import fixture_path
-from topodiag.fleet import bundles, workers
+from topodiag.fleet import workers
 from topodiag.fleet.cluster import NodeSeen, read_or_why
 from topodiag.model.errors import TopodiagError
 
@@ -24,10 +24,9 @@ def paths(tmp_path: Path) -> list[str]:
 
 def test_many_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = paths(tmp_path)
-    monkeypatch.setattr(bundles, "FEW", 1)
     monkeypatch.setattr(workers, "CHUNK", 2)
     monkeypatch.setattr(workers, "cpus", lambda: 2)
-    found = list(bundles.read_many(here))
+    found = list(workers.by_all_cores(read_or_why, here, worth=True))
     assert found == [read_or_why(path) for path in here]
     assert [type(each) for each in found] == [NodeSeen] * 4 + [str] * 2
 
@@ -36,9 +35,8 @@ def test_a_worker_that_dies_is_one_clear_line(tmp_path: Path, monkeypatch: pytes
     def dead(*_: object, **__: object) -> Iterator[NodeSeen | str]:
         raise BrokenProcessPool
 
-    monkeypatch.setattr(bundles, "FEW", 1)
     monkeypatch.setattr(workers, "CHUNK", 2)
     monkeypatch.setattr(workers, "cpus", lambda: 2)
     monkeypatch.setattr(ProcessPoolExecutor, "map", dead)
     with pytest.raises(TopodiagError, match="a worker process ended"):
-        list(bundles.read_many(paths(tmp_path)))
+        list(workers.by_all_cores(read_or_why, paths(tmp_path), worth=True))

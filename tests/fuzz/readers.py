@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,11 @@ from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.model.finding import Outcome
 from topodiag.model.result import Result, UnreadLine
 from topodiag.model.step_pace import last_starts
+from topodiag.report.drawn import print_drawn
 from topodiag.report.formats.json_report import document
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
+from topodiag.report.table import draw_result
 from topodiag.sweep.judge import judge
 from topodiag.sweep.planfile import read_plan
 from topodiag.sweep.store import RESULTS, read_store
@@ -233,7 +235,9 @@ def _joined(data: bytes) -> None:
     if form == len(names()):
         redacted(result, b"fuzz")
     else:
-        report(names()[form]).render(result, io.StringIO(), Style(width=100, verbose=1))
+        name = names()[form]
+        write = partial(print_drawn, draw_result) if name == "table" else report(name)
+        write(result, io.StringIO(), Style(width=100, verbose=1))
 
 
 def _sentences(data: bytes) -> None:

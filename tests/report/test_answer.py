@@ -6,14 +6,15 @@ from dataclasses import replace
 from tests.report import machines
 from topodiag.model.finding import Severity
 from topodiag.report.answer import note_answer, repeat_answers
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
-from topodiag.report.table import Table
+from topodiag.report.table import draw_result
 from topodiag.report.text import Page
 
 
 def drawn(result, **style):
     stream = io.StringIO()
-    Table().render(result, stream, Style(**style))
+    print_drawn(draw_result, result, stream, Style(**style))
     return stream.getvalue().splitlines()
 
 

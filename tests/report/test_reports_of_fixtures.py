@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import partial
 from importlib.resources import files
 
 import jsonschema
@@ -11,8 +12,10 @@ from rich.cells import cell_len
 from tests.scanned import scanned
 from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
+from topodiag.report.table import draw_result
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 jsonschema.Draft202012Validator.check_schema(SCHEMA)
@@ -26,7 +29,8 @@ def result(request):
 
 def rendered(result, name, **style):
     stream = io.StringIO()
-    report(name).render(result, stream, Style(**style))
+    write = partial(print_drawn, draw_result) if name == "table" else report(name)
+    write(result, stream, Style(**style))
     return stream.getvalue()
 
 

@@ -19,10 +19,11 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
-from topodiag.report.registry import report
+from topodiag.report.table import draw_result
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged, of_hosts
 
@@ -33,7 +34,7 @@ def table(result, **style):
     """The whole page; `verbose=0` for what is printed unasked."""
     stream = io.StringIO()
     style.setdefault("verbose", 1)
-    report("table").render(result, stream, Style(**style))
+    print_drawn(draw_result, result, stream, Style(**style))
     return stream.getvalue()
 
 

@@ -62,7 +62,10 @@ class Part:
         self._read = part
 
     def __getattr__(self, name: str) -> Any:
-        return reading(name)(self._read)
+        try:
+            return reading(name)(self._read)
+        except KeyError:
+            raise AttributeError(f"no value {name!r}: there are {', '.join(self._read)}") from None
 
 
 def parts(shape: str, path: str) -> Callable[[Result], list[Document]]:

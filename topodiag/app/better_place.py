@@ -20,12 +20,11 @@ def better_placement(result: Result, paths: Sequence[str], layout: Layout | None
     blamed = any(finding.id.startswith("PLC") and finding.severity > Severity.INFO for finding in result.findings)
     if not blamed or "-" in paths:
         return None
-    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415 - heavy
-    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
-    from topodiag.app.judge.placing import PlaceOptions, solve_placement  # noqa: PLC0415
+    from topodiag.app.case.place_paths import PlaceOptions  # noqa: PLC0415 - heavy
+    from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415
 
     try:
-        solved = solve_placement(PlaceOptions(ClusterOptions(), LayoutOptions(), layout, paths=tuple(paths)))
+        solved = solve_placement(PlaceOptions(layout=layout, paths=tuple(paths)))
     except TopodiagError:
         return None
     return solved if solved.solution.cost.step_us < solved.before_cost.step_us else None

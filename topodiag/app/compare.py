@@ -13,6 +13,7 @@ from topodiag.fleet.nodes import read_fleet
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.fleet import Cohort, Exclusion, FleetNode, FleetResult
 from topodiag.model.result import Trouble
+from topodiag.words.fold import grouped
 
 DIFFERS = "FLT001"
 SPLITS = "FLT002"
@@ -55,16 +56,16 @@ def exclusions(
     that a warning of their own checks tells it: nodes with the same reasons together, the worst first, then the fewest.
     A warning that most nodes have is the site's, and excludes none."""
     reasons = _reasons(findings, cohorts)
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    worst: dict[tuple[tuple[str, str], ...], Severity] = {}
-    lost: dict[tuple[tuple[str, str], ...], float] = {}
-    for host in hosts:
-        if host in reasons:
-            why = tuple(dict.fromkeys((reason.id, reason.message) for reason in reasons[host]))
-            alike.setdefault(why, []).append(host)
-            worst[why] = max(reason.severity for reason in reasons[host])
-            lost[why] = max(reason.cost.gbs_lost or 0.0 for reason in reasons[host])
-    listed = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
+    alike = grouped(
+        (tuple(dict.fromkeys((reason.id, reason.message) for reason in reasons[host])), host)
+        for host in hosts
+        if host in reasons
+    )
+    listed = []
+    for why, nodes in alike.items():
+        worst = max(reason.severity for reason in reasons[nodes[-1]])
+        lost = max(reason.cost.gbs_lost or 0.0 for reason in reasons[nodes[-1]])
+        listed.append(Exclusion(tuple(nodes), why, worst, lost or None))
     return tuple(sorted(listed, key=lambda exclusion: (-exclusion.severity, len(exclusion.nodes), exclusion.nodes)))
 
 
@@ -88,7 +89,5 @@ def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str
 
 def _folded(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     """The same line of several nodes is one, with the number of nodes."""
-    alike: dict[tuple[str, str], list[Trouble]] = {}
-    for trouble in troubles:
-        alike.setdefault((trouble.what, trouble.text), []).append(trouble)
+    alike = grouped(((trouble.what, trouble.text), trouble) for trouble in troubles)
     return tuple(replace(own[0], count=len({trouble.subject for trouble in own})) for own in alike.values())

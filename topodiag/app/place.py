@@ -7,7 +7,8 @@ from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.opening import stream_for
-from topodiag.app.judge.placing import PlaceOptions, audited, open_place, talk_for
+from topodiag.app.case.place_paths import PlaceOptions
+from topodiag.app.judge.placing import audited, open_place, talk_for
 from topodiag.checks.run import fold
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass

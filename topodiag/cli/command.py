@@ -1,4 +1,5 @@
-"""A command of the program: it refuses to write over what it reads, and its help groups options once there are many."""
+"""A command of the program: it reads standard input once, and writes over nothing that it reads. Its help groups
+options once there are many."""
 
 from __future__ import annotations
 
@@ -69,6 +70,8 @@ class Command(click.Command):
 
             click.echo(f"note: {clean(spelt(settings))}", err=True)
         outputs, inputs = _written(self, ctx), _read(self, ctx)
+        if inputs.count("-") > 1:
+            raise click.UsageError("Standard input can be read only once.", ctx=ctx)
         if outputs:
             from topodiag.writing import check_apart, check_distinct  # noqa: PLC0415 - not for the help
 

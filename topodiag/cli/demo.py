@@ -23,7 +23,7 @@ def demo(name: str, printing: Printing) -> None:
     from topodiag.cli.output import check_output, write_drawing  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
+    from topodiag.report.verdict.table import draw_diagnosis  # noqa: PLC0415
 
     check_output(printing.output)
     path = fixture_path(name)
@@ -32,6 +32,6 @@ def demo(name: str, printing: Printing) -> None:
 
     def draw(page: Page) -> None:
         page.add("$ ", (f"topodiag fixture:{name}", "strong"))
-        VerdictTable().draw(page, result)
+        draw_diagnosis(page, result)
 
     write_drawing(draw, printing)

@@ -17,7 +17,8 @@ from topodiag.cli.place.work import work_options
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, UnwrittenArtefact
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.drawn import DrawnReport
+    from topodiag.model.result import Result
+    from topodiag.report.text import Page
 
 
 @click.command(cls=Command)
@@ -56,8 +57,6 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     """
     if not paths and not places:
         raise click.UsageError("Missing argument 'PATH...'.")
-    if paths.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
@@ -86,7 +85,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         made_files = artefacts(result, paths)
     shown, solved, made_files = as_shown((result, solved, made_files), redact=printing.redact)
-    write_report(printing, "diagnose", shown, _table, solved)
+    write_report(printing, "diagnose", shown, _draw, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 
@@ -95,7 +94,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
             click.echo(f"wrote {', '.join(names)} to {folder}", err=True)
 
 
-def _table() -> DrawnReport:
-    from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415 - only where it is asked for
+def _draw(page: Page, result: Result) -> None:
+    from topodiag.report.verdict.table import draw_diagnosis  # noqa: PLC0415 - only where it is asked for
 
-    return VerdictTable()
+    draw_diagnosis(page, result)

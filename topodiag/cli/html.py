@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from topodiag.model.result import Result
     from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
-    from topodiag.report.drawn import DrawnReport
+    from topodiag.report.drawn import Draw
     from topodiag.report.html.interface import Extras, Sheet
     from topodiag.report.text import Page
 
@@ -85,23 +85,21 @@ def write_answer(  # noqa: PLR0917 - what a page is made of
         _write_html(printing.html, drawn_sheet(command, draw, dump(), result(), more()))
 
 
-def write_report(
-    printing: Printing, command: str, result: Result, table: Callable[[], DrawnReport], solved: Solved | None = None
-) -> None:
+def write_report(printing: Printing, command: str, result: Result, draw: Draw, solved: Solved | None = None) -> None:
     """Write a result in the format that is asked for, and as a page of HTML."""
-    write_result(result, printing, table)
-    write_result_page(printing, command, result, table, solved)
+    write_result(result, printing, draw)
+    write_result_page(printing, command, result, draw, solved)
 
 
 def write_result_page(
-    printing: Printing, command: str, result: Result, table: Callable[[], DrawnReport], solved: Solved | None = None
+    printing: Printing, command: str, result: Result, draw: Draw, solved: Solved | None = None
 ) -> None:
     """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
     if printing.html is not None:
         from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415 - for a page only
 
         more = None if solved is None else _placed(solved)
-        _write_html(printing.html, result_sheet(command, result, table(), more))
+        _write_html(printing.html, result_sheet(command, result, draw, more))
 
 
 def _placed(solved: Solved) -> Extras:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +17,8 @@ from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
-    from topodiag.report.drawn import DrawnReport
+    from topodiag.model.result import Result
+    from topodiag.report.text import Page
 
 
 def view_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,7 +68,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
-    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
+    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output)
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
@@ -90,23 +91,21 @@ def logs(  # noqa: PLR0917 - one parameter per option
         solved = better_placement(result, paths, options.layout)
     result, solved = as_shown((result, solved), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    write_result_page(printing, "logs", result, _table, solved)
+    write_result_page(printing, "logs", result, _draw, solved)
     if name := parquet or csv_:
         table = TABLES[name]
         write_table(printing.output, table.columns, table.rows(result), parquet=parquet is not None)
     else:
-        write_result(result, printing, lambda: _table(views))
+        write_result(result, printing, partial(_draw, views=views))
 
 
-def _table(views: tuple[str, ...] = ()) -> DrawnReport:
-    from topodiag.report.job.table import JobTable  # noqa: PLC0415 - only where it is asked for
+def _draw(page: Page, result: Result, views: Sequence[str] = ()) -> None:
+    from topodiag.report.job.table import draw_logs  # noqa: PLC0415 - only where it is asked for
 
-    return JobTable(views)
+    draw_logs(page, result, views)
 
 
-def _refuse(  # noqa: PLR0917 - what excludes what
-    viewed: bool, format_: str | None, csv_: str | None, parquet: str | None, output: str | None, paths: Sequence[str]
-) -> None:
+def _refuse(viewed: bool, format_: str | None, csv_: str | None, parquet: str | None, output: str | None) -> None:
     outputs = [name for name, on in (("--csv", csv_), ("--parquet", parquet), ("--format", format_)) if on]
     if len(outputs) > 1:
         raise click.UsageError(f"{' and '.join(outputs)} exclude each other.")
@@ -114,8 +113,6 @@ def _refuse(  # noqa: PLR0917 - what excludes what
         raise click.UsageError(f"{outputs[0]} takes no views; for a table of one: --csv ranks.")
     if parquet is not None and output in {None, "-"}:
         raise click.UsageError("--parquet needs --output FILE.")
-    if paths.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
 
 
 def _must_be_there(dump: str) -> None:

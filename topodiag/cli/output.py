@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topodiag.cli.options import Printing
     from topodiag.model.fleet import FleetResult
     from topodiag.report.documents.from_model import Document
-    from topodiag.report.interface import Report
+    from topodiag.report.drawn import Draw
     from topodiag.report.table_files import Row
     from topodiag.report.text import Page
 
@@ -103,13 +103,17 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
         print_page(page, stream)
 
 
-def write_result(result: Result, printing: Printing, table: Callable[[], Report]) -> None:
-    """A result in the format that is asked for; `table` is how the command shows it to a person."""
-    from topodiag.report.registry import report  # noqa: PLC0415 - not for other commands
-
+def write_result(result: Result, printing: Printing, draw: Draw) -> None:
+    """A result in the format that is asked for; `draw` is how the command shows it to a person."""
     with opened(printing.output) as stream:
-        written = table() if printing.format_ == "table" else report(printing.format_)
-        written.render(result, stream, printing.style(stream))
+        if printing.format_ == "table":
+            from topodiag.report.drawn import print_drawn  # noqa: PLC0415 - rich, which other formats do not need
+
+            print_drawn(draw, result, stream, printing.style(stream))
+        else:
+            from topodiag.report.registry import report  # noqa: PLC0415 - not for other commands
+
+            report(printing.format_)(result, stream, printing.style(stream))
 
 
 def verdict(result: Result, fail_on: str) -> int:

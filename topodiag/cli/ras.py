@@ -35,7 +35,7 @@ def ras(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.job.table import JobTable  # noqa: PLC0415
+    from topodiag.report.job.table import draw_logs  # noqa: PLC0415
 
     check_written(printing, paths)
     quiet = printing.quiet
@@ -49,4 +49,4 @@ def ras(  # noqa: PLR0917 - one parameter per option
     )
     result = as_shown(result, redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    write_report(printing, "ras", result, JobTable)
+    write_report(printing, "ras", result, draw_logs)

@@ -15,7 +15,7 @@ from topodiag.report.registry import names
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
-    from topodiag.report.drawn import DrawnReport
+    from topodiag.report.text import Page
 
 
 @click.command(cls=Command)
@@ -53,21 +53,19 @@ def scan(  # noqa: PLR0917 - one parameter per option
     else:
         result = _live(since, save, sample, deadline, printing)
     reached.code = _verdict(result, printing)
-    write_report(printing, "scan", result, _table)
+    write_report(printing, "scan", result, _draw)
 
 
-def _table() -> DrawnReport:
-    from topodiag.report.table import Table  # noqa: PLC0415 - only where it is asked for
+def _draw(page: Page, result: Result) -> None:
+    from topodiag.report.table import draw_result  # noqa: PLC0415 - only where it is asked for
 
-    return Table()
+    draw_result(page, result)
 
 
 def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
     names = [f"--{name}" for name, value in given.items() if value not in (None, False)]
     if sources and names:
         raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without PATH.")
-    if sources.count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
 
 
 def _live(

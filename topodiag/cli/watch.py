@@ -30,8 +30,10 @@ def watch(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("Say where to: DIR for the changes, --textfile FILE for Prometheus, or both.")
     if every < 0.1:
         raise click.UsageError("--every takes 100ms and more.")
-    from topodiag.app.watch import Watching  # noqa: PLC0415
     from topodiag.app.watch import watch as run  # noqa: PLC0415
 
-    asked = Watching(folder, textfile, every, size, files, times or 0)
-    run(asked, lambda words: None if quiet else click.echo(words, err=True, nl=False))
+    def tell(words: str) -> None:
+        if not quiet:
+            click.echo(words, err=True, nl=False)
+
+    run(folder, textfile, every_s=every, size=size, keep=files, times=times or 0, tell=tell)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.fleet import FleetResult, Outlier
+from topodiag.model.fleet import FleetResult
 from topodiag.model.fleet_words import spelled
-from topodiag.words.fold import few, plural, short_hosts
+from topodiag.words.fold import few, grouped, plural, short_hosts
 from topodiag.words.hosts import short_names
 from topodiag.words.units import number
 
@@ -39,10 +38,10 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
         return ""
     parts = _parts(part for cell in cells.values() for part in cell)
     names = dict(zip(nodes, short_names(nodes), strict=True))
-    groups: dict[tuple[tuple[str, Severity, tuple[str, ...]], ...], list[str]] = defaultdict(list)
-    for node in nodes:
-        rows = ((part, severity, checks) for part, (severity, checks) in cells.get(node, {}).items())
-        groups[tuple(sorted(rows))].append(names[node])
+    groups = grouped(
+        (tuple(sorted((part, severity, checks) for part, (severity, checks) in cells[node].items())), names[node])
+        for node in nodes
+    )
     ordered = sorted(groups.items(), key=lambda item: (not item[0], -max((s for _, s, _ in item[0]), default=0),
                                                        -len(item[0]), len(item[1])))  # fmt: skip
     faulty = sum(bool(cell) for cell in cells.values())
@@ -185,11 +184,12 @@ def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
 
 
 def _strips(result: FleetResult) -> list[_Strip]:
-    groups: dict[tuple[str, str, tuple[str, ...], str], list[Outlier]] = defaultdict(list)
-    for cohort in result.cohorts:
-        for outlier in cohort.outliers:
-            if _number(outlier.value) is not None and _number(outlier.usual) is not None:
-                groups[outlier.family, outlier.key, outlier.parts, outlier.usual].append(outlier)
+    groups = grouped(
+        ((outlier.family, outlier.key, outlier.parts, outlier.usual), outlier)
+        for cohort in result.cohorts
+        for outlier in cohort.outliers
+        if _number(outlier.value) is not None and _number(outlier.usual) is not None
+    )
     strips = []
     for (family, key, parts, usual), outliers in groups.items():
         name = " ".join(dict.fromkeys([few([part for part in parts if part], 3), family, key])).strip()

@@ -228,7 +228,7 @@ def _edges(drawing: _Drawing, box: Box) -> None:
         _wire(drawing, d, "pcie", child.link_sick, child.levels)
         if child.link:
             above = place.head + 12 if place.upwards else place.head - 4
-            drawing.text(place.x, above, child.link, _text_cls("small halo", child.link_sick))
+            drawing.text(place.x, above, child.link, _label_cls(child.link_sick))
         _edges(drawing, child)
 
 
@@ -236,8 +236,8 @@ def _cls(name: str, sick: tuple[str, ...]) -> str:
     return f"{name} sick" if sick else name
 
 
-def _text_cls(name: str, sick: tuple[str, ...]) -> str:
-    return f"{name} sicktext" if sick else name
+def _label_cls(sick: tuple[str, ...]) -> str:
+    return "small halo sicktext" if sick else "small halo"
 
 
 def _codes(sick: tuple[str, ...]) -> str:
@@ -276,7 +276,7 @@ def _bar(drawing: _Drawing, lines: list[Line], y: float) -> float:
         _wire(drawing, f"M{spelt(place.x)} {spelt(place.foot)}V{spelt(side)}", "nvlink", line.sick, line.levels)
         x = place.x + (STROKE / 2 + 4 if line.levels else 5)
         label = side + 17 if place.upwards else side - 8
-        drawing.text(x, label, line.label, _text_cls("small halo", line.sick), "start")
+        drawing.text(x, label, line.label, _label_cls(line.sick), "start")
         # On a line of its own: beside the count it would cover the count of the next GPU.
         drawing.text(x, label - 13 * place.down, _codes(line.sick), "halo sicktext", "start")
     count = drawing.picture.nvswitches
@@ -301,7 +301,7 @@ def _arcs(drawing: _Drawing, lines: list[Line], y: float) -> float:
         _wire(drawing, d, "nvlink", line.sick, line.levels)
         low = top + depth * 0.75
         words = line.label + (f" {','.join(line.sick)}" if line.sick else "")
-        drawing.text((a.x + b.x) / 2, low + 3, words, _text_cls("small halo", line.sick))
+        drawing.text((a.x + b.x) / 2, low + 3, words, _label_cls(line.sick))
         deepest = max(deepest, low + 8)
     return deepest
 

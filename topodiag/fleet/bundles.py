@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
-from topodiag.fleet.cluster import NodeSeen, find_bundles, read_or_why
+from topodiag.fleet.cluster import find_bundles
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -22,12 +22,6 @@ class NodeFaults:
     host: str
     time: str
     ids: tuple[str, ...]
-
-
-def read_many(paths: Sequence[str]) -> Iterator[NodeSeen | str]:
-    """What each bundle says of its node, or why it cannot be read, in the order of the paths. Raises TopodiagError when
-    a worker dies."""
-    return by_all_cores(read_or_why, paths, worth=len(paths) > FEW)
 
 
 def judge_many(paths: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.reader import read_node
+from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
@@ -61,9 +62,9 @@ class NodeSeen:
     tiers: tuple[tuple[str, str], ...] = ()
 
 
-def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFacts:
-    """The cluster of all bundles at these paths: bundles, or folders that hold some. `read` reads all of them, None:
-    one after the other. Raises InputError where there is none with a GPU."""
+def read_bundles(paths: Sequence[str]) -> ClusterFacts:
+    """The cluster of all bundles at these paths: bundles, or folders that hold some. Raises InputError where there is
+    none with a GPU, TopodiagError when a worker dies."""
     seen: dict[str, NodeSeen] = {}
     notes: list[str] = []
     texts = list(dict.fromkeys(bundle for path in paths for bundle in find_bundles(path)))
@@ -71,7 +72,7 @@ def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFac
         raise InputError(paths[0], f"holds more than {MAX_NODES} bundles")
     broken: list[str] = []
     empty: list[str] = []
-    for bundle in [read_one(texts[0])] if len(texts) == 1 else (read or _one_by_one)(texts):
+    for bundle in [read_one(texts[0])] if len(texts) == 1 else by_all_cores(read_or_why, texts, worth=len(texts) > FEW):
         if isinstance(bundle, str):
             broken.append(bundle)
         elif not bundle.gpus:
@@ -92,20 +93,12 @@ def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFac
     return _facts(paths[0], sorted(seen.values(), key=lambda node: natural(node.host)), notes)
 
 
-Reader = Callable[[Sequence[str]], Iterable[NodeSeen | str]]
-"""From paths of bundles to what each says, or why it cannot be read."""
-
-
 def read_or_why(path: str) -> NodeSeen | str:
     """What is needed of one bundle, or why it cannot be read."""
     try:
         return read_one(path)
     except InputError as error:
         return str(error)
-
-
-def _one_by_one(paths: Sequence[str]) -> Iterable[NodeSeen | str]:
-    return map(read_or_why, paths)
 
 
 def find_bundles(path: str) -> Iterator[str]:

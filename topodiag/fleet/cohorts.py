@@ -6,6 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 
 from topodiag.fleet.digest import Digest
+from topodiag.words.fold import grouped
 
 Traits = tuple[tuple[str, str], ...]
 _PRODUCT, _GPU, _ROLE = "product", "GPU", "role"
@@ -16,9 +17,7 @@ def parted(nodes: Sequence[Digest]) -> list[tuple[Traits, list[int]]]:
     product or whose GPUs do not show (the driver is down) belongs to the one cohort that fits what it does show."""
     sizes = Tally(node.traits for node in nodes)
     home = {traits: _home(traits, sizes) for traits in sizes}
-    members: dict[Traits, list[int]] = {}
-    for number, node in enumerate(nodes):
-        members.setdefault(home[node.traits], []).append(number)
+    members = grouped((home[node.traits], number) for number, node in enumerate(nodes))
     return sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
 
 

@@ -21,7 +21,7 @@ from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import dataclass, regex
 from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import number, spell_bytes
 
 ROLLED_OUT = frozenset({
@@ -145,9 +145,7 @@ def _outlier_facts(
 
 def _shared_facts(columns: Iterable[Column]) -> Iterator[SharedFact]:
     """One entry for each key, with all parts that have it."""
-    alike: dict[tuple[str, str, str], list[Column]] = {}
-    for column in columns:
-        alike.setdefault((column.family, column.key, column.unit), []).append(column)
+    alike = grouped(((column.family, column.key, column.unit), column) for column in columns)
     for (family, key, unit), own in alike.items():
         parts = tuple(sorted((column.part for column in own), key=part_order))
         values = tuple(dict.fromkeys(next(iter(column.counts)) for column in own))
@@ -164,9 +162,7 @@ def part_order(part: str) -> tuple[object, ...]:
 
 def _merged(outliers: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """The same key on the same nodes is one outlier with all of its parts."""
-    alike: dict[tuple[str, str, tuple[int, ...]], list[_OutlierFact]] = {}
-    for outlier in outliers:
-        alike.setdefault((outlier.family, outlier.key, outlier.nodes), []).append(outlier)
+    alike = grouped(((outlier.family, outlier.key, outlier.nodes), outlier) for outlier in outliers)
     for (family, key, members), own in alike.items():
         own.sort(key=lambda outlier: part_order(outlier.part))
         pairs = {(outlier.value, outlier.usual) for outlier in own}
@@ -299,9 +295,7 @@ def _populations(
 
 
 def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    parts: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
-        parts.setdefault((column.family, column.key), []).append(column.part)
+    parts = grouped(((column.family, column.key), column.part) for column in columns)
     return tuple((family, key, tuple(sorted(own, key=part_order))) for (family, key), own in parts.items())
 
 

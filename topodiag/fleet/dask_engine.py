@@ -24,11 +24,7 @@ def run_dask(
     tasks: Iterable[tuple[Span, ...]], where: str, workers: int | None, chunk: int, on_bytes: Callable[[int], None]
 ) -> Part | None:
     """All tasks on `local`, `slurm`, or the scheduler at this address. Raises TopodiagError with the way out."""
-    try:
-        import distributed  # noqa: PLC0415 - an extra, and slow to load
-    except ImportError:
-        raise TopodiagError("dask is not installed", hint="pip install 'topodiag[fleet]'") from None
-    with _client(where, workers, distributed) as client:
+    with _client(where, workers) as client:
         return reduce_on(client, tasks, chunk, on_bytes)
 
 
@@ -36,8 +32,6 @@ def reduce_on(
     client: Any, tasks: Iterable[tuple[Span, ...]], chunk: int, on_bytes: Callable[[int], None]
 ) -> Part | None:
     """The tree: parts of tasks, merged _GROUP at a time, until one is left."""
-    import distributed  # noqa: PLC0415
-
     listed = list(tasks)
     if not listed:
         return None
@@ -50,7 +44,7 @@ def reduce_on(
         level = [
             client.submit(merge, level[first : first + _GROUP], pure=False) for first in range(0, len(level), _GROUP)
         ]
-    progress: Iterable[Any] = distributed.as_completed(leaves)  # type: ignore[no-untyped-call]
+    progress: Iterable[Any] = _library().as_completed(leaves)
     del leaves  # a leaf is forgotten by the cluster when it was merged
     read = 0
     for future in progress:
@@ -75,8 +69,17 @@ def _explain(future: Any) -> None:
     )
 
 
+def _library() -> Any:
+    try:
+        import distributed  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        raise TopodiagError("dask is not installed", hint="pip install 'topodiag[fleet]'") from None
+    return distributed
+
+
 @contextlib.contextmanager
-def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
+def _client(where: str, workers: int | None) -> Iterator[Any]:
+    distributed = _library()
     quiet = {"dashboard_address": _ANY_PORT, "silence_logs": 50}
     with contextlib.ExitStack() as stack:
         if where == LOCAL:
@@ -135,15 +138,12 @@ def map_dask(
 ) -> Iterator[_T]:
     """What `work` makes of each task, in their order, on `local`, `slurm`, or the scheduler at this address. Raises
     TopodiagError with the way out."""
-    try:
-        import distributed  # noqa: PLC0415 - an extra, and slow to load
-    except ImportError:
-        raise TopodiagError("dask is not installed", hint="pip install 'topodiag[fleet]'") from None
-    with _client(where, workers, distributed) as client:
+    with _client(where, workers) as client:
+        distributed = _library()
         futures = [client.submit(work, task, pure=False) for task in tasks]
         while futures:
             future = futures.pop(0)  # one that was read is forgotten by the cluster
-            distributed.wait([future])  # type: ignore[no-untyped-call]
+            distributed.wait([future])
             if future.status != "finished":
                 _explain(future)
             yield future.result()

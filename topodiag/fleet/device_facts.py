@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_labels
+from topodiag.words.fold import fold_labels, grouped
 
 BANDWIDTH = "widest path to a network card"
 _REDIRECT = 0b0001_1100
@@ -106,11 +106,8 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows
         ("network cards by path", [nic.name for nic in compute]),
     ]
     for key, labels in by_path if _nvlinks_told(node, gpu) else ():
-        by_type: dict[str, list[str]] = {}
-        for label in labels:
-            path = node.paths.get((gpu.label, label))
-            if path is not None:
-                by_type.setdefault(path.type.name, []).append(label)
+        paths = ((label, node.paths.get((gpu.label, label))) for label in labels)
+        by_type = grouped((path.type.name, label) for label, path in paths if path is not None)
         if by_type:
             words = "; ".join(f"{name} {fold_labels(texts, 99)}" for name, texts in by_type.items())
             yield NodeFact("pairing", part, key, text_of(words))
@@ -136,11 +133,8 @@ def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:
     """Which GPUs the driver lets this one reach, by what it says of each."""
     for capability in ("read", "write", "nvlink"):
         table = node.p2p.get(capability, {})
-        by_word: dict[str, list[str]] = {}
-        for other in node.gpus:
-            fact = table.get((gpu.label, other.label))
-            if other is not gpu and fact is not None and fact.value:
-                by_word.setdefault(fact.value, []).append(other.label)
+        told = ((other.label, table.get((gpu.label, other.label))) for other in node.gpus if other is not gpu)
+        by_word = grouped((fact.value, label) for label, fact in told if fact is not None and fact.value)
         if by_word:
             words = "; ".join(f"{word} {fold_labels(texts, 99)}" for word, texts in sorted(by_word.items()))
             yield NodeFact("peer access", part, capability, text_of(words))

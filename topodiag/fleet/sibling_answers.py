@@ -24,6 +24,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Outcome
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
+from topodiag.words.fold import grouped
 
 T = TypeVar("T")
 
@@ -61,9 +62,8 @@ class AnswersOfSiblings(Answers):
             return None
 
     def outcomes(self, node: Node) -> tuple[Outcome, ...]:
-        asked: dict[str, list[Outcome]] = {}
-        for outcome in run(Subject.NODE, [node], self._open) if self._open else ():
-            asked.setdefault(outcome.check, []).append(outcome)
+        ran = run(Subject.NODE, [node], self._open) if self._open else ()
+        asked = grouped((outcome.check, outcome) for outcome in ran)
         answers: list[Outcome] = []
         for check_id, own in self._of_check:
             answers += asked[check_id] if own is None else [_of_host(outcome, node.host) for outcome in own]

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TextIO
 
 from topodiag.model.result import Result
-from topodiag.report.interface import Report, Style
+from topodiag.report.interface import Style
 from topodiag.report.page import print_page
 from topodiag.report.places import Places
 from topodiag.report.text import Page
 
+Draw = Callable[[Page, Result], None]
+"""Adds what a person reads of a result to a page, the line that repeats the answer too."""
 
-class DrawnReport(Report):
-    """What a person reads of a result."""
 
-    name = "table"
-
-    @abstractmethod
-    def draw(self, page: Page, result: Result) -> None:
-        """Add the lines of the report, the one that repeats the answer too."""
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(replace(style, names=Places(result).in_text))
-        self.draw(page, result)
-        print_page(page, stream)
+def print_drawn(draw: Draw, result: Result, stream: TextIO, style: Style) -> None:
+    """The page of a result, on a stream."""
+    page = Page(replace(style, names=Places(result).in_text))
+    draw(page, result)
+    print_page(page, stream)

@@ -1,13 +1,12 @@
 """What a report is: it turns one Result into text on a stream. It judges nothing and reads no file.
 
-Adding one is a file with a `Report` subclass and a line in `registry.py`.
+Adding one is a file with a function `write` in `formats` and a line in `registry.py`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, TextIO
+from typing import TextIO
 
 from topodiag.lazy import dataclass
 from topodiag.model.result import Result
@@ -31,11 +30,5 @@ class Style:
     """How a text names the files of the evidence."""
 
 
-class Report(ABC):
-    """One output format, called by its `name` on the command line."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        """Write the result. Raises nothing of its own for any content; errors of the stream pass through."""
+Report = Callable[[Result, TextIO, Style], None]
+"""Writes a result on a stream. It raises nothing of its own for any content; errors of the stream pass through."""

@@ -6,7 +6,6 @@ from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
-from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.node.header import draw_header
@@ -16,28 +15,26 @@ from topodiag.report.text import Page
 from topodiag.report.words import findings_of, of_hosts
 
 
-class Table(DrawnReport):
+def draw_result(page: Page, result: Result) -> None:
     """What a person reads. Every line fits `style.width`; nothing foreign reaches the terminal unescaped."""
+    draw_unreadable(page, result)
+    if result.jobs:
+        from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
 
-    def draw(self, page: Page, result: Result) -> None:
-        draw_unreadable(page, result)
-        if result.jobs:
-            from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
-
-            draw_jobs(page, result, page)
-        elif not result.nodes:
-            page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
-        of_host = of_hosts(result)
-        for node in result.nodes:
-            own = of_host(node.host)
-            page.blank()
-            draw_header(page, own, node)
-            if page.style.verbose and not page.style.quiet:
-                _draw_machine(page, own, node)
-        draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
-        if not page.style.quiet:
-            draw_gaps(page, result)
-        repeat_answers(page)
+        draw_jobs(page, result, page)
+    elif not result.nodes:
+        page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
+    of_host = of_hosts(result)
+    for node in result.nodes:
+        own = of_host(node.host)
+        page.blank()
+        draw_header(page, own, node)
+        if page.style.verbose and not page.style.quiet:
+            _draw_machine(page, own, node)
+    draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
+    if not page.style.quiet:
+        draw_gaps(page, result)
+    repeat_answers(page)
 
 
 def _draw_machine(page: Page, result: Result, node: Node) -> None:

@@ -277,12 +277,8 @@ def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
 def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
     """The best against the worst placement of each collective on as many ranks, of runs that are not slow beside their
     like: what is slow by where it runs and not by what is broken. A sweep of settings compares no placements."""
-    groups: dict[tuple[object, ...], list[JudgedRun]] = {}
-    for judged_run in judged:
-        if judged_run.gbs and judged_run.run.kind != "settings":
-            ranks = len(judged_run.run.nodes) * len(judged_run.run.gpus)
-            key = (judged_run.run.program, ranks, len(judged_run.run.gpus), judged_run.run.high)
-            groups.setdefault(key, []).append(judged_run)
+    compared = [judged_run for judged_run in judged if judged_run.gbs and judged_run.run.kind != "settings"]
+    groups = grouped((_size_of(judged_run.run), judged_run) for judged_run in compared)
     gaps: list[Gap] = []
     for group in groups.values():
         best = max(group, key=lambda judged_run: judged_run.gbs or 0.0)
@@ -291,6 +287,11 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
         if gap.lost > SLOW_PLACEMENT:
             gaps.append(gap)
     return gaps
+
+
+def _size_of(run: SweepRun) -> tuple[object, ...]:
+    """The program, its ranks, those of a node and the greatest size."""
+    return run.program, len(run.nodes) * len(run.gpus), len(run.gpus), run.high
 
 
 def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:

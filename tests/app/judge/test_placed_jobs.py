@@ -13,8 +13,8 @@ from tests.checks import jobs
 from tests.placement.test_job_layout import comms
 from topodiag.app.case.cluster import ClusterOptions
 from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.place_paths import PlaceOptions
 from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
-from topodiag.app.judge.placing import PlaceOptions
 from topodiag.app.place import audit_placement
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

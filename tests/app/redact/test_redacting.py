@@ -20,8 +20,8 @@ from topodiag.model.result import Result, Trouble
 from topodiag.model.sweep import SweepRun
 from topodiag.report.html.page import html_of
 from topodiag.report.html.sheets import result_sheet
-from topodiag.report.job.table import JobTable
-from topodiag.report.table import Table
+from topodiag.report.job.table import draw_logs
+from topodiag.report.table import draw_result
 from topodiag_probes.redact import Redactor
 from topodiag_probes.tokens import Tokens
 
@@ -42,7 +42,7 @@ def found(message: str, *hosts: str, evidence: str = "", source: str = "log") ->
 
 
 def test_no_name_address_or_serial_of_a_node_is_left_in_its_page(node: Result) -> None:
-    page = html_of(result_sheet("scan", redacted(node, KEY), Table()))
+    page = html_of(result_sheet("scan", redacted(node, KEY), draw_result))
     (machine,) = node.nodes
     secrets = {machine.host, *(gpu.uuid.value for gpu in machine.gpus)} - {None, ""}
     assert len(secrets) > 4
@@ -99,7 +99,7 @@ def test_checksums_and_ids_stay(node: Result) -> None:
 
 def test_hosts_of_a_job_are_replaced_in_its_tables_and_drawings() -> None:
     job = logs(["fixture:socket-fallback"])
-    page = html_of(result_sheet("logs", redacted(job, KEY), JobTable()))
+    page = html_of(result_sheet("logs", redacted(job, KEY), draw_logs))
     assert [host for host in job.jobs[0].hosts if host in page] == []
     assert Tokens(KEY).host(job.jobs[0].hosts[0]) in page
 

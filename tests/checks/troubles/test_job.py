@@ -13,11 +13,11 @@ from topodiag.app.logs import logs
 from topodiag.checks.troubles.job import troubles
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
-from topodiag.report.formats.json_report import JsonReport
-from topodiag.report.formats.nagios import Nagios, State, state_of
-from topodiag.report.formats.prometheus import Prometheus
+from topodiag.report.drawn import print_drawn
+from topodiag.report.formats import json_report, nagios, prometheus
+from topodiag.report.formats.nagios import State, state_of
 from topodiag.report.interface import Style
-from topodiag.report.job.table import JobTable
+from topodiag.report.job.table import draw_logs
 
 HEAD = "n0:310:351 [0] NCCL INFO"
 WARN = "n0:310:351 [0] enqueue.cc:412 NCCL WARN"
@@ -33,7 +33,7 @@ def judged(tmp_path: Path, *lines: str) -> Result:
 
 def shown(result: Result) -> str:
     stream = io.StringIO()
-    JobTable().render(result, stream, Style(width=200))
+    print_drawn(draw_logs, result, stream, Style(width=200))
     return stream.getvalue()
 
 
@@ -98,13 +98,13 @@ def test_further_words_on_the_end_of_a_process_are_told_by_its_finding(tmp_path:
 def test_every_output_has_the_line(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
     stream = io.StringIO()
-    JsonReport().render(result, stream, Style())
+    json_report.write(result, stream, Style())
     assert [each["text"] for each in json.loads(stream.getvalue())["unexplained"]] == [STRANGE]
     stream = io.StringIO()
-    Prometheus(clock=lambda: 0.0).render(result, stream, Style())
+    prometheus.write(result, stream, Style(), clock=lambda: 0.0)
     assert "topodiag_unexplained 1.0" in stream.getvalue()
     stream = io.StringIO()
-    Nagios().render(result, stream, Style())
+    nagios.write(result, stream, Style())
     assert STRANGE in stream.getvalue()
     assert state_of(result) is State.UNKNOWN
 

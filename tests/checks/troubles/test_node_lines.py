@@ -11,8 +11,9 @@ from topodiag.app.scan import scan
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
-from topodiag.report.table import Table
+from topodiag.report.table import draw_result
 
 
 def judged(text: str, folder: Path) -> Result:
@@ -76,7 +77,7 @@ def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:
     assert "2 of 3 pairs" in trouble.text
     assert "CNS" in trouble.text
     stream = StringIO()
-    Table().render(result, stream, Style(width=100))
+    print_drawn(draw_result, result, stream, Style(width=100))
     page = stream.getvalue()
     assert "refused by the chipset" in " ".join(page.split())
     assert "no faults found" not in page

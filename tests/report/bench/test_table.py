@@ -20,8 +20,9 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report.bench.plot import series_of, title_of
 from topodiag.report.bench.rows import write_bench_csv
-from topodiag.report.bench.table import BenchTable
-from topodiag.report.formats.json_report import JsonReport
+from topodiag.report.bench.table import draw_bench
+from topodiag.report.drawn import print_drawn
+from topodiag.report.formats import json_report
 from topodiag.report.interface import Style
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
@@ -70,7 +71,7 @@ def drawn(
 ) -> str:
     stream = io.StringIO()
     style = Style(width=width, verbose=verbose, quiet=quiet, ascii=ascii_only)
-    BenchTable().render(Result(benchmarks=benchmarks), stream, style)
+    print_drawn(draw_bench, Result(benchmarks=benchmarks), stream, style)
     return stream.getvalue()
 
 
@@ -135,7 +136,7 @@ def test_many_runs_are_one_line_each_and_the_worst_in_full() -> None:
 
 def test_the_json_of_a_judged_run_is_of_the_published_schema() -> None:
     stream = io.StringIO()
-    JsonReport().render(Result(benchmarks=(low(),)), stream, Style())
+    json_report.write(Result(benchmarks=(low(),)), stream, Style())
     document = json.loads(stream.getvalue())
     assert_valid(document, SCHEMA)
     (made,) = document["facts"]["benchmarks"]
@@ -149,7 +150,7 @@ def test_what_never_grew_is_null_and_not_infinite() -> None:
         run(), rows=tuple(BenchRow(size, 1, "float", "sum", -1, Timing(9.0, 1, 1, 0)) for size in (8, 16, 32))
     )
     stream = io.StringIO()
-    JsonReport().render(Result(benchmarks=(Benchmark(flat, fit_run(flat)),)), stream, Style())
+    json_report.write(Result(benchmarks=(Benchmark(flat, fit_run(flat)),)), stream, Style())
     assert json.loads(stream.getvalue())["facts"]["benchmarks"][0]["fit"]["beta_gbs"] is None
 
 

@@ -22,7 +22,7 @@ SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.js
 
 def rendered(result):
     stream = io.StringIO()
-    report("json").render(result, stream, Style())
+    report("json")(result, stream, Style())
     return stream.getvalue()
 
 

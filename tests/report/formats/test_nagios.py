@@ -17,7 +17,7 @@ from topodiag.report.registry import report
 
 def rendered(result):
     stream = io.StringIO()
-    report("nagios").render(result, stream, Style())
+    report("nagios")(result, stream, Style())
     return stream.getvalue()
 
 

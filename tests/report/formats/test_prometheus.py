@@ -9,13 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.report import machines
 from topodiag.checks import registry
 from topodiag.model.result import Result
-from topodiag.report.formats.prometheus import Prometheus
+from topodiag.report.formats import prometheus
 from topodiag.report.interface import Style
 
 
 def samples(result, now=1764000000.0):
     stream = io.StringIO()
-    Prometheus(clock=lambda: now).render(result, stream, Style())
+    prometheus.write(result, stream, Style(), clock=lambda: now)
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(stream.getvalue())

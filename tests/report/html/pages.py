@@ -22,12 +22,12 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.timeline import Clock, Moment, Timeline
-from topodiag.report.bench.table import BenchTable
+from topodiag.report.bench.table import draw_bench
 from topodiag.report.html.page import html_of
 from topodiag.report.html.sheets import result_sheet
-from topodiag.report.job.table import JobTable
-from topodiag.report.table import Table
-from topodiag.report.verdict.table import VerdictTable
+from topodiag.report.job.table import draw_logs
+from topodiag.report.table import draw_result
+from topodiag.report.verdict.table import draw_diagnosis
 
 VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "wbr"})
 
@@ -115,27 +115,27 @@ def slow_job() -> str:
     """A job that is slow because of a node."""
     moments = tuple(Moment(60.0 * at, f"event {at}", "n0", origin=LOG) for at in range(3))
     result = judged(LINKS, LOW, case=replace(running(), timeline=Timeline(moments, (Clock("log", "n0"),))))
-    return html_of(result_sheet("diagnose", replace(result, timeline=Timeline(moments)), VerdictTable()))
+    return html_of(result_sheet("diagnose", replace(result, timeline=Timeline(moments)), draw_diagnosis))
 
 
 @cache
 def odd_node() -> str:
-    return html_of(result_sheet("scan", scan(["fixture:dgx-h100-gpu3-12of18-nvlink"]), Table()))
+    return html_of(result_sheet("scan", scan(["fixture:dgx-h100-gpu3-12of18-nvlink"]), draw_result))
 
 
 @cache
 def healthy_node() -> str:
-    return html_of(result_sheet("scan", scan(["fixture:dgx-h100-healthy"]), Table()))
+    return html_of(result_sheet("scan", scan(["fixture:dgx-h100-healthy"]), draw_result))
 
 
 @cache
 def logged_job() -> str:
-    return html_of(result_sheet("logs", logs(["fixture:socket-fallback"]), JobTable()))
+    return html_of(result_sheet("logs", logs(["fixture:socket-fallback"]), draw_logs))
 
 
 @cache
 def measured_run() -> str:
-    return html_of(result_sheet("bench", Result(benchmarks=(measured(), measured("low", made=190.0))), BenchTable()))
+    return html_of(result_sheet("bench", Result(benchmarks=(measured(), measured("low", made=190.0))), draw_bench))
 
 
 PAGES = {
@@ -187,7 +187,7 @@ def hostile_result() -> Result:
 
 @cache
 def hostile_page() -> str:
-    return html_of(result_sheet("scan", hostile_result(), Table()))
+    return html_of(result_sheet("scan", hostile_result(), draw_result))
 
 
 @cache
@@ -204,4 +204,4 @@ def many_nodes(count: int) -> str:
     )  # fmt: skip
     outcomes = tuple(Outcome("PCI001", Status.CLEAN, node.host, why="all links are wide") for node in nodes)
     inputs = tuple(Input(f"{node.host}/json/nvml.json", "nvml", "0" * 64, 400) for node in nodes)
-    return html_of(result_sheet("scan", Result(inputs, nodes, outcomes, findings), Table()))
+    return html_of(result_sheet("scan", Result(inputs, nodes, outcomes, findings), draw_result))

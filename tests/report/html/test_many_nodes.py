@@ -11,14 +11,14 @@ from topodiag.model.provenance import Fact
 from topodiag.model.result import Result
 from topodiag.report.html.page import html_of
 from topodiag.report.html.sheets import result_sheet
-from topodiag.report.table import Table
+from topodiag.report.table import draw_result
 
 
 def test_nodes_that_differ_in_the_time_of_their_capture_alone_are_one_row() -> None:
     (node,) = scan(["fixture:dgx-h100-healthy"]).nodes
     times = ("2026-03-01T08:00:00Z", "2026-03-01T08:00:07Z", "2026-03-01T08:01:00Z")
     nodes = tuple(replace(node, host=f"n{at}", time=Fact(time)) for at, time in enumerate(times))
-    rows = by_id(read(html_of(result_sheet("scan", Result(nodes=nodes), Table()))), "t-nodes-by-kind").text
+    rows = by_id(read(html_of(result_sheet("scan", Result(nodes=nodes), draw_result))), "t-nodes-by-kind").text
     assert "n[0-2]" in rows
     assert "captured 2026-03-01T08:00:00Z to 2026-03-01T08:01:00Z" in rows
 

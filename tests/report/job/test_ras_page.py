@@ -12,8 +12,9 @@ import pytest
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
 from topodiag.api import diagnose
 from topodiag.app.logs import logs
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
-from topodiag.report.job.table import JobTable
+from topodiag.report.job.table import draw_logs
 
 
 def answer(launched: int = 231, second: int = 50, **changes: int) -> str:
@@ -27,7 +28,7 @@ def page(folder: Path, *answers: str) -> str:
     for number, text in enumerate(answers):
         (folder / f"answer{number}.txt").write_text(text)
     stream = io.StringIO()
-    JobTable(()).render(logs([str(folder)]), stream, Style(width=200))
+    print_drawn(draw_logs, logs([str(folder)]), stream, Style(width=200))
     return stream.getvalue()
 
 

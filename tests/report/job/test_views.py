@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 
 import numpy as np
@@ -18,9 +19,10 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report import table_files
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.job.registry import TABLES, VIEWS
-from topodiag.report.job.table import JobTable
+from topodiag.report.job.table import draw_logs
 from topodiag.report.job.transports import mixes
 from topodiag.report.job.words import clock, spell_driver, spell_ranks
 from topodiag.report.registry import report
@@ -47,7 +49,7 @@ def broken(host="n0"):
 
 def drawn(job, views=(), **style):
     stream = io.StringIO()
-    JobTable(views).render(Result(jobs=(job,) if job else ()), stream, Style(**style))
+    print_drawn(partial(draw_logs, views=views), Result(jobs=(job,) if job else ()), stream, Style(**style))
     return stream.getvalue()
 
 
@@ -157,7 +159,7 @@ def test_missing_ranks_are_named():
 
 def test_the_json_has_the_jobs_of_the_schema():
     stream = io.StringIO()
-    report("json").render(Result(jobs=(broken(),)), stream, Style())
+    report("json")(Result(jobs=(broken(),)), stream, Style())
     document = json.loads(stream.getvalue())
     assert_valid(document, SCHEMA)
     (job,) = document["facts"]["jobs"]
@@ -175,7 +177,7 @@ def test_unknown_numbers_are_null():
     job = jobs.job(1, 2)
     world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
     stream = io.StringIO()
-    report("json").render(Result(jobs=(replace(job, communicators=(world,)),)), stream, Style())
+    report("json")(Result(jobs=(replace(job, communicators=(world,)),)), stream, Style())
     made = json.loads(stream.getvalue())["facts"]["jobs"][0]["communicators"][0]
     assert made["ranks"] == [0, None]
     assert made["init_s"] == {"median": None, "max": None}
@@ -255,8 +257,8 @@ def test_findings_of_several_jobs_name_theirs_in_every_format():
     string_ios = {}
     table = TABLES["findings"]
     for name, render in (
-        ("table", lambda stream: JobTable().render(result, stream, Style())),
-        ("json", lambda stream: report("json").render(result, stream, Style())),
+        ("table", lambda stream: print_drawn(draw_logs, result, stream, Style())),
+        ("json", lambda stream: report("json")(result, stream, Style())),
         (
             "csv",
             lambda stream: table_files.write_csv(table.columns, table.rows(result), stream),

@@ -18,8 +18,9 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment, Timeline
+from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
-from topodiag.report.verdict.table import VerdictTable
+from topodiag.report.verdict.table import draw_diagnosis
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
 
@@ -41,7 +42,7 @@ def result(*findings: Finding, case: Case | None = None, **parts: object) -> Res
 
 def page(answer: Result, **style: object) -> list[str]:
     stream = io.StringIO()
-    VerdictTable().render(answer, stream, Style(**style))  # type: ignore[arg-type]
+    print_drawn(draw_diagnosis, answer, stream, Style(**style))  # type: ignore[arg-type]
     return stream.getvalue().splitlines()
 
 

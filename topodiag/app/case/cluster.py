@@ -115,10 +115,9 @@ def _described(options: ClusterOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
     if options.bundles:
-        from topodiag.fleet.bundles import read_many  # noqa: PLC0415
         from topodiag.fleet.cluster import read_bundles  # noqa: PLC0415 - all readers of nodes
 
-        machines = read_bundles([resolve(path) for path in options.bundles], read_many)
+        machines = read_bundles([resolve(path) for path in options.bundles])
     if not options.topology:
         assert machines is not None  # noqa: S101 - one of them is given
         return machines

@@ -21,7 +21,7 @@ from topodiag.model.finding import Input
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.ras import RasAnswer
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.writing import replacing
 
 ALONE = "RAS"
@@ -44,9 +44,7 @@ def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...
 def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
     """The answers at the jobs whose communicators or processes they name, at the only job there is, or as a job of
     their own. Two jobs of one user on a node share a port, so that each answer is placed by itself."""
-    placed: dict[int, list[RasAnswer]] = {}
-    for answer in answers:
-        placed.setdefault(_job_of(jobs, answer), []).append(answer)
+    placed = grouped((_job_of(jobs, answer), answer) for answer in answers)
     updated = [
         replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
         for at, job in enumerate(jobs)

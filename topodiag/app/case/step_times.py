@@ -21,6 +21,7 @@ from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.steps import StepSeries
 from topodiag.model.training import JobSettings
+from topodiag.words.fold import grouped
 
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""
@@ -133,9 +134,7 @@ def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[S
     jobs; else all are the last job's."""
     if jobs == 1:
         return series
-    by_who: dict[tuple[int, str], list[StepSeries]] = {}
-    for one_series in series:
-        by_who.setdefault((one_series.rank, one_series.host), []).append(one_series)
+    by_who = grouped(((one.rank, one.host), one) for one in series)
     if all(len(starts) == jobs for starts in by_who.values()):
         return tuple(starts[number] for starts in by_who.values())
     return series if number == jobs - 1 else ()

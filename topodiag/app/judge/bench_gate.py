@@ -9,6 +9,7 @@ from topodiag.checks.interface import name_of
 from topodiag.model.bench import Benchmark, Gate, GateState
 from topodiag.model.finding import Outcome, Severity
 from topodiag.model.result import Result
+from topodiag.words.fold import grouped
 
 _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
 
@@ -26,10 +27,8 @@ def gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Gate:
 
 def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
     """One gate for each file, its worst run; then those of `paths` in which nothing was measured. In order of files."""
-    by_file: dict[str, list[Gate]] = {}
-    for benchmark in result.benchmarks:
-        if benchmark.gate is not None:
-            by_file.setdefault(benchmark.run.source, []).append(benchmark.gate)
+    judged = (benchmark.gate for benchmark in result.benchmarks if benchmark.gate is not None)
+    by_file = grouped((gate.path, gate) for gate in judged)
     states = [min(states, key=lambda gate: _WORST.index(gate.state)) for states in by_file.values()]
     return (*states, *_without_run(result, paths, by_file))
 

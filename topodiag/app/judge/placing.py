@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.cluster import ClusterOptions, PlaceError
-from topodiag.app.case.layout import READERS, LayoutOptions, LayoutRead
+from topodiag.app.case.cluster import PlaceError
+from topodiag.app.case.layout import LayoutRead
 from topodiag.app.case.opening import stream_for
-from topodiag.app.case.place_paths import sort_paths
+from topodiag.app.case.place_paths import PlaceOptions, sort_paths
 from topodiag.app.case.placement import Opened, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
@@ -19,7 +17,7 @@ from topodiag.checks.run import run
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.model.finding import Input, Outcome
+from topodiag.model.finding import Outcome
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.declared import DeclaredRanks, compare_layouts, price_declared
@@ -35,61 +33,6 @@ if TYPE_CHECKING:
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""
-MOST_BYTES = 64 << 20
-"""Bytes of a file whose checksum is taken: a table of ranks has less."""
-
-
-def _input(path: str, kind: str) -> Input:
-    """A file with its checksum; of a folder, a stream or a file that is no table of ranks the name alone."""
-    try:
-        if not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
-            return Input(path, kind)
-        with open(path, "rb") as stream:
-            data = stream.read()
-    except OSError:
-        return Input(path, kind)
-    return Input(path, kind, hashlib.sha256(data).hexdigest(), data.count(b"\n"))
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceOptions:
-    """A cluster, the layout on it, and the groups in which ranks talk: parallel sizes (`layout`) or a file (`groups`).
-    `ranks` 0: as many as fit. `paths` are files of any of these kinds, bundles and logs, known by their content."""
-
-    cluster: ClusterOptions
-    places: LayoutOptions
-    layout: Layout | None = None
-    groups: str = ""
-    ranks: int = 0
-    paths: tuple[str, ...] = ()
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The files and folders that the options name, each with the option as its kind."""
-        cluster, places = self.cluster, self.places
-        named: dict[str, tuple[str, ...]] = {
-            "topology": (cluster.topology,), "bundles": tuple(cluster.bundles), "free": (cluster.free,),
-            **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
-            "groups": (self.groups,), "path": self.paths,
-        }  # fmt: skip
-        return tuple(_input(path, kind) for kind, paths in named.items() for path in paths if path)
-
-
-def place_options(
-    options: Mapping[str, Any], layout: Layout | None, paths: Sequence[str], *, least_ranks: int = 0
-) -> PlaceOptions:
-    """Options by name, each where it belongs; one that is None or is not there has its default. `least_ranks` is how
-    many ranks a cluster must hold of which nothing names the nodes. Raises TypeError for a name of no option."""
-    left = {name: value for name, value in options.items() if value is not None}
-    groups, ranks = left.pop("groups", ""), left.pop("ranks", 0)
-    cluster, places = (
-        {field.name: left.pop(field.name) for field in fields(kind) if field.name in left}
-        for kind in (ClusterOptions, LayoutOptions)
-    )
-    if left:
-        raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
-    whole = ClusterOptions(**cluster, ranks=ranks or least_ranks)
-    return PlaceOptions(whole, LayoutOptions(**places), layout, groups, ranks, tuple(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +48,9 @@ class Ready:
     bundles: tuple[str, ...] = ()
 
 
-def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
-    """The options with their paths put where they belong, and a line for each file that is left aside. Raises
-    InputError where no path is of use, and PlaceError where two say the same."""
-    if not options.paths:
-        return options, ()
-    paths = sort_paths(options.paths, options.cluster, options.places, options.groups)
-    if paths.sizes and options.layout is not None:
-        raise PlaceError(f"{paths.sizes} and the options both say how the job is laid out: give one")
-    layout = _sizes(paths.sizes) if paths.sizes else options.layout
-    if paths.groups and layout is not None:
-        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
-    sorted_out = replace(
-        options, cluster=paths.cluster, places=paths.places, layout=layout, groups=paths.groups, paths=()
-    )
-    return sorted_out, paths.left
-
-
 def open_place(options: PlaceOptions) -> Ready:
     """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
-    options, left = sort_out(options)
+    options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
     asked = _asked_ranks(options, groups)
     opened = open_placement(options.cluster, options.places, asked)
@@ -151,12 +77,6 @@ def _groups(path: str) -> tuple[Demand, ...]:
     from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
 
     return read_groups(open_blob(path, stream_for((path,))))
-
-
-def _sizes(path: str) -> Layout | None:
-    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
-
-    return layout_of(read_job(open_blob(path, stream_for((path,)))))
 
 
 def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

@@ -13,7 +13,7 @@ from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
-    from topodiag.report.drawn import DrawnReport
+    from topodiag.report.text import Page
 
 
 TABLES = ("rows",)
@@ -53,9 +53,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
     slowest node counts. Without them the machine is --system, the NCCL log in the same file, or what the output names.
     With --nics alone, only traffic between nodes is checked.
     """
-    _refuse(paths, evidence, system, nics, csv_)
-    if gate and csv_:
-        raise click.UsageError("--gate and --csv exclude each other.")
+    _refuse(evidence, system, nics, csv_, gate=gate)
     from topodiag.app.bench import bench  # noqa: PLC0415
     from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
@@ -72,12 +70,12 @@ def judge(  # noqa: PLR0917 - one parameter per option
     if svg is not None:
         _write_svg(svg, result)
 
-    def table() -> DrawnReport:
-        from topodiag.report.bench.table import BenchTable  # noqa: PLC0415 - only where it is asked for
+    def draw(page: Page, result: Result) -> None:
+        from topodiag.report.bench.table import draw_bench  # noqa: PLC0415 - only where it is asked for
 
-        return BenchTable(explain=explain)
+        draw_bench(page, result, explain=explain)
 
-    write_result_page(printing, "bench", result, table)
+    write_result_page(printing, "bench", result, draw)
     if gate:
         _write_gate(reached, result, paths, printing)
     if csv_ is not None:
@@ -86,15 +84,11 @@ def judge(  # noqa: PLR0917 - one parameter per option
         with opened(printing.output) as stream:
             write_bench_csv(result, stream)
     elif not gate or printing.format_ == "json":
-        write_result(result, printing, table)
+        write_result(result, printing, draw)
 
 
 def _refuse(
-    paths: tuple[str, ...],
-    evidence: tuple[str, ...],
-    system: str | None,
-    nics: tuple[int, float] | None,
-    csv_: str | None,
+    evidence: tuple[str, ...], system: str | None, nics: tuple[int, float] | None, csv_: str | None, *, gate: bool
 ) -> None:
     if csv_ and was_given("format_"):
         raise click.UsageError("--csv and --format exclude each other.")
@@ -102,8 +96,8 @@ def _refuse(
         raise click.UsageError("--machine and --system exclude each other.")
     if evidence and nics is not None:
         raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
-    if (*paths, *evidence).count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
+    if gate and csv_:
+        raise click.UsageError("--gate and --csv exclude each other.")
 
 
 def _write_svg(path: str, result: Result) -> None:

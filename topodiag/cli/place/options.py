@@ -20,26 +20,22 @@ from topodiag.cli.params import EVIDENCE
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from topodiag.app.judge.placing import PlaceOptions
+    from topodiag.app.case.place_paths import PlaceOptions
 
-CLUSTER = options(
-    "topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
-    "nodelist", "exclude", "free", of="place",
-)  # fmt: skip
-LAYOUT = options("hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule")
-DIMENSIONS = options(size_options(), order_option, "groups", "world_size")
+_CLUSTER = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
+            "nodelist", "exclude", "free")  # fmt: skip
+_LAYOUT = ("hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule")
+_DIMENSIONS = options(size_options(), order_option, "groups", "world_size")
+_NAMES = (*_CLUSTER, *_LAYOUT, "sizes", "order", "groups", "world_size", "paths")
 LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
 """Formats of a map that launchers read."""
-_NAMES = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
-          "nodelist", "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule",
-          "sizes", "order", "groups", "world_size", "paths")  # fmt: skip
 
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
     """The shared options, handed to the command as its argument `asked`."""
 
     @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
-    @options(CLUSTER, LAYOUT, DIMENSIONS)
+    @options(options(*_CLUSTER, of="place"), *_LAYOUT, _DIMENSIONS)
     @wraps(command)
     def wrapped(*args: Any, **given: Any) -> None:
         taken = {name: given.pop(name) for name in _NAMES}
@@ -50,9 +46,9 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _sorted(asked: PlaceOptions) -> PlaceOptions:
     """The paths put where they belong by their content; what is left aside is named on standard error."""
-    from topodiag.app.judge.placing import sort_out  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.place_paths import sort_paths  # noqa: PLC0415 - heavy from here on
 
-    sorted_options, left = sort_out(asked)
+    sorted_options, left = sort_paths(asked)
     for line in left:
         note_aside(f"note: {clean(line)}")
     return sorted_options
@@ -66,7 +62,7 @@ def _one_of(evidence: str | None, system: str | None) -> str:
 
 def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.judge.placing import place_options as placed  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.place_paths import place_options as placed  # noqa: PLC0415 - heavy from here on
 
     left = dict(given)
     left["system"] = _one_of(left.pop("evidence"), left["system"])

@@ -14,7 +14,7 @@ from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.judge.placing import PlaceOptions
+    from topodiag.app.case.place_paths import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.text import Page
 

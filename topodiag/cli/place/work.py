@@ -13,7 +13,7 @@ from topodiag.cli.options import option, options
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
-    from topodiag.app.judge.placing import PlaceOptions
+    from topodiag.app.case.place_paths import PlaceOptions
 
 _SETTINGS = click.Command("model", params=TRAINED)
 """The options of `topodiag model step` that say what is trained, as one option takes them."""

@@ -24,11 +24,9 @@ def check(reached: Outcome, file: str, version: str, against: str | None, printi
     from topodiag.app.topo import check_topology  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
+    from topodiag.report.topo.check import draw_check  # noqa: PLC0415
 
-    if file == against == "-":
-        raise click.UsageError("Standard input can be read only once.")
     check_written(printing, [file] if against is None else [file, against])
     result = as_shown(check_topology(file, version=version, against=against), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    write_report(printing, "topo check", result, TopoCheck)
+    write_report(printing, "topo check", result, draw_check)

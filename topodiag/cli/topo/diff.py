@@ -32,8 +32,6 @@ def diff(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.html.machines import machines  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
-    if left == right == "-":
-        raise click.UsageError("Standard input can be read only once.")
     check_written(printing, [left, right])
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
     (first, second), answer = as_shown_with([left, right], answer, redact=printing.redact)

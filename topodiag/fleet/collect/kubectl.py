@@ -12,7 +12,7 @@ from typing import Any
 
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.manifest import NAME, job
-from topodiag.fleet.collect.processes import Heard, Job, Pump
+from topodiag.fleet.collect.processes import Job, Pump
 from topodiag.model.errors import InputError
 from topodiag.words.units import in_s
 
@@ -45,25 +45,15 @@ class Kubectl(Transport):
         try:
             pods = _started(name, space, nodes, min(START_S, within_s), ear)
             jobs = [Job(node, ("kubectl", "logs", "--follow", *space, pod)) for node, pod in pods.items()]
-            pump = Pump(heard(ear), min(request.fanout, LOGS_AT_ONCE), request.node_s)
+            pump = Pump(ear, min(request.fanout, LOGS_AT_ONCE), request.node_s, _is_last)
             return pump.run(jobs, end - time.monotonic())
         finally:
             kubectl("delete", "job,configmap", name, *space, "--ignore-not-found", "--wait=false")
 
 
-def heard(ear: Ear) -> Heard:
-    """The ear of programs that each bring the lines of one node. A log goes on after its bundle, unread."""
-
-    def line(of: Job, text: bytes) -> bool:
-        return ear.hears(of.node, text) and b" end " not in text[:200] and b" fail " not in text[:200]
-
-    return Heard(
-        lambda of: ear.begins(of.node),
-        line,
-        lambda of, text: ear.complains(of.node, text),
-        lambda of, code: ear.ends(of.node, code),
-        lambda of: ear.late(of.node),
-    )
+def _is_last(line: bytes) -> bool:
+    """Whether a bundle ends with this line. A log goes on after it, unread."""
+    return b" end " in line[:200] or b" fail " in line[:200]
 
 
 def _started(name: str, space: Sequence[str], nodes: Sequence[str], limit_s: float, ear: Ear) -> dict[str, str]:

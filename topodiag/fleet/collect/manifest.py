@@ -36,9 +36,7 @@ def job(request: Request, nodes: Sequence[str], name: str, hold_s: float) -> lis
     arguments = request.arguments
     run = f"{_run(arguments)}; sleep {hold_s:g}"
     affinity = {
-        "nodeAffinity": _required("nodeSelectorTerms", {
-            "matchExpressions": [{"key": _LABEL, "operator": "In", "values": list(nodes)}]
-        }),
+        "nodeAffinity": _on(nodes),
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
             {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": _LABEL}
         ]},
@@ -60,8 +58,7 @@ def daemon_set(request: Request, nodes: Sequence[str], name: str, every_s: float
     run = f"while :; do {_run(arguments)}; sleep {every_s:g}; done"
     where: dict[str, Any] = {"nodeSelector": {_GPUS: "true"}}
     if nodes:
-        match = {"matchExpressions": [{"key": _LABEL, "operator": "In", "values": list(nodes)}]}
-        where = {"affinity": {"nodeAffinity": _required("nodeSelectorTerms", match)}}
+        where = {"affinity": {"nodeAffinity": _on(nodes)}}
     spec = {
         "selector": {"matchLabels": {"app": name}},
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
@@ -97,8 +94,10 @@ def _object(api: str, kind: str, request: Request, name: str, spec: dict[str, An
     return document if spec is None else document | {"spec": spec}
 
 
-def _required(key: str, term: dict[str, Any]) -> dict[str, Any]:
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {key: [term]}}
+def _on(nodes: Sequence[str]) -> dict[str, Any]:
+    """The affinity of pods that run on these nodes alone."""
+    match = {"matchExpressions": [{"key": _LABEL, "operator": "In", "values": list(nodes)}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [match]}}
 
 
 def _template(request: Request, name: str, run: str, more: dict[str, Any], keep: str = "") -> dict[str, Any]:

@@ -16,8 +16,10 @@ from contextlib import suppress
 from dataclasses import field
 from typing import IO
 
+from topodiag.fleet.collect.interface import Ear
 from topodiag.lazy import dataclass
 
+POLL_S = 0.2
 KIND_S = 5.0
 """Between asking a program to end and ending it."""
 BLOCK = 1 << 16
@@ -36,17 +38,6 @@ class Job:
     env: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """Who gets the lines. `line` answers False where the program may be ended."""
-
-    begins: Callable[[Job], None]
-    line: Callable[[Job, bytes], bool]
-    complaint: Callable[[Job, bytes], None]
-    ends: Callable[[Job, int], None]
-    late: Callable[[Job], None]
-
-
 @dataclass(slots=True)
 class _Running:
     job: Job
@@ -59,10 +50,13 @@ class _Running:
 
 
 class Pump:
-    """Runs programs side by side, at most `fanout` at once, each for `limit_s` seconds."""
+    """Runs programs side by side, at most `fanout` at once, each for `limit_s` seconds. One that wrote a line that
+    `is_last` is ended."""
 
-    def __init__(self, heard: Heard, fanout: int, limit_s: float) -> None:
-        self._heard, self._fanout, self._limit_s = heard, fanout, limit_s
+    def __init__(
+        self, ear: Ear, fanout: int, limit_s: float, is_last: Callable[[bytes], bool] = lambda _: False
+    ) -> None:
+        self._ear, self._fanout, self._limit_s, self._is_last = ear, fanout, limit_s, is_last
         self._selector = selectors.DefaultSelector()
         self._running: list[_Running] = []
 
@@ -75,7 +69,7 @@ class Pump:
                     self._start(waiting.pop())
                 if time.monotonic() > end:
                     return False
-                self._turn(0.2)
+                self._turn()
         finally:
             self._end_all()
             self._selector.close()
@@ -88,12 +82,12 @@ class Pump:
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            self._heard.complaint(job, f"{job.argv[0]}: {error.strerror or error}".encode())
-            self._heard.ends(job, 127)
+            self._ear.complains(job.node, f"{job.argv[0]}: {error.strerror or error}".encode())
+            self._ear.ends(job.node, 127)
             return
         running = _Running(job, process, time.monotonic() + self._limit_s, memoryview(job.given))
         self._running.append(running)
-        self._heard.begins(job)
+        self._ear.begins(job.node)
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None  # noqa: S101 - pipes, as asked
             os.set_blocking(stream.fileno(), False)
@@ -104,8 +98,8 @@ class Pump:
         if job.given and process.stdin is not None:
             self._selector.register(process.stdin, selectors.EVENT_WRITE, (running, process.stdin))
 
-    def _turn(self, wait_s: float) -> None:
-        for key, _ in self._selector.select(wait_s):
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(POLL_S):
             running, stream = key.data
             if stream is running.process.stdin:
                 self._write(running, stream)
@@ -148,21 +142,22 @@ class Pump:
             self._selector.unregister(stream)
         for line in lines:
             if stream is running.process.stderr:
-                self._heard.complaint(running.job, line)
-            elif not self._heard.line(running.job, line) and not running.kill_at:
+                self._ear.complains(running.job.node, line)
+            elif not self._ear.hears(running.job.node, line) or self._is_last(line):
                 self._ask_to_end(running)
 
     def _ask_to_end(self, running: _Running) -> None:
-        running.kill_at = time.monotonic() + KIND_S
-        _signal(running.process, signal.SIGTERM)
+        if not running.kill_at:
+            running.kill_at = time.monotonic() + KIND_S
+            _signal(running.process, signal.SIGTERM)
 
     def _ended(self, running: _Running) -> None:
         self._close(running)
         code = running.process.returncode
         if running.late:
-            self._heard.late(running.job)
+            self._ear.late(running.job.node)
         else:
-            self._heard.ends(running.job, code if code >= 0 else 128 - code)
+            self._ear.ends(running.job.node, code if code >= 0 else 128 - code)
 
     def _close(self, running: _Running) -> None:
         self._running.remove(running)

@@ -17,32 +17,27 @@ MAX_LINE = 1 << 16
 
 
 class Listener(EventHandler):  # type: ignore[misc]
-    """Passes the events of a worker on. `names`: the node of a channel where the channel is not called like it."""
+    """Passes the events of a worker on."""
 
-    def __init__(self, ear: Ear, names: dict[str, str] | None = None) -> None:
+    def __init__(self, ear: Ear) -> None:
         self._ear = ear
-        self._names = names
-
-    def _name(self, key: Any) -> str:
-        return str(key) if self._names is None else self._names.get(str(key), "")
 
     def ev_pickup(self, worker: Any, node: Any) -> None:
-        self._ear.begins(self._name(node))
+        self._ear.begins(str(node))
 
     def ev_read(self, worker: Any, node: Any, sname: str, msg: bytes) -> None:
-        name = self._name(node)
         if sname == worker.SNAME_STDERR:
-            self._ear.complains(name, msg)
-        elif not self._ear.hears(name, msg):
+            self._ear.complains(str(node), msg)
+        elif not self._ear.hears(str(node), msg):
             _end(worker, node)
 
     def ev_hup(self, worker: Any, node: Any, rc: int) -> None:
-        self._ear.ends(self._name(node), rc)
+        self._ear.ends(str(node), rc)
 
     def ev_close(self, worker: Any, timedout: bool) -> None:
         if timedout and hasattr(worker, "iter_keys_timeout"):
             for key in worker.iter_keys_timeout():
-                self._ear.late(self._name(key))
+                self._ear.late(str(key))
 
 
 def _end(worker: Any, node: Any) -> None:

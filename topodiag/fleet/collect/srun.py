@@ -12,10 +12,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 
 from topodiag.fleet.collect.boot import argv, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
-from topodiag.fleet.collect.processes import Heard, Job, Pump
+from topodiag.fleet.collect.processes import Job, Pump
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import NodeSetError, expand
@@ -52,7 +53,7 @@ class Srun(Transport):
         job = _by_tree(request) if len(inside) >= BY_TREE else _by_input(request)
         env = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
         launched = Job("", (*launcher(inside), *job.argv), job.given, env)
-        return Pump(_heard(ear, inside), 1, request.node_s).run([launched], within_s)
+        return Pump(_EarOfAll(ear, inside), 1, request.node_s).run([launched], within_s)
 
 
 def launcher(nodes: Sequence[str]) -> tuple[str, ...]:
@@ -89,35 +90,36 @@ def _by_tree(request: Request) -> Job:
     return Job("", ("/bin/sh", "-c", run))
 
 
-def _heard(ear: Ear, nodes: Sequence[str]) -> Heard:
+class _EarOfAll:
     """srun's lines: output by node, complaints by the node that they name, the others for all."""
-    known, output = set(nodes), [b""]
 
-    def complaint(_: Job, line: bytes) -> None:
+    def __init__(self, ear: Ear, nodes: Sequence[str]) -> None:
+        self._ear, self._nodes, self._last = ear, nodes, b""
+
+    def begins(self, node: str) -> None:
+        """Each node began before srun did."""
+
+    def hears(self, node: str, line: bytes) -> bool:
+        self._ear.hears(node, line)
+        return True  # one node's end is not the launcher's
+
+    def complains(self, node: str, line: bytes) -> None:
         match = _OF_NODE.match(line[:4000].decode("utf-8", "replace"))
         named: set[str] = set()
         if match:
-            try:
-                named = known.intersection(expand(match[1].rstrip(",")))
-            except NodeSetError:
-                named = set()
-        for node in named:
-            ear.complains(node, line)
+            with suppress(NodeSetError):
+                named = set(self._nodes).intersection(expand(match[1].rstrip(",")))
+        for named_node in named:
+            self._ear.complains(named_node, line)
         if not named and line.strip():
-            output[0] = line
+            self._last = line
 
-    def ends(_: Job, code: int) -> None:
-        for node in nodes:
-            if output[0]:
-                ear.complains(node, output[0])
-            ear.ends(node, code)
+    def ends(self, node: str, code: int) -> None:
+        for each in self._nodes:
+            if self._last:
+                self._ear.complains(each, self._last)
+            self._ear.ends(each, code)
 
-    def line(_: Job, text: bytes) -> bool:
-        ear.hears("", text)
-        return True  # one node's end is not the launcher's
-
-    def late(_: Job) -> None:
-        for node in nodes:
-            ear.late(node)
-
-    return Heard(lambda _: None, line, complaint, ends, late)
+    def late(self, node: str) -> None:
+        for each in self._nodes:
+            self._ear.late(each)

@@ -13,6 +13,7 @@ from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.history.store import Rows, Store, commit
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import Capture, spell_time
+from topodiag.words.fold import grouped
 
 MOST = (1 << 63) - 1
 """The highest value of a counter that a column holds; counters of 64 bits without a sign reach it after centuries."""
@@ -103,9 +104,7 @@ class Addition:
 
 def _parted(facts: Iterable[NodeFact]) -> list[list[NodeFact]]:
     """Facts by family, serials apart: what many nodes have in common is one block of all of them."""
-    parted: dict[tuple[str, bool], list[NodeFact]] = {}
-    for fact in facts:
-        parted.setdefault((fact.family, fact.kind is FactKind.IDENTITY), []).append(fact)
+    parted = grouped(((fact.family, fact.kind is FactKind.IDENTITY), fact) for fact in facts)
     return [parted[key] for key in sorted(parted)]
 
 

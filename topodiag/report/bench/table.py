@@ -11,7 +11,6 @@ from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
 from topodiag.report.bench.run import action_of, draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
-from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
@@ -29,71 +28,68 @@ DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
 
-class BenchTable(DrawnReport):
+def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
     """What a person reads of benchmarks."""
-
-    def __init__(self, *, explain: bool = False) -> None:
-        self.explain = explain
-
-    def draw(self, page: Page, result: Result) -> None:
-        draw_unreadable(page, result)
-        drawn: Sequence[Benchmark] = result.benchmarks
-        if len(drawn) <= RUNS_DRAWN or page.style.verbose:
-            for benchmark in drawn:
-                page.blank()
-                self._run(page, result, benchmark)
-                note_run(page, benchmark, _action(result, benchmark))
-        else:
-            drawn = self._many(page, result)
-        lowest = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
-        others = [finding for finding in result.findings if finding not in lowest]
-        draw_findings(page, others, several_nodes=True, places=Places(result))
-        if not page.style.quiet:
-            rest = Page(page.style)
-            draw_gaps(rest, result)
-            page.add_rest(rest)
-        repeat_answers(page)
-
-    def _run(self, page: Page, result: Result, benchmark: Benchmark, *, plot: bool = True) -> None:
-        folder = folder_of([benchmark.run for benchmark in result.benchmarks])
-        low = None if page.style.verbose else low_of(result, benchmark)
-        draw_run(page, benchmark, explain=self.explain, plot=plot, folder=folder, low=low,
-                 action=_action(result, benchmark))  # fmt: skip
-
-    def _many(self, page: Page, result: Result) -> Sequence[Benchmark]:
-        """A line for each run, and a few in full, which are returned."""
-        runs = result.benchmarks
-        counts = Counter(verdict_word(benchmark) for benchmark in runs)
-        hues = {
-            verdict_word(benchmark): sign_of(benchmark)
-            for benchmark in sorted(runs, key=lambda benchmark: benchmark.severe)
-        }
-        words: list[Part] = [
-            (f"{counts[verdict]} {verdict}", hues[verdict][1])
-            for verdict in ("failed", "impossible", "low", "normal", "unknown")
-            if counts[verdict]
-        ]
-        page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
-        worst = next((state for state in ("failed", "impossible", "low", "unknown") if counts[state]), "normal")
-        sign, hue = hues.get(worst, ("?", "unknown"))
-        note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
-        folder = folder_of([benchmark.run for benchmark in runs])
-        if folder:
-            page.add("  ", (f"of {folder}", "dim"))
-        page.blank()
-        draw_overview(page, runs)
-        notes = Counter(note for benchmark in runs for note in benchmark.run.notes if KNOWN_FROM not in note)
-        for note, count in notes.most_common(NOTES_SHOWN):
-            page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
-        if page.style.quiet:
-            return ()
-        benchmarks = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
-        for benchmark in benchmarks[:DETAILED]:
+    draw_unreadable(page, result)
+    drawn: Sequence[Benchmark] = result.benchmarks
+    if len(drawn) <= RUNS_DRAWN or page.style.verbose:
+        for benchmark in drawn:
             page.blank()
-            self._run(page, result, benchmark, plot=False)
+            _draw(page, result, benchmark, explain=explain)
+            note_run(page, benchmark, _action(result, benchmark))
+    else:
+        drawn = _draw_many(page, result, explain=explain)
+    lowest = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
+    others = [finding for finding in result.findings if finding not in lowest]
+    draw_findings(page, others, several_nodes=True, places=Places(result))
+    if not page.style.quiet:
+        rest = Page(page.style)
+        draw_gaps(rest, result)
+        page.add_rest(rest)
+    repeat_answers(page)
+
+
+def _draw(page: Page, result: Result, benchmark: Benchmark, *, explain: bool, plot: bool = True) -> None:
+    folder = folder_of([benchmark.run for benchmark in result.benchmarks])
+    low = None if page.style.verbose else low_of(result, benchmark)
+    draw_run(page, benchmark, explain=explain, plot=plot, folder=folder, low=low,
+             action=_action(result, benchmark))  # fmt: skip
+
+
+def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchmark]:
+    """A line for each run, and a few in full, which are returned."""
+    runs = result.benchmarks
+    counts = Counter(verdict_word(benchmark) for benchmark in runs)
+    hues = {
+        verdict_word(benchmark): sign_of(benchmark)
+        for benchmark in sorted(runs, key=lambda benchmark: benchmark.severe)
+    }
+    words: list[Part] = [
+        (f"{counts[verdict]} {verdict}", hues[verdict][1])
+        for verdict in ("failed", "impossible", "low", "normal", "unknown")
+        if counts[verdict]
+    ]
+    page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
+    worst = next((state for state in ("failed", "impossible", "low", "unknown") if counts[state]), "normal")
+    sign, hue = hues.get(worst, ("?", "unknown"))
+    note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
+    folder = folder_of([benchmark.run for benchmark in runs])
+    if folder:
+        page.add("  ", (f"of {folder}", "dim"))
+    page.blank()
+    draw_overview(page, runs)
+    notes = Counter(note for benchmark in runs for note in benchmark.run.notes if KNOWN_FROM not in note)
+    for note, count in notes.most_common(NOTES_SHOWN):
+        page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
+    if page.style.quiet:
+        return ()
+    benchmarks = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
+    for benchmark in benchmarks[:DETAILED]:
         page.blank()
-        page.add("  ", ("every run in full: -v", "dim"))
-        return benchmarks[:DETAILED]
+        _draw(page, result, benchmark, explain=explain, plot=False)
+    page.blank()
+    page.add("  ", ("every run in full: -v", "dim"))
+    return benchmarks[:DETAILED]
 
 
 def _action(result: Result, benchmark: Benchmark) -> str:

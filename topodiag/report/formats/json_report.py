@@ -14,20 +14,16 @@ from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.documents.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of, unread_count
-from topodiag.report.interface import Report, Style
+from topodiag.report.interface import Style
 from topodiag.report.node.json import node_facts
 
 MAX_UNREAD = 1000
 """Unread lines given with their text; `unread_count` counts all."""
 
 
-class JsonReport(Report):
+def write(result: Result, stream: TextIO, _: Style) -> None:
     """`--format json`."""
-
-    name = "json"
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        write_json(document(result), stream, RESULT_INDENT)
+    write_json(document(result), stream, RESULT_INDENT)
 
 
 def document(result: Result) -> Document:

@@ -12,7 +12,7 @@ from typing import TextIO
 from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.result import Result
-from topodiag.report.interface import Report, Style
+from topodiag.report.interface import Style
 from topodiag.report.words import counted, judged, severity_counts, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
@@ -51,13 +51,9 @@ def line(state: State, text: str, perfdata: str = "") -> str:
     return f"TOPODIAG {state.name} - {safe}" + (f" | {perfdata}" if perfdata else "")
 
 
-class Nagios(Report):
+def write(result: Result, stream: TextIO, _: Style) -> None:
     """`--format nagios`."""
-
-    name = "nagios"
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        stream.write(line(state_of(result), _text(result), _perfdata(result)) + "\n")
+    stream.write(line(state_of(result), _text(result), _perfdata(result)) + "\n")
 
 
 def _text(result: Result) -> str:

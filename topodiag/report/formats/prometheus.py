@@ -19,23 +19,16 @@ from prometheus_client.registry import Collector
 from topodiag.checks import registry
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
-from topodiag.report.interface import Report, Style
+from topodiag.report.interface import Style
 from topodiag.version import __version__
 from topodiag.words.text import clean
 
 
-class Prometheus(Report):
+def write(result: Result, stream: TextIO, _: Style, clock: Callable[[], float] = time.time) -> None:
     """`--format prometheus`. The clock is a parameter, so that the output can be pinned."""
-
-    name = "prometheus"
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        scrape = CollectorRegistry(auto_describe=False)
-        scrape.register(_Families(result, self._clock()))
-        stream.write(generate_latest(scrape).decode("ascii", errors="backslashreplace"))
+    scrape = CollectorRegistry(auto_describe=False)
+    scrape.register(_Families(result, clock()))
+    stream.write(generate_latest(scrape).decode("ascii", errors="backslashreplace"))
 
 
 class _Families(Collector):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
-from topodiag.report.drawn import DrawnReport
+from topodiag.report.drawn import Draw
 from topodiag.report.findings import draw_findings
 from topodiag.report.formats.json_report import document
 from topodiag.report.gaps import draw_gaps, gaps_of
@@ -28,11 +28,11 @@ NODES_WITH_FACTS = 64
 """More nodes than these have no facts in the page: each has some 100 kB of them, and the page shows kinds of nodes."""
 
 
-def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extras | None = None) -> Sheet:
+def result_sheet(command: str, result: Result, draw: Draw, extras: Extras | None = None) -> Sheet:
     """The sheet of a command whose answer is a result."""
     page = Page(Style(width=WIDE, names=Places(result).sent), on_screen=False)
     if len(result.nodes) <= NODES_WITH_FACTS:
-        report.draw(page, result)
+        draw(page, result)
         return Sheet(command, result, page, document(result), extras or Extras())
     light = replace(result, nodes=(), not_observed=tuple(gaps_of(result)))
     draw_findings(page, result.findings, several_nodes=True)

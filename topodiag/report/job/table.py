@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
-from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.job.registry import VIEWS, View
@@ -17,28 +16,23 @@ from topodiag.report.text import Page, more
 JOBS_SHOWN = 8
 
 
-class JobTable(DrawnReport):
+def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
     """What a person reads of logs. With views, these stand in the place of summary, findings and gaps."""
-
-    def __init__(self, views: tuple[str, ...] = ()) -> None:
-        self.views = views
-
-    def draw(self, page: Page, result: Result) -> None:
-        draw_unreadable(page, result)
-        if not result.jobs:
-            page.add(page.text(("?", "unknown"), " "), ("no job was found in the logs", "unknown"))
-        if self.views:
-            _draw_views(page, result, [VIEWS[name] for name in self.views])
-        else:
-            summary, gaps = Page(page.style), Page(page.style)
-            draw_jobs(page, result, summary if len(result.jobs) == 1 else page)
-            draw_findings(page, result.findings, several_nodes=True, places=Places(result))
-            if not page.style.quiet:
-                draw_gaps(gaps, result)
-                first, last = (gaps, summary) if result.findings else (summary, gaps)
-                first.lines += last.lines
-                page.add_rest(first)
-            repeat_answers(page)
+    draw_unreadable(page, result)
+    if not result.jobs:
+        page.add(page.text(("?", "unknown"), " "), ("no job was found in the logs", "unknown"))
+    if views:
+        _draw_views(page, result, [VIEWS[name] for name in views])
+    else:
+        summary, gaps = Page(page.style), Page(page.style)
+        draw_jobs(page, result, summary if len(result.jobs) == 1 else page)
+        draw_findings(page, result.findings, several_nodes=True, places=Places(result))
+        if not page.style.quiet:
+            draw_gaps(gaps, result)
+            first, last = (gaps, summary) if result.findings else (summary, gaps)
+            first.lines += last.lines
+            page.add_rest(first)
+        repeat_answers(page)
 
 
 def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:

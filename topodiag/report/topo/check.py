@@ -8,7 +8,6 @@ from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
-from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.terms import draw_assumed
@@ -22,23 +21,21 @@ NOTES_SHOWN = 8
 LINES_SHOWN = 4
 
 
-class TopoCheck(DrawnReport):
+def draw_check(page: Page, result: Result) -> None:
     """What a person reads of one file."""
-
-    def draw(self, page: Page, result: Result) -> None:
-        for node in result.nodes:
-            name = node.nccl_file.name if node.nccl_file is not None else node.host
-            draw_verdict(page, base_name(name), findings_of(result, node), judged(result, node.host), what="read")
-            if not page.style.quiet:
-                draw_machine_line(page, node)
-                _draw_silence(page, result, node)
-        draw_findings(page, result.findings, several_nodes=False)
+    for node in result.nodes:
+        name = node.nccl_file.name if node.nccl_file is not None else node.host
+        draw_verdict(page, base_name(name), findings_of(result, node), judged(result, node.host), what="read")
         if not page.style.quiet:
-            for node in result.nodes:
-                _draw_notes(page, node)
-            of_nodes = {gap for node in result.nodes for gap in node.not_observed}
-            draw_assumed(page, (gap.why for gap in result.not_observed if gap not in of_nodes))
-        repeat_answers(page)
+            draw_machine_line(page, node)
+            _draw_silence(page, result, node)
+    draw_findings(page, result.findings, several_nodes=False)
+    if not page.style.quiet:
+        for node in result.nodes:
+            _draw_notes(page, node)
+        of_nodes = {gap for node in result.nodes for gap in node.not_observed}
+        draw_assumed(page, (gap.why for gap in result.not_observed if gap not in of_nodes))
+    repeat_answers(page)
 
 
 def _draw_silence(page: Page, result: Result, node: Node) -> None:

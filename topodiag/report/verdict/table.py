@@ -8,7 +8,6 @@ from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
 from topodiag.report.answer import FEW_LINES
-from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
@@ -41,16 +40,10 @@ HOSTS_ROOM = 60
 """Characters of the hosts of a job in a list of jobs."""
 
 
-class VerdictTable(DrawnReport):
-    """What a person reads of a whole case."""
-
-    def draw(self, page: Page, result: Result) -> None:
-        assert result.verdict is not None  # noqa: S101 - only a diagnosis is drawn so
-        draw_verdict(page, result, result.verdict)
-
-
-def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
-    """The whole page: verdict and action in the first lines and again in the last two."""
+def draw_diagnosis(page: Page, result: Result) -> None:
+    """What a person reads of a whole case: verdict and action in the first lines and again in the last two."""
+    verdict = result.verdict
+    assert verdict is not None  # noqa: S101 - only a diagnosis is drawn so
     sign, word, hue = SIGNS[verdict.state]
     head = page.text((f"{sign} {word}", hue), "  ")
     begin = len(page.lines)

@@ -16,7 +16,7 @@ from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
 from topodiag.report.words import title_of as title_of_check
-from topodiag.words.fold import fold_hosts, plural, short_hosts
+from topodiag.words.fold import fold_hosts, grouped, plural, short_hosts
 from topodiag.words.text import clean
 
 _WORDS = {"✖": ("fault", "error"), "▲": ("warning", "warning"), "●": ("note", "note"), "✔": ("clean", "ok"),
@@ -126,12 +126,10 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
 def _of_nodes(result: Result) -> list[dict[str, str]]:
     """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
     findings = by_host(result)
-    groups: dict[tuple[Severity, str], list[str]] = {}
     dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
-    for node in result.nodes:
-        if node.host in findings:
-            worst = max(findings[node.host], key=lambda finding: finding.severity)
-            groups.setdefault((worst.severity, worst.id), []).append(node.host)
+    odd = [node.host for node in result.nodes if node.host in findings]
+    worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in odd}
+    groups = grouped(((worst[host].severity, worst[host].id), host) for host in odd)
     answers = []
     for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
         :GROUPS_SHOWN
@@ -140,8 +138,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = word_of(severity)
         answers.append(_answer(words, MARKS[severity], word.upper(), word, short_hosts(hosts, NAMES_ROOM)))
-    rest = sum(1 for node in result.nodes if node.host not in findings)
-    if rest:
+    if rest := len(result.nodes) - len(odd):
         answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))
     return answers
 
