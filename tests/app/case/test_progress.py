@@ -122,6 +122,7 @@ PREEMPTED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-01T09:14:0
 STOPPED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-02T09:14:02 ***"
 STEPS = [f"step {n}00 loss 2.31" for n in range(1, 301)]
 LOST_ATOMS = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"
+NO_PROGRAM = "/var/spool/slurmd/job7/slurm_script: line 364: python: command not found"
 USAGE = "train.py: error: unrecognized arguments: --foo"
 LAUNCHER_FELL = [
     *TRACEBACK.splitlines(),
@@ -141,11 +142,14 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
         ([*FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:305")),
         (["Killed", *FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:306")),
         ([USAGE, "loading", *FELL], ("FAILED", "train.py:9 raised", "train.log:6", "job 1")),
+        ([*FELL, NO_PROGRAM, "loading", *FELL, "ranks", *FELL], ("FAILED", "train.py:9 raised", "train.log:15")),
+        ([NO_PROGRAM, "loading"], ("FAILED", "its program is not there")),
         ([USAGE, *LAUNCHER_FELL], ("FAILED", "does not take the arguments", "train.log:1")),
     ],
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
-         "arguments of an earlier start", "arguments of this start"],
+         "arguments of an earlier start", "another command of the script", "the command of this start",
+         "arguments of this start"],
 )  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -60,6 +60,10 @@ class Opened:
     runs: BenchEvidence | None = None
 
 
+_OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT})
+"""Texts in which programs print how they work and end, with lines of NCCL's or without."""
+
+
 def open_case(
     paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
 ) -> Opened:
@@ -102,8 +106,9 @@ def _holds_table(piece: Piece) -> bool:
 
 
 def _worked(intake: Intake, logged: Sequence[Piece], error: InputError) -> Case:
-    """Logs that only show, by steps too few to measure, that a program worked. Raises `error` for any other ones."""
-    if any(piece.kinds != (Kind.STEPS,) for piece in logged):
+    """Logs of which nothing can be judged but how they end and whether a program worked. Raises `error` for files that
+    are none of lines."""
+    if any(not set(piece.kinds) <= _OF_PROGRAMS for piece in logged):
         raise error
     return _alive(intake)
 
@@ -111,7 +116,7 @@ def _worked(intake: Intake, logged: Sequence[Piece], error: InputError) -> Case:
 def _alive(intake: Intake) -> Case:
     """Texts of which nothing can be judged but how they end, or where they show that a program worked: nobody waits
     there. Of a text that shows neither nothing is known. Raises InputError without a text of lines."""
-    texts = [piece for piece in intake.of(Kind.TEXT, Kind.STEPS) if not piece.what]
+    texts = [piece for piece in intake.of(*_OF_PROGRAMS) if not piece.what]
     if not texts:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
@@ -121,7 +126,7 @@ def _alive(intake: Intake) -> Case:
     why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
     gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
-    aside = left_out(intake.beside(Kind.TEXT, Kind.STEPS))
+    aside = left_out(intake.beside(*_OF_PROGRAMS))
     return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))
 
 

@@ -142,7 +142,8 @@ _OF_LAUNCH = frozenset(
 )
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
-"""Ends of programs that took their arguments, by `how`."""
+_AT_START = frozenset({"usage", "no program"})
+"""Ends of programs that ran, and of those that did not, by `how`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
@@ -158,8 +159,10 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
         return _earlier_ends(job, began)
     ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
-    if len(job.files) == 1 and (ends := _past_ends(job) + _refused_starts(job)):
+    if len(job.files) == 1 and (ends := _past_ends(job)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
+    for event in _refused_starts(job):
+        over[_file(event)] = max(_line(event), over.get(_file(event), 0))
     if not over:
         return ()
     earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
@@ -173,10 +176,13 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
     """What happened far above the last start, as a job of its own, of a job whose ranks are known and whose programs
-    ended by themselves both there and below. Nothing without such ends: a rank may end while others still start."""
+    ended by themselves both there and below, and starts that failed above the end of one that worked. Nothing without
+    such ends: a rank may end while others still start."""
     past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
     last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
+        past = _refused_starts(job)
+    if not past:
         return ()
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
@@ -187,7 +193,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
 def _past_ends(job: Job) -> list[int]:
     """The lines of one file on which launches ended that were not the last."""
     alive = _last_progress(job)
-    calls = [_line(event) for event in job.events if event.kind == "watchdog" and "op" in event.details]
+    calls = [_line(event) for event in job.events if _is_call(event)]
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
@@ -202,11 +208,19 @@ def _past_ends(job: Job) -> list[int]:
     ]
 
 
-def _refused_starts(job: Job) -> list[int]:
-    """The lines on which a program did not take its arguments, above the end of one that did: of a later start."""
+def _is_call(event: Event) -> bool:
+    """Whether a watchdog names a collective that a rank called."""
+    return event.kind == "watchdog" and "op" in event.details
+
+
+def _refused_starts(job: Job) -> list[Event]:
+    """Programs that were not found or did not take their arguments, above the end of one that ran: of a later start, or
+    of another command of the script."""
     ends = [event for event in job.events if event.details.get("what") != "CalledProcessError"]  # of a launcher
-    worked = max((_line(event) for event in ends if event.details.get("how") in _OF_WORK), default=0)
-    return [line for event in ends if event.details.get("how") == "usage" and (line := _line(event)) < worked]
+    ran = {_file(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
+    return [
+        event for event in ends if event.details.get("how") in _AT_START and _line(event) < ran.get(_file(event), 0)
+    ]
 
 
 def _last_progress(job: Job) -> int:

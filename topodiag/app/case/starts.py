@@ -63,4 +63,4 @@ def _letters(line: bytes) -> int:
 
 def _pattern(one: bytes, other: bytes) -> tuple[bytes, re.Pattern[bytes]]:
     first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in (one, other))
-    return max(_TIME.split(one), key=len), re.compile(first + rb"\s*\n" + second + rb"\s*$", re.M)
+    return max(_TIME.split(one), key=len), regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
