@@ -32,13 +32,15 @@ def _last(text: bytes, size: int) -> int:
         ([*HEAD, *BODY, *HEAD, *BODY, *HEAD], 68),
         ([*HEAD, *BODY, HEAD[0], "another line"], 0),
         ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
+        ([*HEAD[:2] * 10, *BODY, *HEAD[:2], *BODY], 0),
         ([*WARNED, *BODY, *WARNED], 0),
         ([*TABLE, *BODY, *TABLE], 0),
         (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
         (["2026-01-05 10:11:12 on the node", HEAD[0], *BODY, "2026-01-06 00:01:02 on the node", HEAD[0]], 33),
         ([], 0),
     ],
-    ids=["once", "twice", "three times", "one line of the two", "among the first lines", "a warning", "a table",
+    ids=["once", "twice", "three times", "one line of the two", "among the first lines", "twice among the first lines",
+         "a warning", "a table",
          "another day by its name", "another time", "nothing"],
 )  # fmt: skip
 def test_a_head_that_stands_again_is_a_start(lines: list[str], last: int) -> None:

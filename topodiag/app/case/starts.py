@@ -20,7 +20,7 @@ _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 
 class Starts:
     """The last place at which a head of a text stands again: two lines in a row among its first ones, the same but for
-    dates and times."""
+    dates and times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -47,14 +47,14 @@ class Starts:
     def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
         """Each head, after words of its first line that are the same wherever it stands."""
         lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-        heads = (pair for pair in pairwise(lines) if _is_head(*pair))
+        pairs = list(pairwise(lines))
+        heads = (pair for pair in pairs if pairs.count(pair) == 1 and _is_head(*pair))
         return tuple(_pattern(*pair) for pair in islice(heads, _MOST_HEADS))
 
 
 def _is_head(*lines: bytes) -> bool:
-    if any(len(line) > _MOST_LINE or _letters(line) < _LEAST_LETTERS for line in lines):
-        return False
-    return not any(map(_PASSING.search, lines))
+    long = all(_letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE for line in lines)
+    return long and not any(map(_PASSING.search, lines))
 
 
 def _letters(line: bytes) -> int:
