@@ -87,8 +87,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         if piece.name in asked and piece.path != STDIN
     }
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    began = {file: end.began for file, (_, end) in read.items() if end.began}
-    launches = _launches(ended[0], began) if len(ended) == 1 else ()
+    launches = _launches(ended[0], {file: end for file, (_, end) in read.items()}) if len(ended) == 1 else ()
     return launches or tuple(ended)
 
 
@@ -151,10 +150,10 @@ _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
+def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
-    on or starts, ranks call collectives, or the scheduler ends another job. `began` has by file the last line on which
-    a program started. Nothing where the logs show one launch."""
+    on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
+    began = {file: end.began for file, end in ends_of.items() if end.began}
     if job.ranks:
         return _earlier_ends(job, began)
     ended = [event for event in job.events if event.kind == "ended"]
@@ -166,12 +165,18 @@ def _launches(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
     if not over:
         return ()
     earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
-    past = [event for event in earlier if "again" not in event.details]
+    past = [event for event in earlier if "again" not in event.details and not _stands_below(event, ends_of, over)]
     last = [event for event in job.events if event not in past]
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
+
+
+def _stands_below(event: Event, ends_of: Mapping[str, TextEnd], over: Mapping[str, int]) -> bool:
+    """Whether the last launch printed the line, too: of equal lines an event has the first."""
+    lines = ends_of[_file(event)].lines if event.count > 1 and _file(event) in ends_of else {}
+    return lines.get(event.text.strip(), 0) > over[_file(event)]
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
