@@ -180,3 +180,24 @@ def test_a_start_below_an_end_is_a_later_launch_in_logs_of_several_ranks(tmp_pat
     done = program.run("diagnose", ".", "--width", "200", cwd=tmp_path)
     assert done.stdout.startswith("? UNKNOWN")
     assert "an earlier run failed" in done.stdout
+
+
+LEFT = (
+    "[rank7]:[E814 01:57:12.984 ProcessGroupNCCL.cpp:542] [Rank 7] Collective WorkNCCL(SeqNum=19, OpType=ALLREDUCE, "
+    "NumelIn=196608, NumelOut=196608, Timeout(ms)=600000) raised the following async exception: NCCL error: unhandled "
+    "system error (run with NCCL_DEBUG=INFO for details)"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "state"),
+    [("step 2000/2000 | loss 0.1", "UNKNOWN"), ("step 1980/2000 | loss 0.1", "FAILED"),
+     ("epoch 1/9 step 200/200 | loss 0.1", "FAILED")],
+    ids=["the last step", "a step before it", "the last step of an epoch"],
+)  # fmt: skip
+def test_what_ranks_meet_when_others_leave_is_no_failure_below_the_last_step(
+    last: str, state: str, tmp_path: Path
+) -> None:
+    steps = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, 9)]
+    (tmp_path / "train.log").write_text("\n".join([*steps, last, LEFT, ""]), encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout

@@ -131,7 +131,10 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
 
 
 def _is_no_end(event: Event, end: TextEnd) -> bool:
-    """Whether the program handled an exception, or lost a worker of its data loader when its work was done."""
+    """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
+    work though a rank met what follows from an end: ranks leave one after the other."""
+    if end.done and event.secondary and event.kind in _OF_LEAVING:
+        return True
     is_over = event.details.get("how") == "worker" and 0 < end.done < _line(event)
     return is_over or event.text.strip() in end.handled
 
@@ -143,6 +146,10 @@ _OF_LAUNCH = frozenset(
 _OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
 _AT_START = frozenset({"usage", "no program"})
 """Ends of programs that ran, and of those that did not, by `how`."""
+_OF_LEAVING = frozenset({"other", "peer closed"})
+"""Kinds of events that ranks meet when others leave."""
+_STEP_OF = regex(r"\b[Ss]teps?[:=\[ ]{1,4}(\d{2,9}) ?/ ?(\d{2,9})\b")
+"""The number of a step, and of how many."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
@@ -259,12 +266,20 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(texts, handled, above, piece.name)
-    began, done = max(_last_of(counted, _BEGAN), starts.last), _last_of(counted, _DONE)
+    began = max(_last_of(counted, _BEGAN), starts.last)
+    done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     return progress, TextEnd(
         is_cut, began, done if done > began else 0, last, lines, frozenset(texts[at].strip() for at in handled)
     )
+
+
+def _is_last_step(line: Progress) -> bool:
+    """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be those of the
+    epoch."""
+    step = _STEP_OF.search(line.last.text)
+    return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
 
 
 def _last_of(counted: Sequence[Progress], kind: str) -> int:
