@@ -133,8 +133,8 @@ def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:
     """Which GPUs the driver lets this one reach, by what it says of each."""
     for capability in ("read", "write", "nvlink"):
         table = node.p2p.get(capability, {})
-        told = ((other.label, table.get((gpu.label, other.label))) for other in node.gpus if other is not gpu)
-        by_word = grouped((fact.value, label) for label, fact in told if fact is not None and fact.value)
+        facts = ((other.label, table.get((gpu.label, other.label))) for other in node.gpus if other is not gpu)
+        by_word = grouped((fact.value, label) for label, fact in facts if fact is not None and fact.value)
         if by_word:
             words = "; ".join(f"{word} {fold_labels(texts, 99)}" for word, texts in sorted(by_word.items()))
             yield NodeFact("peer access", part, capability, text_of(words))

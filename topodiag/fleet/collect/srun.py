@@ -115,11 +115,11 @@ class _EarOfAll:
             self._last = line
 
     def ends(self, node: str, code: int) -> None:
-        for each in self._nodes:
+        for name in self._nodes:
             if self._last:
-                self._ear.complains(each, self._last)
-            self._ear.ends(each, code)
+                self._ear.complains(name, self._last)
+            self._ear.ends(name, code)
 
     def late(self, node: str) -> None:
-        for each in self._nodes:
-            self._ear.late(each)
+        for name in self._nodes:
+            self._ear.late(name)

@@ -127,9 +127,9 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
     findings = by_host(result)
     dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
-    odd = [node.host for node in result.nodes if node.host in findings]
-    worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in odd}
-    groups = grouped(((worst[host].severity, worst[host].id), host) for host in odd)
+    faulty = [node.host for node in result.nodes if node.host in findings]
+    worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in faulty}
+    groups = grouped(((worst[host].severity, worst[host].id), host) for host in faulty)
     answers = []
     for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
         :GROUPS_SHOWN
@@ -138,7 +138,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = word_of(severity)
         answers.append(_answer(words, MARKS[severity], word.upper(), word, short_hosts(hosts, NAMES_ROOM)))
-    if rest := len(result.nodes) - len(odd):
+    if rest := len(result.nodes) - len(faulty):
         answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))
     return answers
 
