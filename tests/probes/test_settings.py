@@ -57,9 +57,9 @@ def test_the_files_that_nccl_reads_are_there_and_the_users_name_is_not(tmp_path:
     monkeypatch.setenv("NCCL_NOTE", "two\nlines")
     data = capture(only=["settings"]).files["trees/settings.tree"]
     tree = read_tree(Blob("settings", data), Parsed())
-    assert tree.text("HOME/.nccl.conf") == "NCCL_DEBUG=WARN"
-    assert tree.text(str(tmp_path / "site.conf").lstrip("/")) == "NCCL_ALGO=Ring"
-    assert any(line.startswith("NCCL_NOTE=<replaced: ") for _, line in tree.files["environ"].lines)
+    assert tree["HOME/.nccl.conf"].text == "NCCL_DEBUG=WARN"
+    assert tree[str(tmp_path / "site.conf").lstrip("/")].text == "NCCL_ALGO=Ring"
+    assert any(line.startswith("NCCL_NOTE=<replaced: ") for _, line in tree["environ"].lines)
     assert b"alice" not in data
 
 

@@ -102,4 +102,4 @@ def test_any_path_and_any_line_read_back_as_they_were(name: str, text: str):
     tree.line("top/" + name, text)
     read = read_tree(Blob("x", tree.value()), Parsed())
     if "\x00" not in name and "\x1b" not in name:
-        assert [line for _, line in read.files["top/" + name].lines] == [text]
+        assert [line for _, line in read["top/" + name].lines] == [text]

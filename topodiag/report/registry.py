@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from topodiag.report.interface import Report
 
-_REPORTS = {"json": "json_report", "prometheus": "prometheus", "nagios": "nagios"}
+_REPORTS = {
+    "json": "json_report",
+    "prometheus": "prometheus",
+    "nagios": "nagios",
+}
 
 
 def names() -> tuple[str, ...]:

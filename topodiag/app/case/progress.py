@@ -276,8 +276,7 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
 
 
 def _is_last_step(line: Progress) -> bool:
-    """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be those of the
-    epoch."""
+    """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be its own."""
     step = _STEP_OF.search(line.last.text)
     return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
 
