@@ -95,8 +95,8 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
 
 
 def last_error(texts: Sequence[str]) -> int | None:
-    """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise, and
-    where nothing stands above the error: who gives one line gives a part."""
+    """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
+    nothing stands above the error: who gives one line gives a part."""
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
     return last if any(map(str.strip, texts[:last])) and _ERROR.match(texts[last]) is not None else None
 
