@@ -227,8 +227,8 @@ def _is_call(event: Event) -> bool:
 
 def _refused_starts(job: Job) -> list[Event]:
     """Programs that were not found or did not take their arguments, above the end of one that ran: of a later start, or
-    of another command of the script."""
-    ends = [event for event in job.events if event.details.get("what") != "CalledProcessError"]  # of a launcher
+    of another command of the script. A launcher's word on another program's end is none of these."""
+    ends = [event for event in sorted(job.events, key=_line) if event.details.get("what") != "CalledProcessError"]
     ran = {_file(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
     return [
         event for event in ends if event.details.get("how") in _AT_START and _line(event) < ran.get(_file(event), 0)
