@@ -144,7 +144,7 @@ _OF_LAUNCH = frozenset(
 )
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
-_AT_START = frozenset({"usage", "no program"})
+_AT_START = frozenset({"usage", "no program", "no room"})
 """Ends of programs that ran, and of those that did not, by `how`."""
 _OF_LEAVING = frozenset({"other", "peer closed"})
 """Kinds of events that ranks meet when others leave."""
@@ -226,8 +226,8 @@ def _is_call(event: Event) -> bool:
 
 
 def _refused_starts(job: Job) -> list[Event]:
-    """Programs that were not found or did not take their arguments, above the end of one that ran: of a later start, or
-    of another command of the script. A launcher's word on another program's end is none of these."""
+    """Programs that found no place, were not found or did not take their arguments, above the end of one that ran: of a
+    later start, or of another command of the script. A launcher's word on another program's end is none of these."""
     ends = [event for event in sorted(job.events, key=_line) if event.details.get("what") != "CalledProcessError"]
     ran = {_file(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
     return [

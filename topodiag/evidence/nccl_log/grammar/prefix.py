@@ -63,7 +63,8 @@ _CLOCK = compiled(r"\d{1,2}:\d\d:\d\d\b")
 """A time in front of a record is no head."""
 _MASKED_REACH = 600
 _MOST_SENTENCE = 2000
-"""Characters that are kept of a job's line: torch prints two fingerprints on one."""
+"""Characters that are kept of a job's line: torch prints two fingerprints on one. Of a longer one both ends are, as
+DeepSpeed prints how a process ended behind its whole command."""
 _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
@@ -207,6 +208,12 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
     return "event", {"level": "APP", "place": place, "label": label, "text": words.strip()[:1000], "ts": ts}
 
 
+def _shortened(sentence: str) -> str:
+    """A sentence without its middle where it is too long."""
+    half = _MOST_SENTENCE // 2 - 2
+    return sentence if len(sentence) <= _MOST_SENTENCE else f"{sentence[:half]} … {sentence[-half:]}"
+
+
 def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line that a job prints, behind whatever label; None for all others."""
     bare = unwrap(text).text
@@ -217,7 +224,7 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     if bare.startswith(("slurmstepd:", "srun:")):  # of the job, in the output of whichever task
         label = ""
     label = job_lines.task_of(text) or label
-    return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[:_MOST_SENTENCE], "ts": ts}
+    return "event", {"level": "APP", "place": "", "label": label, "text": _shortened(sentence.strip()), "ts": ts}
 
 
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
