@@ -43,6 +43,8 @@ def generated(name: str) -> dict[str, Any]:
         for part in typed.values():  # lines of a docstring are indented up to Python 3.12 and no longer from 3.13 on
             if "description" in part:
                 part["description"] = " ".join(part["description"].split())
+            for kind in part.get("properties", {}).values():  # written by msgspec from 0.23 on
+                kind.pop("propertyNames", None)
     return made
 
 
