@@ -39,8 +39,8 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
     `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started;
-    `done` the last one on which a program said that its work was done, 0 where one started below it; `handled` are
-    exceptions that a program handled when another one was raised."""
+    `done` the last one that shows its work done (its word, or its last step), 0 where one started below it; `handled`
+    are exceptions that a program handled when another one was raised."""
 
     is_cut: bool = False
     began: int = 0
@@ -187,9 +187,9 @@ def _stands_below(event: Event, ends_of: Mapping[str, TextEnd], over: Mapping[st
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
-    """What happened far above the last start, as a job of its own, of a job whose ranks are known and whose programs
-    ended by themselves both there and below, and starts that failed above the end of one that worked. Nothing without
-    such ends: a rank may end while others still start."""
+    """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
+    far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
+    that worked. Nothing without such ends: a rank may end while others still start."""
     past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
     last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):

@@ -15,7 +15,7 @@ _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
-"""In lines that a process or a worker of its own prints at any time, and in tables that a monitor prints again."""
+"""What is no head: a process prints a warning or an error at any time, and a monitor its table again."""
 
 
 class Starts:

@@ -45,7 +45,7 @@ _ERROR = compiled(
     r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
     r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
 )
-"""What a program prints that gives up, as one line of its own, without a logger's time."""
+"""The last words of a program that gives up: a line that begins with them, not with a logger's time."""
 _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip

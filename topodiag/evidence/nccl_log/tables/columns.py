@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 
 
 class Columns:
-    """Columns of these types, each a file of its own."""
+    """Columns of these types. Each is one file."""
 
     def __init__(self, kinds: Mapping[str, np.dtype[Any]]) -> None:
         self._kinds, self._rows = kinds, 0
