@@ -105,7 +105,7 @@ class ProcessDied(JobCheck):
         watchdogs send to those that are left, or by a crash right below an exception or Ctrl-C: the interpreter takes
         down what still runs. An exception that names another failure (NCCL, the store, a peer, a GPU's
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
-        of failing, where the program goes on below it, or where a logger, a thread, a child process, a test or an
+        of failing, where the program goes on below it, or where a logger, a thread, a test or an
         interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
         the same log: the job began its work after it. No place for a job whose ranks are in the log: it found one
         later. A time limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for

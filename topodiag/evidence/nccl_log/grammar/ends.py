@@ -20,7 +20,7 @@ _MOST_EPILOGUE = 160
 that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
-_IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
+_IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b(, in (?:<module>|_run_module_as_main)$)?")
 _PACKAGES = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3")
 """What the path of a file of Python's or of an installed package holds."""
 _BY_SCRIPT = compiled(
@@ -36,11 +36,13 @@ _LINKS = (_HANDLED, "The above exception was the direct cause of")
 _LOOKUP = compiled(r"(?:KeyError|IndexError|AttributeError|LookupError|StopIteration)\b")
 """Exceptions that programs handle as an answer (nothing under this key): what is raised meanwhile ended the program."""
 _LIVED_ON = compiled(
-    r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)|Process \S{1,80}:\s*$"
+    r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)"
     r"|>>> |In \[\d|[Rr]etry|[Rr]estart|^\s{0,4}(?:```|~~~)"
 )
-"""What stands right above a traceback that did not end the program: a logger's line, a thread, a child process, an
-interpreter's prompt, a test, a document's fence."""
+"""What stands right above a traceback that did not end the program: a logger's line, a thread, an interpreter's prompt,
+a test, a document's fence."""
+_WARNED = compiled(r"\bWARN(?:ING)?\b")
+"""A logger's remark: no word on a traceback below it that came out of the program's own module."""
 _ERROR = compiled(
     r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
     r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
@@ -88,7 +90,8 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         linked = texts[above].startswith(_LINKS)
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
-            return _traceback_of(texts, *root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
+            caught = not is_main and _is_caught(texts[above], texts[head + 1])
+            return _traceback_of(texts, *root, caught=caught)
         is_handled = is_handled or upper in handled
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
@@ -107,6 +110,13 @@ def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[s
     frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
     own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
     return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
+
+
+def _is_caught(above: str, outermost: str) -> bool:
+    """Whether the program went on below a traceback, by the line right above it and its outermost frame."""
+    if (frame := _IN_FILE.match(outermost)) is not None and frame[3] and _WARNED.search(above) is not None:
+        return False
+    return _LIVED_ON.search(above) is not None
 
 
 def _timed(texts: Sequence[str]) -> int:
