@@ -124,6 +124,7 @@ STEPS = [f"step {n}00 loss 2.31" for n in range(1, 301)]
 LOST_ATOMS = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"
 NO_PROGRAM = "/var/spool/slurmd/job7/slurm_script: line 364: python: command not found"
 USAGE = "train.py: error: unrecognized arguments: --foo"
+ROWS = [f"row {n} of the table of graphs was read and written" for n in range(2000)]
 LAUNCHER_FELL = [
     *TRACEBACK.splitlines(),
     "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 2.",
@@ -145,11 +146,15 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
         ([*FELL, NO_PROGRAM, "loading", *FELL, "ranks", *FELL], ("FAILED", "train.py:9 raised", "train.log:15")),
         ([NO_PROGRAM, "loading"], ("FAILED", "its program is not there")),
         ([USAGE, *LAUNCHER_FELL], ("FAILED", "does not take the arguments", "train.log:1")),
+        ([USAGE, *ROWS], ("UNKNOWN", "an earlier run")),
+        ([*ROWS, USAGE], ("FAILED", "does not take the arguments")),
+        ([USAGE, *ROWS, f"3: {USAGE}"], ("FAILED", "does not take the arguments")),
     ],
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
          "arguments of an earlier start", "another command of the script", "the command of this start",
-         "arguments of this start"],
+         "arguments of this start", "arguments of a start far above", "arguments below the work of another command",
+         "arguments that a rank repeats"],
 )  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")

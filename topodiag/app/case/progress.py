@@ -162,12 +162,12 @@ def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
     began = {file: end.began for file, end in ends_of.items() if end.began}
     if job.ranks:
-        return _earlier_ends(job, began)
+        return _earlier_ends(job, began, ends_of)
     ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
-    for event in _refused_starts(job):
+    for event in _refused_starts(job, ends_of):
         over[_file(event)] = max(_line(event), over.get(_file(event), 0))
     if not over:
         return ()
@@ -186,14 +186,14 @@ def _stands_below(event: Event, ends_of: Mapping[str, TextEnd], over: Mapping[st
     return lines.get(event.text.strip(), 0) > over[_file(event)]
 
 
-def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
+def _earlier_ends(job: Job, began: Mapping[str, int], ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
     """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
     far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
     that worked. Nothing without such ends: a rank may end while others still start."""
     past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
     last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
-        past = _refused_starts(job)
+        past = _refused_starts(job, ends_of)
     if not past:
         return ()
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
@@ -225,14 +225,24 @@ def _is_call(event: Event) -> bool:
     return event.kind == "watchdog" and "op" in event.details
 
 
-def _refused_starts(job: Job) -> list[Event]:
-    """Programs that found no place, were not found or did not take their arguments, above the end of one that ran: of a
-    later start, or of another command of the script. A launcher's word on another program's end is none of these."""
+def _refused_starts(job: Job, ends_of: Mapping[str, TextEnd]) -> list[Event]:
+    """Programs that found no place, were not found or did not take their arguments, above the end of one that ran, or
+    so far above the end of the text that another one printed it: of a later start, or of another command of the script.
+    A launcher's word on another program's end is none of these."""
     ends = [event for event in sorted(job.events, key=_line) if event.details.get("what") != "CalledProcessError"]
     ran = {_file(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
     return [
-        event for event in ends if event.details.get("how") in _AT_START and _line(event) < ran.get(_file(event), 0)
+        event
+        for event in ends
+        if event.details.get("how") in _AT_START
+        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, ends_of.get(_file(event), TextEnd())))
     ]
+
+
+def _is_far_above(event: Event, end: TextEnd) -> bool:
+    """Whether a line stands above a text's last ones, and not among them again."""
+    text = event.text.strip()
+    return _line(event) < min(end.lines.values(), default=0) and not any(text in line for line in end.lines)
 
 
 def _last_progress(job: Job) -> int:
