@@ -128,3 +128,10 @@ KILLED = "srun: error: n1: task 3: Killed"
 def test_what_stands_behind_the_redraws_of_a_bar_is_a_line_of_a_job() -> None:
     assert holds_job_lines(f"{BAR}\r{KILLED}\r{BAR}\n".encode())
     assert not holds_job_lines(f"{BAR}\n".encode())
+
+
+def test_the_word_of_a_shell_on_a_killed_command_counts_below_its_prompt_or_as_the_last_of_a_text() -> None:
+    assert holds_job_lines(b"step 1 loss 2\nKilled\n")
+    assert holds_job_lines(b"$ python train.py\nKilled\n$ vi train.py\n")
+    assert not holds_job_lines(b"step 1 loss 2\nKilled\nstep 2 loss 1\n")
+    assert not holds_job_lines(b"$ pkill python\nKilled\n")
