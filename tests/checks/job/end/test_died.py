@@ -87,6 +87,17 @@ def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, n
     assert finding.message.endswith(f"({named})")
 
 
+@pytest.mark.parametrize(("far", "named"), [(20, "ValueError"), (900, "ModuleNotFoundError")])
+def test_the_exception_that_torchs_summary_quotes_is_that_of_the_job(far: int, named: str) -> None:
+    [finding] = found(
+        end("ModuleNotFoundError: No module named 'matplotlib'", 2),
+        end("E0503 08:45:08.632000 4711 api.py:986] failed (exitcode: 1) local_rank: 0 (pid: 41)", 380),
+        end("  rank      : 0 (local_rank: 0)", 400),
+        end("  ValueError: the number of microbatches is no multiple of 7", 400 + far),
+    )
+    assert f"({named})" in finding.message
+
+
 def test_a_rank_killed_for_memory_is_named_by_slurms_next_line() -> None:
     [finding] = found(end(OOM, 1), end(TASK, 2))
     assert finding.message == "rank 8 on n1 was killed for using more host memory than allowed"

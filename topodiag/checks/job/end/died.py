@@ -128,7 +128,7 @@ class ProcessDied(JobCheck):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = [event for event in judged.events if event.kind == ENDED]
-        own = _by_themselves(judged, events)
+        own = _of_summary(_by_themselves(judged, events), events)
         if not own:
             lost = gone(judged)
             if lost is not None and not lost.left:
@@ -177,6 +177,19 @@ class ProcessDied(JobCheck):
             evidence=[event.origin],
             confidence=confidence,
         )
+
+
+def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
+    """The ends without the exceptions that torch's summary of failures does not quote, where it quotes some: others are
+    of another program."""
+    named: dict[str, list[int]] = {}
+    for event in events:
+        source, line = _file_of(event)
+        if source is not None and "named_rank" in event.details and event.details["how"] == "context":
+            insort(named.setdefault(source, []), line)
+    raised = [event for event in own if event.details["how"] == "exception"]
+    quoted_ones = [event for event in raised if _is_below_one(event, named)]
+    return [event for event in own if event not in raised or event in quoted_ones] if quoted_ones else own
 
 
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
