@@ -48,6 +48,14 @@ _ERROR = compiled(
     r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
 )
 """The last words of a program that gives up: a line that begins with them, not with a logger's time."""
+_MOST_SAID = 12
+"""Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
+that ended."""
+_GOES_ON = compiled(
+    r"(?i:\b(?:re-?try|re-?start|start|skip|resum|continu|finish|complet|done|succe|saved?|pass(?:ed|es)?|next)"
+    r"|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b|^\W{0,3}\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d))"
+)
+"""Words, levels of loggers and times of a program that lives."""
 _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip
@@ -81,7 +89,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     somebody stopped the program. `handled` are the lines of handled_lookups."""
     if _TRACEBACK not in texts:
         return None
-    last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
+    last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled = _head_of(texts, last), False, False
     while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
@@ -131,6 +139,22 @@ def _above_epilogue(texts: Sequence[str], at: int) -> int:
         if not _is_left(texts[line]):
             return line
     return max(at - _MOST_EPILOGUE, 0)
+
+
+def _raised_by_main(texts: Sequence[str], at: int) -> int:
+    """The line of the exception that came out of a program's own module, where only few lines that are no work of a
+    living program stand below it; `at`, the last line of a program, for all other texts."""
+    said = 0
+    for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
+        if _is_left(texts[line]):
+            continue
+        if (head := _head_of(texts, line)) is not None:
+            return line if (frame := _IN_FILE.match(texts[head + 1])) is not None and frame[3] else at
+        said += 1
+        lives = _GOES_ON.search(texts[line]) is not None or first_in("progress", texts[line]) is not None
+        if said > _MOST_SAID or lives:
+            break
+    return at
 
 
 def _is_left(text: str) -> bool:
