@@ -58,7 +58,7 @@ _LIKE = {name: _pattern(**row) for name, row in own_data("evidence/intake/genre"
 
 def program_text(text: str) -> str:
     """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
-    if _LIKE["output"].search(_without_docstrings(text)) is not None:
+    if _LIKE["dated_change"].match(text) is None and _LIKE["output"].search(_without_docstrings(text)) is not None:
         return ""
     if len(_LIKE["declared"].findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
         return "the source of a program"

@@ -44,6 +44,7 @@ def rank_log(  # noqa: PLR0917 - one number each
         head + f"Channel 00/0 : {rank}[{dev}] -> {after}[{after % per_host}] [send] via NET/IB/{dev}/GDRDMA",
         head + world + "COMPLETE",
         head + "Comm config Comm name set to TP",
+        head + f"Comm config Traffic class set to {1097472892 + rank}",
         head + "Using network IB",
         head + pair + "- Init START",
         head + f"Channel 00/0 : {rank % 2}[{dev}] -> {1 - rank % 2}[{1 - dev}] via P2P/CUMEM",
