@@ -41,14 +41,12 @@ _LIVED_ON = compiled(
 )
 """What stands right above a traceback that did not end the program: a logger's line, a thread, an interpreter's prompt,
 a test, a document's fence."""
-_WARNED = compiled(r"\bWARN(?:ING)?\b")
-"""A logger's remark: no word on a traceback below it that came out of the program's own module."""
 _ERROR = compiled(
     r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
     r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
 )
 """The last words of a program that gives up: a line that begins with them, not with a logger's time."""
-_MOST_SAID = 12
+_MOST_BELOW = 12
 """Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
 that ended."""
 _GOES_ON = compiled(
@@ -122,8 +120,8 @@ def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[s
 
 def _is_caught(above: str, outermost: str) -> bool:
     """Whether the program went on below a traceback, by the line right above it and its outermost frame."""
-    if (frame := _IN_FILE.match(outermost)) is not None and frame[3] and _WARNED.search(above) is not None:
-        return False
+    if (frame := _IN_FILE.match(outermost)) is not None and frame[3] and "WARN" in above:
+        return False  # a remark says nothing of a traceback below it that came out of the program's own module
     return _LIVED_ON.search(above) is not None
 
 
@@ -144,15 +142,15 @@ def _above_epilogue(texts: Sequence[str], at: int) -> int:
 def _raised_by_main(texts: Sequence[str], at: int) -> int:
     """The line of the exception that came out of a program's own module, where only few lines that are no work of a
     living program stand below it; `at`, the last line of a program, for all other texts."""
-    said = 0
+    lines = 0
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
         if _is_left(texts[line]):
             continue
         if (head := _head_of(texts, line)) is not None:
             return line if (frame := _IN_FILE.match(texts[head + 1])) is not None and frame[3] else at
-        said += 1
+        lines += 1
         lives = _GOES_ON.search(texts[line]) is not None or first_in("progress", texts[line]) is not None
-        if said > _MOST_SAID or lives:
+        if lines > _MOST_BELOW or lives:
             break
     return at
 

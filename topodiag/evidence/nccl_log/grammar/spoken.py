@@ -77,12 +77,15 @@ def _holds_traceback(data: bytes) -> bool:
 
 
 def _is_told_by_shell(data: bytes) -> bool:
-    """Whether `Killed` alone is a shell's word on the command above it, or the last word of a text, and nobody typed the
-    signal."""
+    """Whether `Killed` alone is a shell's word on the command above it, or the last word of a text, and nobody typed
+    the signal."""
     killed = re.search(rb"^Killed\s*$", data, re.M)
     if killed is None or _BY_HAND.search(data) is not None:
         return False
-    return data.rstrip().endswith(b"\nKilled") or _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
+    return (
+        data.rstrip().endswith(b"\nKilled")
+        or _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
+    )
 
 
 def _ends_with_exception(data: bytes) -> bool:
