@@ -71,6 +71,6 @@ def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeyp
         facts.append(extract(data, 0, base))
         base += len(data)
     event = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
-    texts = event.column("text").to_pylist()
+    texts = event.values("text")
     assert texts == [*(f"retry {at}" for at in range(10)), "port down"]
-    assert len(event.column("text").chunk(0).dictionary) == len(texts)
+    assert len(event.words["text"]) == len(texts)

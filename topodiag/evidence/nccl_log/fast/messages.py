@@ -17,7 +17,7 @@ from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.hashes import Words
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    name: tuple(column for column in facts.SCHEMAS[name].names if column not in (*PLACE, "gen"))
+    name: tuple(column for column in facts.SCHEMAS[name] if column not in (*PLACE, "gen"))
     for name in facts.ROW_TABLES
     if name not in ("event", "op", "tail")
 }

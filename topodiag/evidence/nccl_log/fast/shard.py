@@ -35,7 +35,7 @@ from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
-from topodiag.evidence.nccl_log.tables.facts import Facts
+from topodiag.evidence.nccl_log.tables.facts import Facts, Table
 from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
@@ -303,13 +303,11 @@ class Shard:
         operations = together(self._fast["op"], (*PLACE, *scan_ops.CALL))
         operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
-        texts = facts.strings(self.texts.words())
+        texts = self.texts.words()
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
-        tables["event"] = facts.table(
-            "event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"].names}
-        )
+        tables["event"] = facts.table("event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"]})
         return self._ordered(tables, contexts, number)
 
     def _all(self, number: Ints) -> list[tuple[str, Columns]]:
@@ -347,7 +345,7 @@ class Shard:
         order = np.lexsort((table["offset"], table["thread"]))
         return {name: values[order] for name, values in table.items()}
 
-    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
+    def _ordered(self, tables: dict[str, Table], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
         keys = sorted(self.slow.owned())
         names = ("host", "pid", "tid", "dev")
         tables["threads"] = facts.table(
@@ -360,7 +358,7 @@ class Shard:
             {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
         tables["shards"] = facts.table(
-            "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"].names}
+            "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"]}
         )
         return Facts({name: tables[name] for name in facts.SCHEMAS})
 

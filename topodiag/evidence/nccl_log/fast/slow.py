@@ -25,7 +25,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 from topodiag.evidence.nccl_log.grammar.spoken import speaking
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, WORDED
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.lazy import dataclass
 
@@ -35,10 +35,7 @@ ThreadKey = tuple[str, int, int, int]
 NOBODY: ThreadKey = ("", -1, -1, -1)
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    name: {
-        field.name: "" if str(field.type).startswith("dictionary") else nan if str(field.type) == "double" else -1
-        for field in schema
-    }
+    name: {column: "" if column in WORDED[name] else nan if kind.kind == "f" else -1 for column, kind in schema.items()}
     for name, schema in SCHEMAS.items()
 }
 """What a row holds that its line does not say."""
@@ -46,7 +43,7 @@ for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direct
     DEFAULTS[_name][_column] = 0
 _OF_EVENTS = tuple(
     name
-    for name in SCHEMAS["event"].names
+    for name in SCHEMAS["event"]
     if name not in ("thread", "ctx", "gen", "offset", "line", "count", "ts", "last_ts", "last_offset")
 )
 """The columns in which equal events are equal, besides thread and context."""
