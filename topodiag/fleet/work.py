@@ -15,6 +15,7 @@ from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.columns import Store, on_disk
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, empty
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20
@@ -174,8 +175,6 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
     """One part of several, which are let go on the way."""
     if len(parts) == 1 and store is None:
         return parts[0]
-    from topodiag.evidence.nccl_log.tables.resolve import merge_facts  # noqa: PLC0415 - 50 ms that most workers never need
-
     facts = [part.facts for part in parts]
     parts.clear()
     if store is None:
@@ -308,8 +307,8 @@ def extract_pieces(read: Sequence[Read]) -> Part:
     measures = [
         Measure(file, raw, len(piece.data), *counted) for counted, (file, piece, raw) in zip(counts, read, strict=True)
     ]
-    measures += told_by_applications(facts)
-    return Part(replace(facts, tables={**facts.tables, "shards": shards}), tuple(measures))
+    whole = resolve(replace(facts, tables={**facts.tables, "shards": shards}))
+    return Part(whole, (*measures, *told_by_applications(whole)), normal=True)
 
 
 def told_by_applications(facts: Facts) -> Iterator[Measure]:

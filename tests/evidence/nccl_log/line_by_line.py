@@ -10,13 +10,14 @@ from zlib import crc32
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, Table, empty, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
+MASK = (1 << 64) - 1
 _SEEDED = 0x9E3779B97F4A7C15
 _OWN = {
     name: tuple(name for name in SCHEMAS[name] if name not in ("thread", "ctx", "gen", "offset", "line", "count"))

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.evidence.nccl_log.line_by_line import Collector, mix, op_hash, rounded
-from topodiag.evidence.nccl_log.fast.slow import MASK
+from tests.evidence.nccl_log.line_by_line import MASK, Collector, mix, op_hash, rounded
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Facts
 
