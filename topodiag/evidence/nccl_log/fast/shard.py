@@ -39,10 +39,9 @@ from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
-_TAIL = ("direction", "via")
+_TAIL = ("direction", "via", "net_dev", "proxy")
+"""What a connection says behind its second bracket."""
 _NAMING = ("thread", "line", "ctx", "index", "starts")
-_PROXIED, _NETWORK = 1234567, 4711
-"""Numbers put into a tail to see how it is read."""
 
 
 class Shard:
@@ -192,8 +191,7 @@ class Shard:
         columns = {
             "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
             "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
-            "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
-            "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
+            **{name: values[tail] for name, values in zip(_TAIL, self._tail_columns, strict=True)},
         }  # fmt: skip
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
@@ -214,24 +212,20 @@ class Shard:
         new = self._tails.texts[len(self._tail_values) :]
         if new:
             self._tail_values += [self._tail(text) for text in new]
-            self._tail_columns = np.array([value or (-1, 0) for value in self._tail_values], dtype=np.int64).T.copy()
+            rows = [value or (-1,) * len(_TAIL) for value in self._tail_values]
+            self._tail_columns = np.array(rows, dtype=np.int64).T.copy()
         codes[self._tail_columns[0][codes] < 0] = -1
         return codes
 
     def _tail(self, text: bytes) -> tuple[int, ...] | None:
-        data, before = text[: 8 * scan_conn.SUFFIX_WORDS], text[8 * scan_conn.SUFFIX_WORDS :]
-        network, data = data[-1] == 1, data[:-1].rstrip(b"\0")
-        proxied = data[:1] == b")"
         if b"INFO" in text or b"WARN" in text:
             return None  # may be two records
-        numbers = b"%d" % _NETWORK * network + b"(%d" % _PROXIED * proxied
-        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + before + numbers + data)))
+        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
         rows = parse("INFO", read[0].message) if len(read) == 1 else None
         if rows is None or len(rows) != 1 or rows[0][0] != "conn":
             return None
         columns: dict[str, Any] = rows[0][1]
-        expected = (2, 3, 4, 5, 2, _NETWORK if network else -1, _PROXIED if proxied else -1)
-        if tuple(columns[n] for n in ("rank", "dev", "peer", "peer_dev", "channels", "net_dev", "proxy")) != expected:
+        if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
             return None
         return tuple(bits(columns[name], self.texts) for name in _TAIL)
 
