@@ -81,7 +81,7 @@ def left_in(folder: Path, hide: str) -> Iterator[tuple[str, str]]:
         data = path.read_bytes()
         if data.startswith(FACTS_MARK):
             tables = load(str(path))[0].tables.values()
-            yield channel, f"{name}\n{[table.to_pylist() for table in tables]}"
+            yield channel, f"{name}\n{[table.rows() for table in tables]}"
         else:
             yield channel, f"{name}\n{data.decode(errors='replace')}".replace(hide, "")
 

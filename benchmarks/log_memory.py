@@ -50,7 +50,7 @@ def work(path: str, workers: int, save_to: str | None, *, job: bool) -> None:
         if save_to is not None:
             with Path(save_to).open("wb") as stream:
                 save(stream, read.facts, read.files)
-        said["rows"] = sum(table.num_rows for table in read.facts.tables.values())
+        said["rows"] = sum(len(table) for table in read.facts.tables.values())
     said["seconds"] = time.perf_counter() - begun
     said["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(said))

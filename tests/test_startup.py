@@ -13,7 +13,8 @@ from tests.tables import examples, texts
 TEXTS = texts(__file__)
 RUN = TEXTS["run"]
 ALWAYS = ("topodiag.report.html", "topodiag.sweep", "topodiag.emit", "topodiag.draw", "topodiag.api", "pandas",
-          "jinja2", "prometheus_client", "distributed", "yaml", "psutil", "pynvml", "hyperscan", "asyncio")  # fmt: skip
+          "pyarrow", "jinja2", "prometheus_client", "distributed", "yaml", "psutil", "pynvml", "hyperscan",
+          "asyncio")  # fmt: skip
 """Not loaded by any run that judges evidence and prints a table."""
 MODEL = ("topodiag.nccl.search", "topodiag.nccl.graph", "topodiag.nccl.tuning", "topodiag.cost", "topodiag.placement",
          "topodiag.expect.rates", "topodiag_probes.redact")  # fmt: skip

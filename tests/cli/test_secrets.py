@@ -65,6 +65,6 @@ def test_saved_facts_hold_no_secret(tmp_path: Path) -> None:
     run(cli, ["logs", str(log), "--save", str(saved), "--workers", "1"])
     from topodiag.evidence.nccl_log.tables.saved import load  # noqa: PLC0415 - only here
 
-    kept = str([table.to_pylist() for table in load(str(saved))[0].tables.values()])
+    kept = str([table.rows() for table in load(str(saved))[0].tables.values()])
     assert TOKEN not in kept
     assert "Call to connect failed: <hidden>" in kept

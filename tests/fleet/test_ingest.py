@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from topodiag.evidence.nccl_log.tables import resolve, saved
+from topodiag.evidence.nccl_log.tables import columns, resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet import dask_engine, work
@@ -130,7 +130,7 @@ def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
         for chunk in (500, 1 << 20):
             got = ingest(["-"], workers=1, chunk=chunk, stdin=io.BytesIO(raw))
             for name in SCHEMAS:
-                assert repr(got.facts[name].to_pylist()) == repr(file.facts[name].to_pylist())
+                assert repr(got.facts[name].rows()) == repr(file.facts[name].rows())
             assert got.inputs[0].path == "<stdin>"
             assert got.inputs[0].sha256 == file.inputs[0].sha256
             assert got.inputs[0].records == 34
@@ -152,7 +152,7 @@ def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expect
     assert [Path(file.path).name for file in both.files][:2] == ["a.log", "rank0.log"]
     assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
     assert sum(file.records for file in both.inputs) == 5 * 34
-    assert both.facts["shards"].num_rows == 4
+    assert len(both.facts["shards"]) == 4
 
 
 TORCH = (
@@ -165,7 +165,7 @@ TORCH = (
 def test_saved_facts_of_what_only_an_application_said_are_evidence_still(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(TORCH)
     read = ingest([str(tmp_path / "a.log")])
-    assert read.facts["event"].column("level").to_pylist() == ["APP"]
+    assert read.facts["event"].values("level") == ["APP"]
     with (tmp_path / "job.facts").open("wb") as stream:
         save(stream, read.facts, read.files)
     assert same(ingest([str(tmp_path / "job.facts")]), read)
@@ -185,7 +185,7 @@ def test_saved_facts_that_are_joined_or_lose_a_copy_on_disk_are_the_same(
     assert len(in_memory.files) == 6
     for module in (saved, ingest_module):
         monkeypatch.setattr(module, "MOST_BYTES", 0)
-    monkeypatch.setattr(saved, "SMALL_BYTES", 0)
+    monkeypatch.setattr(columns, "SMALL_TABLE", 0)
     on_disk = ingest(inputs, workers=1)
     assert on_disk.facts.maps
     assert same(on_disk, in_memory)
@@ -200,7 +200,7 @@ def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
     got = ingest([str(tmp_path)])
     assert [file.note for file in got.files] == ["", f"left out: same content as {tmp_path}/a.log"]
     for name in once.facts.tables:
-        assert str(got.facts[name].to_pylist()) == str(once.facts[name].to_pylist()), name
+        assert str(got.facts[name].rows()) == str(once.facts[name].rows()), name
 
 
 def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:

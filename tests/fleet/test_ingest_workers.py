@@ -19,7 +19,7 @@ import pytest
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
 from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
-from topodiag.evidence.nccl_log.tables import resolve, saved
+from topodiag.evidence.nccl_log.tables import columns, resolve
 from topodiag.evidence.nccl_log.tables.facts import empty
 from topodiag.fleet import pool, work
 from topodiag.fleet.ingest import Ingested, ingest
@@ -39,7 +39,7 @@ def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPa
     result = tree.result()
     assert result is not None
     assert sum(measure.records for measure in result.measures) == 500
-    assert sum(resolve.resolve(result.facts)["conn"]["count"].to_pylist()) == 500 * 4
+    assert sum(resolve.resolve(result.facts)["conn"].values("count")) == 500 * 4
 
 
 def test_facts_that_share_nothing_wait_for_the_end_unjoined(
@@ -100,7 +100,7 @@ def test_facts_that_wait_on_disk_are_the_same(
     monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
     monkeypatch.setattr(work, "MOST_BYTES", most)
     monkeypatch.setattr(work, "JOINED_BYTES", most)
-    monkeypatch.setattr(saved, "SMALL_BYTES", 500)
+    monkeypatch.setattr(columns, "SMALL_TABLE", 500)
     monkeypatch.setattr(resolve, "RANGE_ROWS", 5)
     got = ingest([str(job)], workers=1, chunk=700)
     assert bool(got.facts.maps) == (most < 1 << 30)
@@ -112,7 +112,7 @@ def test_facts_that_wait_on_disk_are_the_same(
 def test_a_full_disk_is_told_in_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
     monkeypatch.setattr(work, "MOST_BYTES", 0)
-    monkeypatch.setattr(saved, "SMALL_BYTES", 500)
+    monkeypatch.setattr(columns, "SMALL_TABLE", 500)
 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")

@@ -43,7 +43,7 @@ def found() -> Part:
 
 def rows(part: Part) -> list[object]:
     facts = resolve(part.facts)
-    return [facts[name].to_pylist() for name in facts.tables]
+    return [facts[name].rows() for name in facts.tables]
 
 
 def test_what_a_worker_found_is_handed_over_in_a_file_that_goes(

@@ -27,7 +27,7 @@ def test_a_process_of_one_thread_is_forked() -> None:
 @LINUX
 def test_what_reading_loads_leaves_one_thread() -> None:
     start = "from topodiag.fleet.cores import one_thread\none_thread()"
-    loaded = f"{start}\nimport topodiag.fleet.ingest, pyarrow.compute"
+    loaded = f"{start}\nimport topodiag.fleet.ingest, zstandard"
     assert way(loaded) == "fork"
 
 

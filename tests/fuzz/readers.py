@@ -210,7 +210,7 @@ def _log(data: bytes) -> None:
 
 
 def _same(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
-    return all(repr(left[name].to_pylist()) == repr(right[name].to_pylist()) for name in left)  # type: ignore[attr-defined]
+    return all(repr(left[name].rows()) == repr(right[name].rows()) for name in left)  # type: ignore[attr-defined]
 
 
 def _diagnosed(data: bytes) -> None:

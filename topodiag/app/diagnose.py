@@ -37,7 +37,7 @@ def diagnose(
     where nobody says what is trained, empty where nothing is. Raises InputError where nothing can be judged, and where
     nobody answers, and LayoutError where `layout` does not make the job's ranks."""
     if places:
-        from topodiag.app.case.ras import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
+        from topodiag.app.case.ras import asked  # noqa: PLC0415 - numpy, which only jobs need
 
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:

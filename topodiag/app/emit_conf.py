@@ -21,7 +21,7 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     if sources:
         results.append(judged(node_case(gather(sources, stdin=stream_for(sources)))))
     if logs:
-        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
         from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
         results.append(of_jobs.judged(job_case(gather(logs, stdin=stream_for(logs), quick=True))))

@@ -116,7 +116,7 @@ def machine_of(path: str) -> Node:
     except InputError:
         if path == "-":
             raise
-        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
 
         jobs = job_case(gather([path], quick=True)).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]

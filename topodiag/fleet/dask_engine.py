@@ -65,7 +65,7 @@ def _explain(future: Any) -> None:
     error = future.exception()
     raise TopodiagError(
         f"a worker of the cluster failed: {type(error).__name__}: {error}",
-        hint="do the workers run the same versions of topodiag, pyarrow and numpy?",
+        hint="do the workers run the same versions of topodiag and numpy?",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import BinaryIO
 
-import pyarrow as pa
+import numpy as np
 
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.log_plan import (
@@ -23,19 +23,10 @@ from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces, text_of
-from topodiag.evidence.nccl_log.tables.columns import give_back
-from topodiag.evidence.nccl_log.tables.facts import (
-    BATCH_ROWS,
-    SCHEMAS,
-    Facts,
-    SourceFile,
-    empty,
-    numbers,
-    plain,
-    without_files,
-)
+from topodiag.evidence.nccl_log.tables.columns import Store, give_back, in_memory, on_disk
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
-from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, load, on_disk
+from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.lazy import dataclass
@@ -241,7 +232,7 @@ def _merged(several: list[Facts]) -> Facts:
 
 def _without(facts: Facts, dropped: frozenset[int]) -> Facts:
     store = _store([facts])
-    kept = without_files(facts, dropped, store.keep if store is not None else None)
+    kept = without_files(facts, dropped, store.keep if store is not None else in_memory)
     return replace(kept, maps=store.maps) if store is not None else kept
 
 
@@ -357,11 +348,11 @@ def _inputs(
 
 def _unread(facts: Facts, files: Sequence[SourceFile]) -> Iterator[UnreadLine]:
     """One line per shape over all files: the first place in order of files, and how often."""
-    file_of = facts["threads"].column("file").to_pylist()
+    file_of = facts["threads"].values("file")
     seen: dict[str, tuple[int, tuple[int, int, int, str]]] = {}
     columns = ("thread", "offset", "line", "text", "shape", "count")
-    for batch in facts["unread"].select(columns).to_batches(max_chunksize=BATCH_ROWS // 16):
-        rows = zip(*(cells.to_pylist() for cells in batch.columns), strict=True)
+    for batch in facts["unread"].batches(BATCH_ROWS // 16):
+        rows = zip(*map(batch.values, columns), strict=True)
         for thread, offset, line, text, shape, more in rows:
             place = (file_of[thread], offset, line, text)
             count, first = seen.get(shape, (0, place))
@@ -377,19 +368,14 @@ def _renumbered(facts: Facts, first: int) -> Facts:
     """The facts with their files counted from `first`."""
     if not first:
         return facts
-    tables = dict(facts.tables)
-    for name in ("shards", "threads"):
-        rows = tables[name]
-        at = rows.schema.get_field_index("file")
-        moved = plain(numbers(rows.column("file")) + first, pa.int32())
-        tables[name] = rows.set_column(at, SCHEMAS[name].field("file"), moved)
-    return replace(facts, tables=tables)
+    moved = {name: facts[name].changed(file=facts[name]["file"] + np.int32(first)) for name in ("shards", "threads")}
+    return replace(facts, tables={**facts.tables, **moved})
 
 
 def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
     """Measures of saved files, from their shards. What applications said counts where there is any."""
     measures = {number: Measure(number) for number in range(first, first + count)}
-    for row in facts["shards"].to_pylist():
+    for row in facts["shards"].rows():
         if row["file"] in measures:
             more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
             measures[row["file"]] += more

@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
-
 from topodiag.evidence.nccl_log.input.streams import TextPiece
 from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
@@ -161,7 +159,6 @@ def _begin(counter: Any, folder: str) -> None:
     """First thing in a worker: know the counter and the folder, and end when the parent does, however that ends."""
     global _read, _folder
     _read, _folder = counter, folder
-    pa.set_cpu_count(1)  # the workers are the parallelism
     end_with_parent(folder)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
-from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
-from topodiag.evidence.nccl_log.tables.saved import Store, on_disk
+from topodiag.evidence.nccl_log.tables.columns import Store, on_disk
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, empty
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20
@@ -167,15 +168,13 @@ class Tree:
 
 
 def _says_something(facts: Facts) -> bool:
-    return any(facts[name].num_rows for name in ("shards", "threads"))
+    return any(len(facts[name]) for name in ("shards", "threads"))
 
 
 def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> Part:
     """One part of several, which are let go on the way."""
     if len(parts) == 1 and store is None:
         return parts[0]
-    from topodiag.evidence.nccl_log.tables.resolve import merge_facts  # noqa: PLC0415 - 50 ms that most workers never need
-
     facts = [part.facts for part in parts]
     parts.clear()
     if store is None:
@@ -301,24 +300,22 @@ def extract_piece(file: int, piece: TextPiece) -> Part:
 def extract_pieces(read: Sequence[Read]) -> Part:
     """Facts of several pieces, in the order of their files and places, and a measure of each."""
     facts = extract_several([(piece.data, file, piece.base) for file, piece, _ in read])
-    shards = {name: facts["shards"].column(name).to_pylist() for name in SCHEMAS["shards"].names}
     # A line that was cut is one line, whatever number of pieces the extractor saw.
-    shards["lines"] = [lines - piece.cut for lines, (_, piece, _) in zip(shards["lines"], read, strict=True)]
+    lines = facts["shards"]["lines"] - np.array([piece.cut for _, piece, _ in read])
+    shards = facts["shards"].changed(lines=lines)
+    counts = zip(*(shards.values(name) for name in ("lines", "records", "understood")), strict=True)
     measures = [
-        Measure(file, raw, len(piece.data), *(shards[name][at] for name in ("lines", "records", "understood")))
-        for at, (file, piece, raw) in enumerate(read)
+        Measure(file, raw, len(piece.data), *counted) for counted, (file, piece, raw) in zip(counts, read, strict=True)
     ]
-    measures += told_by_applications(facts)
-    return Part(replace(facts, tables={**facts.tables, "shards": table("shards", shards)}), tuple(measures))
+    whole = resolve(replace(facts, tables={**facts.tables, "shards": shards}))
+    return Part(whole, (*measures, *told_by_applications(whole)), normal=True)
 
 
 def told_by_applications(facts: Facts) -> Iterator[Measure]:
     """By file, lines of applications that are evidence."""
-    file_of = numbers(facts["threads"].column("file"))
-    for batch in facts["event"].select(["thread", "level"]).to_batches(max_chunksize=BATCH_ROWS):
-        levels = batch.column("level")
-        applications = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
-        counted = np.unique(file_of[numbers(batch.column("thread"))[applications]], return_counts=True)
-        for file, lines in zip(*(counts.tolist() for counts in counted), strict=True):
-            yield Measure(file, app=lines)
+    file_of, words = facts["threads"]["file"], facts["event"].words["level"]
+    is_application = np.array([level == "APP" for level in words], bool)
+    for batch in facts["event"].batches(BATCH_ROWS):
+        files = file_of[batch["thread"][is_application[batch["level"]]]]
+        yield from (Measure(file, app=lines) for file, lines in enumerate(np.bincount(files).tolist()) if lines)
         facts.rest()

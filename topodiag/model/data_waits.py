@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import fsum
+from math import fsum, isnan
 from statistics import median
 
 from topodiag.lazy import dataclass
@@ -82,9 +82,12 @@ def _timed_steps(series: StepSeries) -> list[tuple[Step, float]]:
     """The steps after the warm-up with their waiting; none where some do not say it."""
     if series.unit != "s" or series.smoothed:
         return []
-    steps = [step for step in series.steps[warm_up(len(series.steps)) :] if not step.opens]
-    pairs = [(step, step.waited) for step in steps if step.waited is not None]
-    return pairs if len(pairs) == len(steps) else []
+    first = warm_up(len(series.steps))
+    rows = zip(series.column("waited")[first:], series.column("opens")[first:], strict=True)
+    if any(isnan(waited) and not opens for waited, opens in rows):
+        return []
+    steps = [step for step in series.steps[first:] if not step.opens]
+    return [(step, step.waited) for step in steps if step.waited is not None]
 
 
 def _nothing_else(pairs: Sequence[tuple[Step, float]]) -> bool:

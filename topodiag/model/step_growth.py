@@ -50,9 +50,12 @@ def _growth(pace: Pace) -> dict[tuple[str, PartOf], float]:
     if change is None or pace.series.unit != "s" or change[1].cost <= change[0].cost:
         return {}
     before, after = change
+    first = next(step for step in pace.series.steps if step.number >= before.first)
+    if not first.parts:
+        return {}
     early = [step for step in pace.series.steps if before.first <= step.number <= before.last]
     late = [step for step in pace.series.steps if after.first <= step.number <= after.last]
-    named = {(part.name, part.of) for part in early[0].parts} if early else set()
+    named = {(part.name, part.of) for part in first.parts}
     for step in (*early, *late):
         named &= {(part.name, part.of) for part in step.parts}
     grown = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
-from topodiag.model.steps import Step, StepSeries, warm_up
+from topodiag.model.steps import StepSeries, warm_up
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_s
 
@@ -101,44 +101,46 @@ class Pace:
 
 def pace_of(series: StepSeries) -> Pace:
     """The pace of a series; of steps of several sizes that of the largest part of one size."""
-    parts = [list(rows) for _, rows in groupby(series.steps, key=lambda step: step.work)]
-    steps = max(parts, key=len)
-    resized = parts[1][0].number if len(parts) > 1 else -1
-    early = warm_up(len(steps)) if steps is parts[0] else 0
-    judged = steps[early:] or steps
-    values = np.array([step.value for step in judged])
+    number, time, work, waited = (np.asarray(series.column(name)) for name in ("number", "time", "work", "waited"))
+    work = np.where(np.isnan(work), -1.0, work)
+    edges = [0, *(np.flatnonzero(work[1:] != work[:-1]) + 1).tolist(), len(work)]
+    first, end = max(pairwise(edges), key=lambda part: part[1] - part[0])
+    resized = int(number[edges[1]]) if len(edges) > 2 else -1
+    early = warm_up(end - first) if not first else 0
+    judged = slice(first + early if first + early < end else first, end)
+    number, time, waited, values = (
+        column[judged] for column in (number, time, waited, np.asarray(series.column("value")))
+    )
     costs = values if series.unit == "s" else 1 / values
     low, high = (float(quantile) for quantile in np.quantile(values, (0.1, 0.9)))
     typical = float(np.median(values))
-    if len(judged) < MIN_JUDGED:
+    if len(costs) < MIN_JUDGED:
         return Pace(series, typical, low, high, resized=resized)
     cuts = _merged(costs, _cuts(costs, 0, len(costs), 0))
     drift = _drift(costs, cuts)
     if drift != 1.0:
         cuts = [0, len(costs)]
-    levels = tuple(_level(judged[a:b], costs[a:b]) for a, b in pairwise(cuts))
+    levels = tuple(
+        Level(int(number[a]), int(number[b - 1]), b - a, float(np.median(costs[a:b])),
+              None if np.isnan(time[a]) else float(time[a]))
+        for a, b in pairwise(cuts)
+    )  # fmt: skip
     slow = tuple(
-        step.number
+        at
         for level, (a, b) in zip(levels, pairwise(cuts), strict=True)
-        for step, cost in zip(judged[a:b], costs[a:b].tolist(), strict=True)
-        if cost > SLOW * level.cost
+        for at in number[a:b][costs[a:b] > SLOW * level.cost].tolist()
     )
-    waits = _for_data(judged, costs) if series.unit == "s" else 0.0
+    waits = _for_data(waited, costs) if series.unit == "s" else 0.0
     return Pace(series, typical, low, high, levels, slow, _period(slow), drift, resized, for_data=waits)
 
 
-def _for_data(steps: list[Step], costs: Floats) -> float:
-    waited = np.array([-1.0 if step.waited is None else step.waited for step in steps])
+def _for_data(waited: Floats, costs: Floats) -> float:
     fast = float(np.quantile(costs, FAST))
     beyond = np.clip(costs - fast, 0, None)
-    if (waited < 0).any() or (waited > costs).any() or float(beyond.mean()) < (CHANGED - 1) * fast:
+    if not (waited <= costs).all() or float(beyond.mean()) < (CHANGED - 1) * fast:
         return 0.0
     usual = float(np.median(waited[costs <= fast]))
     return float(min(np.clip(waited - usual, 0, None).sum() / beyond.sum(), 1.0))
-
-
-def _level(steps: list[Step], costs: Floats) -> Level:
-    return Level(steps[0].number, steps[-1].number, len(steps), float(np.median(costs)), steps[0].time)
 
 
 def _noise(costs: Floats) -> float:

@@ -13,6 +13,7 @@ from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
+from topodiag.model.provenance import MAX_QUOTE
 
 MEGATRON = (
     " [2025-08-01 07:19:{at:02d}] iteration {n:8d}/    5000 | consumed samples:          128 |"
@@ -139,6 +140,25 @@ def test_a_line_keeps_its_time_its_place_and_the_size_of_its_batch() -> None:
     assert last.time == datetime(2025, 8, 1, 7, 19, 5, tzinfo=UTC).timestamp()
     assert last.origin is not None
     assert (last.origin.source, last.origin.line) == ("train.log", 5)
+
+
+def test_each_of_many_steps_has_its_own_line_and_values() -> None:
+    text = megatron(range(1, 1301))
+    (series,) = read_steps(text, "train.log")
+    lines = [line.strip()[:MAX_QUOTE] for line in text.splitlines()]
+    assert [step.number for step in series.steps] == list(range(1, 1301))
+    assert [(step.origin.line, step.origin.text) for step in series.steps if step.origin] == list(enumerate(lines, 1))
+    assert series.steps[-1] == series.steps[1299] == series.steps[1200:][-1]
+    assert list(series.column("value")) == [step.value for step in series.steps]
+
+
+def test_a_unit_that_some_lines_lack_has_the_steps_that_say_it() -> None:
+    rate = "step {n} | loss 2.1 | tokens/s 5000"
+    lines = [f"{rate.format(n=n)}{' | step time: 1.5 s' if n % 4 else ''}" for n in range(1, 21)]
+    (series,) = read_steps("\n".join(lines), "x")
+    assert series.unit == "s"
+    assert [step.number for step in series.steps] == [n for n in range(1, 21) if n % 4]
+    assert [step.origin.text for step in series.steps if step.origin] == [line for line in lines if "time" in line]
 
 
 def test_a_log_is_known_by_its_steps_and_one_step_is_nothing() -> None:

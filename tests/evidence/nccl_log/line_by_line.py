@@ -8,19 +8,19 @@ from math import isnan, nan
 from typing import Any
 from zlib import crc32
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, empty, table
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, Table, empty, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
+MASK = (1 << 64) - 1
 _SEEDED = 0x9E3779B97F4A7C15
 _OWN = {
-    name: tuple(name for name in SCHEMAS[name].names if name not in ("thread", "ctx", "gen", "offset", "line", "count"))
+    name: tuple(name for name in SCHEMAS[name] if name not in ("thread", "ctx", "gen", "offset", "line", "count"))
     for name in ROW_TABLES
 }
 _LATER = frozenset({"channels", "ts", "last_ts", "last_offset"})
@@ -194,7 +194,7 @@ class Collector:
             }
         ]  # fmt: skip
         return Facts(
-            {name: table(name, {key: [row[key] for row in rows[name]] for key in SCHEMAS[name].names})
+            {name: table(name, {key: [row[key] for row in rows[name]] for key in SCHEMAS[name]})
              for name in SCHEMAS}
         )  # fmt: skip
 
@@ -236,20 +236,16 @@ def concat(parts: Iterable[Facts]) -> Facts:
     if not several:
         return empty()
     first_thread = 0
-    collected: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+    collected: dict[str, list[Table]] = {name: [] for name in SCHEMAS}
     for part in several:
         for name in SCHEMAS:
             rows = part[name]
-            if name in THREAD_TABLES and first_thread and rows.num_rows:
-                rows = _shift(rows, first_thread)
-            collected[name].append(rows)
-        first_thread += part["threads"].num_rows
-    return Facts(
-        {name: pa.concat_tables(tables).unify_dictionaries().combine_chunks() for name, tables in collected.items()}
-    )
-
-
-def _shift(rows: pa.Table, by: int) -> pa.Table:
-    index = rows.schema.get_field_index("thread")
-    moved = pc.add(rows.column(index), pa.scalar(by, pa.int32()))
-    return rows.set_column(index, rows.schema.field(index), moved)
+            collected[name].append(
+                rows.changed(thread=rows["thread"] + np.int32(first_thread)) if name in THREAD_TABLES else rows
+            )
+        first_thread += len(part["threads"])
+    whole = {
+        name: {column: [value for rows in tables for value in rows.values(column)] for column in SCHEMAS[name]}
+        for name, tables in collected.items()
+    }
+    return Facts({name: table(name, columns) for name, columns in whole.items()})

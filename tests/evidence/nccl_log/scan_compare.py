@@ -14,13 +14,13 @@ from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, THREAD_TABLES, Fact
 
 def plain_rows(facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables, threads by name instead of number, sorted."""
-    threads = [tuple(row.values()) for row in facts["threads"].to_pylist()]
+    threads = [tuple(row.values()) for row in facts["threads"].rows()]
     table: dict[str, list[tuple[Any, ...]]] = {}
     for name in SCHEMAS:
-        if not facts[name].num_rows:  # most tables of a few lines
+        if not len(facts[name]):  # most tables of a few lines
             table[name] = []
             continue
-        rows = facts[name].to_pylist()
+        rows = facts[name].rows()
         if name in THREAD_TABLES:
             rows = [{**row, "thread": threads[row["thread"]]} for row in rows]
         table[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
@@ -33,8 +33,9 @@ def _plain(value: Any) -> Any:
 
 def same_facts(left: Facts, right: Facts) -> bool:
     for name in SCHEMAS:  # as text: NaN equals NaN
-        assert left[name].schema == SCHEMAS[name]
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+        assert {column: values.dtype for column, values in left[name].columns.items()} == SCHEMAS[name]
+        assert list(left[name].columns) == list(SCHEMAS[name])
+        assert repr(left[name].rows()) == repr(right[name].rows()), name
     return True
 
 

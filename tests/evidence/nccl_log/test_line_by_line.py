@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.evidence.nccl_log.line_by_line import Collector, mix, op_hash, rounded
-from topodiag.evidence.nccl_log.fast.slow import MASK
+from tests.evidence.nccl_log.line_by_line import MASK, Collector, mix, op_hash, rounded
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Facts
 
@@ -33,7 +32,7 @@ class Shard:
         return self.collector.facts(self.lines * 10, self.lines)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        return list(self.facts()[name].to_pylist())
+        return list(self.facts()[name].rows())
 
 
 def test_equal_connections_are_one_row_with_a_mask_a_count_and_the_first_place() -> None:
@@ -124,7 +123,7 @@ def test_events_keep_when_they_were_first_and_last_seen() -> None:
     for offset, ts in ((0, 5.0), (10, nan), (20, 9.0)):
         columns: dict[str, object] = {"level": "WARN", "text": "x", "ts": ts}
         collector.add(ONE, offset, 1, [("event", columns)])
-    (row,) = collector.facts(30, 3)["event"].to_pylist()
+    (row,) = collector.facts(30, 3)["event"].rows()
     assert (row["ts"], row["last_ts"], row["last_offset"], row["count"]) == (5.0, 9.0, 20, 3)
 
 
@@ -134,8 +133,11 @@ def test_tables_have_their_schemas_and_are_ordered_by_thread_and_offset() -> Non
     shard.say(OTHER, "Using network IB")
     shard.say(ONE, "cudaDriverVersion 12040")
     facts = shard.facts()
-    assert all(facts[name].schema == schema for name, schema in SCHEMAS.items())
-    assert [(row["thread"], row["offset"]) for row in facts["text"].to_pylist()] == [(0, 0), (0, 20), (1, 10)]
+    assert all(
+        {column: values.dtype for column, values in facts[name].columns.items()} == schema
+        for name, schema in SCHEMAS.items()
+    )
+    assert [(row["thread"], row["offset"]) for row in facts["text"].rows()] == [(0, 0), (0, 20), (1, 10)]
 
 
 def test_the_hash_is_the_one_that_is_documented() -> None:

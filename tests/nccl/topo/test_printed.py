@@ -103,7 +103,7 @@ def test_any_print_is_taken_without_a_complaint(
 @pytest.mark.parametrize("name", LIKE_THEIR_FILE)
 def test_the_search_finds_on_it_what_it_finds_on_the_file(name: str) -> None:
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
-    from topodiag.app.logs import logs as diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, for the corpus alone
+    from topodiag.app.logs import logs as diagnose_logs  # noqa: PLC0415 - numpy, for the corpus alone
 
     folder = CORPUS / name
     truth = json.loads((folder / "truth.json").read_text())

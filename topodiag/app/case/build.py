@@ -192,7 +192,7 @@ def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
 def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, must_fit: bool = False) -> Case:
     """The jobs of the logs. Sizes that do not make as many ranks as a job has are said, and not used, unless they
     `must_fit`: then LayoutError is raised."""
-    from topodiag.app.case.jobs import LogOptions, job_case  # noqa: PLC0415 - numpy and pyarrow, for logs only
+    from topodiag.app.case.jobs import LogOptions, job_case  # noqa: PLC0415 - numpy, for logs only
 
     watch().opened(*(piece.name for piece in logged))
     own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))

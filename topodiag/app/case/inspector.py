@@ -43,7 +43,7 @@ def inspected(intake: Intake) -> Inspected:
     pieces = intake.of(Kind.INSPECTOR)
     if not pieces:
         return Inspected()
-    from topodiag.evidence.live.inspector import InspectorReader  # noqa: PLC0415 - pyarrow.compute takes 40 ms
+    from topodiag.evidence.live.inspector import InspectorReader  # noqa: PLC0415 - numpy, which only jobs need
 
     reader = InspectorReader()
     inputs: list[Input] = []

@@ -82,7 +82,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
-    from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - pyarrow, which only logs need
+    from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415

@@ -72,7 +72,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
             raise _foreign(path, error) from None
     if not layout.logs:
         return LayoutRead(declared)
-    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.evidence.layout.group_file import ranks_of  # noqa: PLC0415 - only with logs
 
     jobs = job_case(gather(layout.logs, stdin=stream_for(layout.logs), quick=True)).jobs

@@ -127,7 +127,7 @@ def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
 
 def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
     """The jobs of these logs of what was gathered with what the checks of jobs say. Raises InputError."""
-    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
 
     jobs = job_case(only(intake, pieces)).jobs
     return Machine((), jobs, (), run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))

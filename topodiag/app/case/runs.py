@@ -204,7 +204,7 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
 
 def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     """The job that NCCL's log in the same file tells of, with what its checks say."""
-    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     try:

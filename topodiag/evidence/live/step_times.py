@@ -7,12 +7,15 @@ another job; one that comes again is another rank without a name, or a bar that 
 from __future__ import annotations
 
 import re
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cache
-from itertools import islice
-from math import isfinite
+from itertools import compress, filterfalse, islice, repeat
+from math import isfinite, isnan, nan
 from operator import lt
+from typing import Any
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
@@ -25,8 +28,8 @@ from topodiag.evidence.rank_names import rank_of_name
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
-from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.model.steps import Step, StepSeries
+from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.steps import Quotes, StepPart, Steps, StepSeries
 
 MAX_BYTES = 256 << 20
 MAX_STEPS = 500_000
@@ -78,34 +81,58 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
     return False
 
 
-_Row = tuple[StepLine, float, int, str]
-"""What a line says, its time (NaN without one), its number and what is kept of its text."""
+_KINDS = {"number": "q", "time": "d", "work": "d", "waited": "d", "opens": "b", "line": "q", "row": "q"}
+"""The columns of lines, with their types."""
 
 
 @dataclass(slots=True)
 class _Start:
-    """One start of one rank, while it is read: rows by unit."""
+    """One start of one rank, while it is read: columns of its lines, and by unit their values, NaN where a line has
+    none that counts: a number that came before does not."""
 
     total: int
     bar: str
     last: int = -1
-    steps: dict[str, list[_Row]] = field(default_factory=dict)
+    columns: dict[str, array[Any]] = field(default_factory=lambda: {name: array(kind) for name, kind in _KINDS.items()})
+    values: dict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
+    lasts: dict[str, int] = field(default_factory=dict)
+    quotes: Quotes = field(default_factory=Quotes)
+    parts: dict[int, tuple[StepPart, ...]] = field(default_factory=dict)
 
-    def made(self, unit: str, source: str) -> tuple[Step, ...]:
-        """Its steps in this unit. The lines of a bar are parts of one line of the file."""
-        return tuple(
-            Step(
-                step_line.number or 0,
-                step_line.values[unit],
-                time if isfinite(time) else None,
-                step_line.work,
-                Origin(source, None if step_line.bar else line, quote),
-                step_line.waited,
-                step_line.opens,
-                step_line.parts,
-            )
-            for step_line, time, line, quote in self.steps[unit]
-        )
+    def add(self, step_line: StepLine, number: int, time: float, line: int, quote: str) -> None:
+        """A line of it; those of a bar are parts of one line of the file."""
+        self.last = max(self.last, number)
+        values = {unit: value for unit, value in step_line.values.items() if number > self.lasts.get(unit, -1)}
+        if not values:
+            return
+        row = len(self.columns["row"])
+        for unit, value in values.items():
+            self.values[unit].extend(repeat(nan, row - len(self.values[unit])))
+            self.values[unit].append(value)
+            self.lasts[unit] = number
+        cells = (
+            number, time if isfinite(time) else nan, _or_nan(step_line.work), _or_nan(step_line.waited),
+            step_line.opens, 0 if self.bar else line, row,
+        )  # fmt: skip
+        for column, cell in zip(self.columns.values(), cells, strict=True):
+            column.append(cell)
+        self.quotes.add(quote)
+        if step_line.parts:
+            self.parts[row] = step_line.parts
+
+    def in_unit(self, unit: str) -> array[float]:
+        """The values in this unit."""
+        return array("d", filterfalse(isnan, self.values.get(unit, ())))
+
+    def steps(self, unit: str, source: str) -> Steps:
+        """Its steps in this unit."""
+        kept = [not isnan(value) for value in self.values[unit]]
+        columns = {name: array(column.typecode, compress(column, kept)) for name, column in self.columns.items()}
+        return Steps(source, {**columns, "value": self.in_unit(unit)}, self.quotes, self.parts)
+
+
+def _or_nan(value: float | None) -> float:
+    return nan if value is None else value
 
 
 def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
@@ -126,21 +153,16 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
             if sum(map(len, starts.values())) >= _MOST_SERIES:
                 break
             several.append(_Start(step_line.total, step_line.bar))
-        start = several[-1]
-        start.last = max(start.last, step_line.number)
-        row = (step_line, without_clock(before[-300:])[1], number, line.strip()[:MAX_QUOTE])
-        for unit in step_line.values:
-            own = start.steps.setdefault(unit, [])
-            if not own or (own[-1][0].number or 0) < step_line.number:
-                own.append(row)
+        time = without_clock(before[-300:])[1]
+        several[-1].add(step_line, step_line.number, time, number, line.strip()[:MAX_QUOTE])
         taken += 1
         if taken >= MAX_STEPS:
             break
     series = [
-        StepSeries(source, start.made(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
+        StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
         for (rank, host, _), several in starts.items()
         for start in several
-        if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
+        if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS
     ]
     return _without_others(series)
 
@@ -208,14 +230,15 @@ def _unit(start: _Start) -> str | None:
     """The unit of a start: seconds where most lines say them, None where they are those of a clock."""
     if _is_clock(start):
         return None
-    most = max((len(steps) for steps in start.steps.values()), default=0)
-    return next((unit for unit in _UNITS if 2 * len(start.steps.get(unit, ())) > most), None)
+    sizes = {unit: len(start.in_unit(unit)) for unit in start.values}
+    most = max(sizes.values(), default=0)
+    return next((unit for unit in _UNITS if 2 * sizes.get(unit, 0) > most), None)
 
 
 def _is_clock(start: _Start) -> bool:
     """Whether the seconds of a start are the time since its begin, or what a simulation calls time: durations of steps
     do not grow from each step to the next."""
-    values = [step_line.values["s"] for step_line, *_ in start.steps.get("s", ())]
+    values = start.in_unit("s")
     return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
 
 

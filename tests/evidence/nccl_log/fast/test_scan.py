@@ -10,6 +10,7 @@ from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+from topodiag.evidence.nccl_log.tables.resolve import resolve
 
 _MESSAGES = (
     "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
@@ -134,7 +135,7 @@ def _same_apart(texts: list[str]) -> None:
     """Each text is a file of its own; they are read together."""
     given = [(text.encode(), 7 - number, 100 * number) for number, text in enumerate(texts)]
     records = [plain_rows(extract_plain(*row)) for row in given]
-    assert plain_rows(scan.extract_several(given)) == {
+    assert plain_rows(resolve(scan.extract_several(given))) == {
         name: sorted((row for rows in records for row in rows[name]), key=repr) for name in SCHEMAS
     }
 
@@ -247,4 +248,4 @@ def test_many_different_operations_are_rounded_as_the_plain_result() -> None:
 def test_a_view_of_bytes_is_read_as_bytes() -> None:
     data = (_HEADS[0] + _MESSAGES[4] + "\n").encode()
     assert plain_rows(scan.extract(memoryview(data), 0, 0)) == plain_rows(scan.extract(data, 0, 0))
-    assert scan.extract(b"", 0, 0)["conn"].num_rows == 0
+    assert len(scan.extract(b"", 0, 0)["conn"]) == 0

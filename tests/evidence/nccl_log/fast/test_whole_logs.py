@@ -44,14 +44,14 @@ def test_what_is_extracted_adds_up_to_what_was_counted(name: str) -> None:
     patterns: list[list[str]] = []
     for path in sorted((JOBS / name / "logs").glob("*.gz")):
         facts = extract_plain(gzip.decompress(path.read_bytes()), 0, 0)
-        (shard,) = facts["shards"].to_pylist()
+        (shard,) = facts["shards"].rows()
         assert shard["records"] == shard["understood"] > 0
-        for row in facts["init"].to_pylist():
+        for row in facts["init"].rows():
             events[row["event"]] += row["count"]
-        for row in facts["conn"].to_pylist():
+        for row in facts["conn"].rows():
             transports[printed_via(row)] += row["count"]
         if "rank000" in path.name:
-            for row in facts["print"].to_pylist():
+            for row in facts["print"].rows():
                 patterns += [list(match) for match in PATTERN.findall(row["text"])]
     assert (events["start"], events["complete"]) == (counted["init_start"], counted["init_complete"])
     assert transports == counted["transports"]
@@ -62,7 +62,7 @@ def test_what_is_extracted_adds_up_to_what_was_counted(name: str) -> None:
 def test_almost_all_records_of_logs_in_the_wild_are_understood() -> None:
     records = understood = 0
     for path in sorted(LOGS.glob("*.txt"))[::4]:
-        (shard,) = extract_plain(path.read_bytes(), 0, 0)["shards"].to_pylist()
+        (shard,) = extract_plain(path.read_bytes(), 0, 0)["shards"].rows()
         records += shard["records"]
         understood += shard["understood"]
     assert records > 1000
@@ -75,22 +75,22 @@ def test_places_count_bytes_of_the_file_and_lines_of_the_shard() -> None:
         b"[0] a:1:2 [0] NCCL INFO zz 12 0x7f\nNCCL version 2.3.7"
     )
     facts = extract_plain(data, 5, 1000)
-    (shard,) = facts["shards"].to_pylist()
+    (shard,) = facts["shards"].rows()
     assert shard == {"file": 5, "base": 1000, "size": len(data), "lines": 4, "records": 2, "understood": 1}
-    network, version = facts["text"].to_pylist()
+    network, version = facts["text"].rows()
     assert (network["kind"], network["offset"], network["line"]) == ("network", 1010, 2)
     assert (version["kind"], version["line"]) == ("version", 4)
-    assert facts["threads"].to_pylist() == [
+    assert facts["threads"].rows() == [
         {"file": 5, "host": "a", "pid": 1, "tid": 2, "dev": 0},
         {"file": 5, "host": "", "pid": -1, "tid": -1, "dev": -1},
     ]
-    (unread,) = facts["unread"].to_pylist()
+    (unread,) = facts["unread"].rows()
     assert (unread["shape"], unread["text"]) == ("zz # x", "zz 12 0x7f")
 
 
 def test_a_warning_is_an_event_with_the_place_label_and_time_of_its_record() -> None:
     data = b"\n[2026-01-11 03:22:19] a:1:2 [0] init.cc:7 NCCL WARN x\n\na:1:2 [0] init.cc:7 NCCL WARN x\n"
-    (row,) = extract_plain(data, 0, 0)["event"].to_pylist()
+    (row,) = extract_plain(data, 0, 0)["event"].rows()
     assert (row["level"], row["place"], row["text"], row["count"]) == ("WARN", "init.cc:7", "x", 2)
     assert row["ts"] == 1768101739.0
     assert row["last_offset"] > row["offset"] == 1
@@ -98,8 +98,8 @@ def test_a_warning_is_an_event_with_the_place_label_and_time_of_its_record() -> 
 
 def test_nothing_gives_empty_tables() -> None:
     facts = extract_plain(b"", 0, 0)
-    assert facts["shards"].to_pylist()[0]["lines"] == 0
-    assert all(facts[name].num_rows == 0 for name in SCHEMAS if name != "shards")
+    assert facts["shards"].rows()[0]["lines"] == 0
+    assert all(len(facts[name]) == 0 for name in SCHEMAS if name != "shards")
 
 
 def test_shapes_forget_numbers_and_are_bounded() -> None:
@@ -121,8 +121,8 @@ PIECES = st.sampled_from(
 @given(st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=25).map(b"".join)))
 def test_any_bytes_become_facts(data: bytes) -> None:
     facts = extract_plain(data, 0, 0)
-    (shard,) = facts["shards"].to_pylist()
+    (shard,) = facts["shards"].rows()
     assert shard["size"] == len(data)
     assert 0 <= shard["understood"] <= shard["records"]
-    unread = sum(row["count"] for row in facts["unread"].to_pylist())
+    unread = sum(row["count"] for row in facts["unread"].rows())
     assert shard["records"] - shard["understood"] == unread

@@ -40,4 +40,4 @@ def test_both_readers_agree_on_masked_heads(front: str) -> None:
 
 
 def _rows(table: object) -> list[str]:
-    return sorted(map(str, table.to_pylist()))  # type: ignore[attr-defined]
+    return sorted(map(str, table.rows()))  # type: ignore[attr-defined]

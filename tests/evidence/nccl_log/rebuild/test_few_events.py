@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.fast.slow import Slow
 from topodiag.evidence.nccl_log.rebuild.events_order import few
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.resolve_rows import first_of_each, shapes_of
@@ -47,19 +46,6 @@ def test_what_shards_leave_out_changes_nothing_in_the_whole(shards: list[list[st
     assert kept(left) == kept(pairs)
 
 
-def test_a_shard_of_one_sentence_with_many_numbers_keeps_the_first_and_what_stands_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.slow._FULL", 30)
-    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.slow.MOST_EVENTS", 10)
-    slow = Slow()
-    for at in range(1000):
-        text = "port down" if at == 500 else f"retry {at}"
-        slow.add_event({"thread": 0, "ctx": 0, "gen": 0, "offset": at, "line": at}, {"level": "WARN", "text": text})
-        assert len(slow._events) <= 31
-    assert [row["text"] for row in slow.events()] == [*(f"retry {at}" for at in range(10)), "port down"]
-
-
 @pytest.mark.parametrize("cuts", [[], [40], [7, 40, 41, 90]])
 def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts of most rows are let go before the words of all shards are joined."""
@@ -71,6 +57,6 @@ def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeyp
         facts.append(extract(data, 0, base))
         base += len(data)
     event = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
-    texts = event.column("text").to_pylist()
+    texts = event.values("text")
     assert texts == [*(f"retry {at}" for at in range(10)), "port down"]
-    assert len(event.column("text").chunk(0).dictionary) == len(texts)
+    assert len(event.words["text"]) == len(texts)

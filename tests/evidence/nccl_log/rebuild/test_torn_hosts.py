@@ -5,7 +5,7 @@ from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 
 
 def hosts(data: bytes) -> list[str]:
-    return sorted(set(whole_hosts(extract_plain(data, 0, 0))["threads"].column("host").to_pylist()))
+    return sorted(set(whole_hosts(extract_plain(data, 0, 0))["threads"].values("host")))
 
 
 def lines(host: str, count: int, pid: int = 1) -> bytes:

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.tables import columns
 from topodiag.evidence.nccl_log.tables.columns import Columns, narrowest
 from topodiag.model.errors import TopodiagError
 
-KINDS = {"rank": np.dtype(np.int16), "channels": np.dtype(np.uint64), "line": np.dtype(np.int32)}
+KINDS: dict[str, np.dtype[Any]] = {
+    "rank": np.dtype(np.int16),
+    "channels": np.dtype(np.uint64),
+    "line": np.dtype(np.int32),
+}
 PARTS = st.lists(st.lists(st.integers(0, 30_000), max_size=20), max_size=8)
 
 
-@given(PARTS, st.sampled_from([0, 100, 1 << 20]))
-def test_rows_come_back_in_their_order_whether_in_memory_or_on_disk(parts: list[list[int]], size: int) -> None:
+@given(PARTS, st.sampled_from([0, 100, 1 << 20]), st.integers(0, 9))
+def test_rows_come_back_in_their_order_in_memory_and_on_disk(parts: list[list[int]], size: int, more: int) -> None:
     values = [value for part in parts for value in part]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "SMALL_BYTES", size)
-        made = Columns(KINDS)
-        for part in parts:
-            own = np.array(part, np.int64)
-            made.add({"rank": own, "channels": own.astype(np.uint64) << np.uint64(40), "line": own * 3})
+    made = Columns(KINDS, len(values) + more, size)
+    for part in parts:
+        own = np.array(part, np.int64)
+        made.add({"rank": own, "channels": own.astype(np.uint64) << np.uint64(40), "line": own * 3})
     assert len(made) == len(values)
     ndarrays, maps = made.take()
     assert bool(maps) == (len(values) * 14 > size)
@@ -37,12 +39,11 @@ def test_rows_come_back_in_their_order_whether_in_memory_or_on_disk(parts: list[
 
 
 def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+    def full(**_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(columns, "SMALL_BYTES", 0)
-    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", full)
-    made = Columns({"rank": np.dtype(np.int32)})
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    made = Columns({"rank": np.dtype(np.int32)}, 5, 0)
     with pytest.raises(TopodiagError, match="No space left") as error:
         made.add({"rank": np.arange(5)})
     assert "TMPDIR" in (error.value.hint or "")

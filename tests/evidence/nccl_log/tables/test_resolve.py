@@ -57,9 +57,7 @@ def shards(cuts: list[int]) -> list[Facts]:
 
 def same(a: Facts, b: Facts) -> None:
     for name in SCHEMAS:
-        assert a[name].to_pylist() == b[name].to_pylist() or repr(a[name].to_pylist()) == repr(b[name].to_pylist()), (
-            name
-        )
+        assert a[name].rows() == b[name].rows() or repr(a[name].rows()) == repr(b[name].rows()), name
 
 
 @given(st.lists(st.sampled_from(ENDS), max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
@@ -82,19 +80,19 @@ def test_resolving_twice_changes_nothing() -> None:
 
 def test_an_address_used_again_is_another_generation() -> None:
     facts = resolve(concat(shards(ENDS[::5])))
-    assert len(set(facts["ring"]["gen"].to_pylist())) == 4
-    assert min(facts["ring"]["gen"].to_pylist()) >= 0
+    assert len(set(facts["ring"].values("gen"))) == 4
+    assert min(facts["ring"].values("gen")) >= 0
 
 
 def test_a_part_without_the_beginning_stays_open() -> None:
     middle = ENDS[6]
     part = resolve(extract_plain(LOG[middle:], 0, middle))
-    assert min(part["conn"]["gen"].to_pylist()) == -1
+    assert min(part["conn"].values("gen")) == -1
     same(resolve(concat([part, extract_plain(LOG[:middle], 0, 0)])), resolve(extract_plain(LOG, 0, 0)))
 
 
 def test_lines_are_those_of_the_file() -> None:
     facts = resolve(concat(shards(ENDS[::9])))
     lines = LOG.decode().split("\n")
-    for row in facts["init"].to_pylist():
+    for row in facts["init"].rows():
         assert "Init" in lines[row["line"] - 1]

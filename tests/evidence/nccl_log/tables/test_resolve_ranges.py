@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
+from topodiag.evidence.nccl_log.rebuild import connections
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows, saved
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, numbers, table
+from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, table
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.model.connections import COLUMNS
 
@@ -63,7 +64,7 @@ def shards(cuts: list[int]) -> list[Facts]:
 
 def same(left: Facts, right: Facts) -> bool:
     for name in SCHEMAS:  # as text: NaN equals NaN
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+        assert repr(left[name].rows()) == repr(right[name].rows()), name
     return True
 
 
@@ -88,10 +89,10 @@ def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -
 @settings(max_examples=15)
 @given(CUTS, st.integers(1, 200))
 def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
-    with small(resolve, "RANGE_ROWS", rows), small(saved, "SMALL_BYTES", 0):
-        parts = [saved.on_disk(merge_facts([part])) for part in shards(cuts)]
+    with small(resolve, "RANGE_ROWS", rows), small(columns, "SMALL_TABLE", 0):
+        parts = [columns.on_disk(merge_facts([part])) for part in shards(cuts)]
         assert all(part.maps for part in parts)
-        store = saved.Store()
+        store = columns.Store()
         merged = merge_facts(parts, store.keep)
         assert store.maps
         assert same(merged, WHOLE)
@@ -120,7 +121,7 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         small(rebuild_frame, "BATCH_ROWS", rows),
         small(rebuild_frame, "SMALL_ROWS", size),
         small(rebuild_frame, "_AT_ONCE", rows),
-        small(columns, "SMALL_BYTES", size),
+        small(connections, "SMALL_BYTES", size),
     ):
         (again,) = rebuild(WHOLE, FILES)
     assert bool(again.connections.maps) == (size < 1 << 20)
@@ -158,13 +159,15 @@ def test_packed_words_are_ordered_and_equal_as_the_columns_are(rows: list[tuple[
     assert [sorted(set(rows))[i] for i in inverse.tolist()] == rows
 
 
-def test_columns_are_read_whatever_their_chunks_and_offsets() -> None:
+def test_a_table_gives_its_rows_by_part_and_by_batch() -> None:
     rows = table("order", {
         **{name: list(range(9)) for name in ("thread", "ctx", "gen", "offset", "line", "count", "channel")},
         "nchannels": [9] * 9, "ranks": list("abcabcabc"), "cut": [i % 2 == 0 for i in range(9)],
     })  # fmt: skip
-    for part in (rows, rows.slice(3, 4), rows.slice(9)):
-        assert numbers(part.column("cut")).tolist() == part.column("cut").to_pylist()
-        assert numbers(part.column("line")).tolist() == part.column("line").to_pylist()
-        words = part.column("ranks").chunk(0).dictionary if part.num_rows else []
-        assert [words[code].as_py() for code in numbers(part.column("ranks"))] == part.column("ranks").to_pylist()
+    assert rows.words == {"ranks": ["a", "b", "c"]}
+    assert rows.values("ranks") == list("abcabcabc")
+    assert rows.part(slice(3, 7)).rows() == rows.rows()[3:7]
+    assert rows.part(slice(9, None)).rows() == []
+    assert rows.part(rows["cut"]).values("line") == [0, 2, 4, 6, 8]
+    assert [row for batch in rows.batches(4) for row in batch.rows()] == rows.rows()
+    assert rows.changed(line=rows["line"] + 1).values("line") == list(range(1, 10))

@@ -105,13 +105,6 @@ def hex_numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     return value.view(np.int64)
 
 
-def read_number(block: Block, where: Positions) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The decimal number at each position and its digits. Eight digits may be the beginning of more: do not trust."""
-    words = block.words[where]
-    digits = leading_digits(words)
-    return numbers(words, digits), digits
-
-
 def window(block: Block, start: Positions, length: npt.NDArray[np.int64]) -> Words:
     """The `length` bytes from `start` with at least one zero byte behind them, as rows of words."""
     taken = block.rows(start, int(length.max(initial=0)) // 8 + 1)

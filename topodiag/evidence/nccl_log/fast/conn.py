@@ -17,7 +17,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     keep_first,
     leading_digits,
     numbers,
-    read_number,
     window,
     word,
 )
@@ -26,13 +25,11 @@ from topodiag.lazy import dataclass
 
 _MOST = 112
 """Bytes of the longest line that is read here."""
-SUFFIX_WORDS, TAIL_WORDS = 4, 13
-"""Words of a tail: what follows its numbers (up to 30 bytes; the last byte is 1 where there are numbers), then what
-stands before them (up to 71)."""
+TAIL_WORDS = 11
+"""Words of a tail, what follows the second bracket: up to 87 bytes."""
 
 _U = np.uint64
 _CHANNEL, _RING = word(b"Channel "), word(b"Ring \0\0\0")
-_SEND, _RECEIVE, _VIA = word(b" [send] "), word(b" [receiv"), word(b" via NET")
 _DIGITS = _U(0xFFFF)
 
 
@@ -97,10 +94,8 @@ def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Connection lines that could be read (`lines`: index into the messages asked for), and their fields.
-
-    `tail` is what follows the second bracket, with the numbers of the device and its proxy taken out.
-    """
+    """Connection lines that could be read (`lines`: index into the messages asked for), and their fields. `tail` is
+    what follows the second bracket."""
 
     lines: Positions
     conn: Positions
@@ -108,14 +103,12 @@ class Connections:
     peer: Positions
     dev: Words
     peer_dev: Words
-    net_dev: Positions
-    proxy: Positions
     tail: Words
 
 
 def read(block: Block, message: Positions, end: Positions) -> Connections:
     """The connections among these messages, which begin so and whose channel has two digits."""
-    here, stop = message + 10, end
+    here = message + 10
     text = block.rows(here, 2)
     slash = (text[0] & _U(0xFF)) == ord("/")
     conn = ((text[0] >> _U(8)) & _U(0xFF)).view(np.int64) - ord("0")
@@ -128,17 +121,13 @@ def read(block: Block, message: Positions, end: Positions) -> Connections:
     rank, here, dev, fine = _end(block, here)
     good &= fine & is_text(block, here, b" -> ")
     peer, here, peer_dev, fine = _end(block, here + 4)
-    length = stop - here
-    good &= fine & (length > 5)
-    if not good.all():
-        here, stop = np.where(good, here, message), np.where(good, stop, message)  # no place that leads nowhere
-    net_dev, proxy, tail, fine = _tails(block, here, stop)
-    lines = np.flatnonzero(good & fine)
+    length = end - here
+    good &= fine & (length > 5) & (length < 8 * TAIL_WORDS)
+    lines = np.flatnonzero(good)
     if len(lines) < len(good):
-        conn, rank, peer, net_dev, proxy = (array[lines] for array in (conn, rank, peer, net_dev, proxy))
+        conn, rank, peer, here, length = (array[lines] for array in (conn, rank, peer, here, length))
         dev, peer_dev = dev[lines], peer_dev[lines]
-        tail = np.ascontiguousarray(tail[:, lines])
-    return Connections(lines, conn, rank, peer, dev, peer_dev, net_dev, proxy, tail)
+    return Connections(lines, conn, rank, peer, dev, peer_dev, window(block, here, length))
 
 
 def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:
@@ -154,37 +143,3 @@ def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, F
     length = first_of(inside, ord("]"))
     fine = (digits > 0) & (digits < 8) & ((rest & _U(0xFF)) == ord("[")) & (length > 0) & (length < 8)
     return rank, where + digits + length + 2, inside & MASKS[length], fine
-
-
-def _tails(block: Block, here: Positions, stop: Positions) -> tuple[Positions, Positions, Words, Flags]:
-    """Device, proxy and the text around them of each tail, as ` [send] via NET/IB/3(12)/GDRDMA`, and whether it is
-    short enough. Without such numbers, which are -1 then, all of the tail stands before them."""
-    begin = block.words[here]
-    via = here + 7 * (begin == _SEND) + 10 * (begin == _RECEIVE)
-    network = (block.words[via] == _VIA) & (block.at[via + 8] == ord("/"))
-    name = block.rows(via + 9, 2)
-    length = first_of(name[0], ord("/"))
-    length += first_of(name[1], ord("/")) * (length == 8)
-    number = via + 10 + length
-    net_dev, digits = read_number(block, number)
-    end = number + digits
-    network &= (length < 16) & (digits > 0) & (digits < 8)
-    bracket = network & (block.at[end] == ord("("))
-    proxy, digits = read_number(block, end + 1)
-    close = end + 1 + digits
-    proxied = bracket & (digits > 0) & (digits < 8) & (block.at[close] == ord(")"))
-    network &= ~bracket | proxied
-    proxied &= network
-    cut = np.where(network, number, stop)
-    rest = np.where(proxied, close, np.where(network, end, stop))
-    # A suffix that begins with the bracket tells that there is a proxy.
-    before, after = cut - here, stop - rest
-    fine = (before > 0) & (after >= 0) & (before < 8 * (TAIL_WORDS - SUFFIX_WORDS)) & (after < 8 * SUFFIX_WORDS - 1)
-    before, after = np.where(fine, before, 0), np.where(fine, after, 0)
-    prefix = window(block, here, before)
-    tail = np.zeros((SUFFIX_WORDS + len(prefix), len(here)), dtype=np.uint64)
-    suffix = window(block, rest, after)
-    tail[: len(suffix)] = suffix
-    tail[SUFFIX_WORDS - 1] |= network.astype(np.uint64) << _U(56)
-    tail[SUFFIX_WORDS:] = prefix
-    return np.where(network, net_dev, -1), np.where(proxied, proxy, -1), tail, fine

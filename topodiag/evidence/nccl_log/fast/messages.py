@@ -16,13 +16,18 @@ from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.hashes import Words
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    name: tuple(column for column in facts.SCHEMAS[name].names if column not in (*PLACE, "gen"))
-    for name in facts.ROW_TABLES
-    if name not in ("event", "op", "tail")
+OF_LINES: dict[str, tuple[str, ...]] = {
+    "event": ("level", "place", "label", "text", "ts"),
+    "op": ("func", "elements", "dtype", "redop", "root", "nranks", "op_count"),
 }
-"""Columns of the tables that are kept as numbers, without place and count."""
-_BY_LINE = frozenset({"init", "op", "event"})
+"""What lines say in the tables of which each line is a row by itself."""
+COLUMNS: dict[str, tuple[str, ...]] = {
+    name: tuple(column for column in facts.SCHEMAS[name] if column not in (*PLACE, "gen"))
+    for name in facts.ROW_TABLES
+    if name not in (*OF_LINES, "tail")
+}
+"""Columns of the tables that are kept by messages, without place and count."""
+_BY_LINE = frozenset({"init", *OF_LINES})
 """Tables whose rows hold a label or time of their line, or change the context: never by message."""
 _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""

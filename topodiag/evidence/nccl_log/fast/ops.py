@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
-from topodiag.evidence.nccl_log.tables.resolve_rows import cut_tails, grouped
-
-CALL = ("func", "elements", "dtype", "redop", "root", "nranks", "op_count")
-"""What an operation says beside its place."""
+from topodiag.evidence.nccl_log.fast.rows import Columns, Ints
 
 
-def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
-    return tuple(bits(columns[name], texts) for name in CALL)
-
-
-def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
-    """The tables op and tail; rules in slow.py."""
-    rows = dict(rows)
-    counts = rows.pop("op_count")
-    alike = np.zeros(len(counts), dtype=np.int64)
-    rows |= {"gen": alike, "~run": alike}  # ctx stands for both
-    tail = cut_tails({**{name: values for name, values in rows.items() if name != "nranks"}, "op_count": counts})
-    digests = _digests({**rows, "op_count": counts}, texts.words())
-    last = {"first": counts, "last": counts, "last_offset": rows["offset"], "digest": digests}
-    return grouped("op", {**rows, **last}), tail
+def operations(rows: Columns, names: list[str]) -> Columns:
+    """Rows of the table op, one for each operation; rules in slow.py."""
+    counts = rows["op_count"]
+    last = {"first": counts, "last": counts, "last_offset": rows["offset"]}
+    return {**rows, **last, "digest": _digests(rows, names)}
 
 
 def _digests(rows: Columns, names: list[str]) -> Ints:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, plain, used
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, WORDED, Column, Table, used
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
 
 Ints = npt.NDArray[np.int64]
@@ -31,18 +30,10 @@ class Texts:
         return list(self._codes)
 
 
-def codes_of(words: list[bytes], texts: Texts) -> Ints:
-    """Codes of many texts of ASCII, by a dictionary that is no Python."""
-    if not words:
-        return np.zeros(0, dtype=np.int64)
-    ends = np.cumsum([0, *map(len, words)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(words))]
-    encoded = pa.Array.from_buffers(pa.large_string(), len(words), buffers).dictionary_encode()
-    _, starts, data = encoded.dictionary.buffers()
-    text = data.to_pybytes().decode("ascii", "replace")
-    places = np.frombuffer(starts, dtype=np.int64)[: len(encoded.dictionary) + 1].tolist()
-    known = [texts.code(text[a:b]) for a, b in pairwise(places)]
-    return np.array(known, dtype=np.int64)[np.frombuffer(encoded.indices.buffers()[1], dtype=np.int32)[: len(words)]]
+def codes_of(words: Sequence[bytes], texts: Texts) -> Ints:
+    """Codes of many texts of ASCII, most of which come again."""
+    codes = {word: texts.code(word.decode("ascii")) for word in dict.fromkeys(words)}
+    return np.array([codes[word] for word in words], dtype=np.int64)
 
 
 def bits(value: Any, texts: Texts) -> int:
@@ -60,20 +51,17 @@ def together(parts: list[Columns], names: tuple[str, ...]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Array) -> pa.Table:
+def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: Sequence[str]) -> Table:
     """The table of these rows, which are in their order; `contexts` are ctx and gen by code."""
     if not len(columns["thread"]):
         return table_of(name)
-    columns = dict(columns)
-    codes = columns.get("ctx")
-    if codes is not None:
-        columns["ctx"], columns["gen"] = contexts[0][codes], contexts[1][codes]
-    schema = SCHEMAS[name]
-    return pa.table({field.name: _column(columns[field.name], field.type, texts) for field in schema}, schema)
+    codes = columns["ctx"]
+    columns = {**columns, "ctx": contexts[0][codes], "gen": contexts[1][codes]}
+    words: dict[str, Sequence[str]] = {}
+    for column in WORDED[name]:
+        columns[column], words[column] = used(columns[column], texts)
+    return Table({column: _column(columns[column], kind) for column, kind in SCHEMAS[name].items()}, words)
 
 
-def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(kind):
-        codes, words = used(values, texts)
-        return pa.DictionaryArray.from_arrays(plain(codes, kind.index_type), words)
-    return plain(values.view(np.float64) if pa.types.is_floating(kind) else values, kind)
+def _column(values: Ints, kind: np.dtype[Any]) -> Column:
+    return values.view(kind) if kind.kind == "f" else values.astype(kind)

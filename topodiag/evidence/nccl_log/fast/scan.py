@@ -26,6 +26,7 @@ from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions
+from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.words.colours import without_colours
 
 BLOCK = 3 << 20
@@ -47,12 +48,12 @@ _FEW_BYTES, _FEW_LINES = 4096, 4
 
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
-    """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
-    return extract_several([(data, file, base)])
+    """Facts of whole lines of a file, equal ones as one; `base` is the offset of `data` in the file."""
+    return resolve(extract_several([(data, file, base)]))
 
 
 def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Facts:
-    """Facts of whole lines of several files, each as `extract` takes it."""
+    """Facts of whole lines of several files, each as `extract` takes it; `resolve` makes equal ones one."""
     shard = Shard()
     for data, file, base in parts:
         shard.begin_file(file, base)

@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.messages import COLUMNS, Messages
+from topodiag.evidence.nccl_log.fast.messages import COLUMNS, OF_LINES, Messages
 from topodiag.evidence.nccl_log.fast.rows import (
     PLACE,
     Columns,
@@ -29,20 +29,19 @@ from topodiag.evidence.nccl_log.fast.rows import (
     table,
     together,
 )
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, Slow
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, Slow
 from topodiag.evidence.nccl_log.grammar.comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
+from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
-_TAIL = ("direction", "via")
+_TAIL = ("direction", "via", "net_dev", "proxy")
+"""What a connection says behind its second bracket."""
 _NAMING = ("thread", "line", "ctx", "index", "starts")
-_PROXIED, _NETWORK = 1234567, 4711
-"""Numbers put into a tail to see how it is read."""
 
 
 class Shard:
@@ -192,8 +191,7 @@ class Shard:
         columns = {
             "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
             "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
-            "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
-            "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
+            **{name: values[tail] for name, values in zip(_TAIL, self._tail_columns, strict=True)},
         }  # fmt: skip
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
@@ -214,24 +212,20 @@ class Shard:
         new = self._tails.texts[len(self._tail_values) :]
         if new:
             self._tail_values += [self._tail(text) for text in new]
-            self._tail_columns = np.array([value or (-1, 0) for value in self._tail_values], dtype=np.int64).T.copy()
+            rows = [value or (-1,) * len(_TAIL) for value in self._tail_values]
+            self._tail_columns = np.array(rows, dtype=np.int64).T.copy()
         codes[self._tail_columns[0][codes] < 0] = -1
         return codes
 
     def _tail(self, text: bytes) -> tuple[int, ...] | None:
-        data, before = text[: 8 * scan_conn.SUFFIX_WORDS], text[8 * scan_conn.SUFFIX_WORDS :]
-        network, data = data[-1] == 1, data[:-1].rstrip(b"\0")
-        proxied = data[:1] == b")"
         if b"INFO" in text or b"WARN" in text:
             return None  # may be two records
-        numbers = b"%d" % _NETWORK * network + b"(%d" % _PROXIED * proxied
-        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + before + numbers + data)))
+        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
         rows = parse("INFO", read[0].message) if len(read) == 1 else None
         if rows is None or len(rows) != 1 or rows[0][0] != "conn":
             return None
         columns: dict[str, Any] = rows[0][1]
-        expected = (2, 3, 4, 5, 2, _NETWORK if network else -1, _PROXIED if proxied else -1)
-        if tuple(columns[n] for n in ("rank", "dev", "peer", "peer_dev", "channels", "net_dev", "proxy")) != expected:
+        if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
             return None
         return tuple(bits(columns[name], self.texts) for name in _TAIL)
 
@@ -268,101 +262,59 @@ class Shard:
             return
         line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
         lines = self._placed({"line": line, "thread": thread}, index)
-        pointers, gens = self.contexts.pairs()
-        operations, places, codes = list[tuple[int, ...]](), list[int](), list[int]()
+        codes: list[int] = []
+        calls: dict[str, list[tuple[int, ...]]] = {name: [] for name in OF_LINES}
+        places: dict[str, list[int]] = {name: [] for name in OF_LINES}
         for at, naming in enumerate(namings):
             for name, columns in naming.rows:
-                if name == "event":
-                    own = {name: int(lines[name][at]) for name in ("thread", "offset", "line")}
-                    context = int(lines["ctx"][at])
-                    own |= {"ctx": int(pointers[context]) & MASK, "gen": int(gens[context])}
-                    self.slow.add_event(own, columns)
-                elif name == "op":
-                    operations.append(scan_ops.values(columns, self.texts))
-                    places.append(at)
-            others = [row for row in naming.rows if row[0] not in {"event", "op"}]
+                if name in OF_LINES:
+                    cells = {**DEFAULTS[name], **columns}
+                    calls[name].append(tuple([bits(cells[column], self.texts) for column in OF_LINES[name]]))
+                    places[name].append(at)
+            others = [row for row in naming.rows if row[0] not in OF_LINES]
             codes.append(self.messages.add(others, understood=True))
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
-        called = np.array(operations, dtype=np.int64).reshape(-1, len(scan_ops.CALL))
-        placed = {name: lines[name][np.array(places, dtype=np.int64)] for name in PLACE}
-        self._fast["op"].append(placed | dict(zip(scan_ops.CALL, called.T, strict=True)))
+        for name, own in OF_LINES.items():
+            placed = {column: lines[column][np.array(places[name], dtype=np.int64)] for column in PLACE}
+            called = np.array(calls[name], dtype=np.int64).reshape(-1, len(own))
+            self._fast[name].append(placed | dict(zip(own, called.T, strict=True)))
 
     # Tables.
 
     def facts(self) -> Facts:
-        """The tables. Threads are in the order of their names, as they are in the facts of the whole: what joins shards
-        takes their rows as they lie."""
-        contexts = self.contexts.pairs()
-        keys = self.slow.owned()
-        number = np.empty(len(keys), dtype=np.int64)
-        number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-        columns = {
-            name: merged(name, rows, list(rows)) if name != "print" else self._prints(rows)
-            for name, rows in self._all(number)
-        }
-        operations = together(self._fast["op"], (*PLACE, *scan_ops.CALL))
-        operations["thread"] = number[operations["thread"]]
-        columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
-        texts = facts.strings(self.texts.words())
-        tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
-        events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
-        events.sort(key=lambda row: (row["thread"], row["offset"]))
-        tables["event"] = facts.table(
-            "event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"].names}
-        )
-        return self._ordered(tables, contexts, number)
-
-    def _all(self, number: Ints) -> list[tuple[str, Columns]]:
-        """Rows of all tables that are kept by messages."""
-        texts = together(self._fast["text"], (*PLACE, "kind"))
-        self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
-        lines = together(self._said, (*PLACE, "message"))
-        expanded = self.messages.expand(lines.pop("message"))
-        pairs = []
-        for name in COLUMNS:
-            source, code = expanded[name]
-            fast = self._fast[name]
-            if not len(source) and not any(len(columns["thread"]) for columns in fast):
-                pairs.append((name, {"thread": lines["thread"][:0], "offset": lines["offset"][:0]}))
-                continue
-            columns = {name: values[source] for name, values in lines.items()}
-            columns |= self.messages.columns(name, code)
-            whole = together([columns, *fast], tuple(columns))
-            pairs.append((name, {**whole, "thread": number[whole["thread"]]}))
-        return pairs
-
-    def _prints(self, columns: Columns) -> Columns:
-        """Rows of each thread and context as one text."""
-        if not len(columns["thread"]):
-            return columns
-        order = np.lexsort((columns["offset"], columns["ctx"], columns["thread"]))
-        starts = np.flatnonzero(breaks(columns[name][order] for name in ("thread", "ctx")))
-        table = {name: values[order[starts]] for name, values in columns.items()}
-        table["count"] = np.diff(np.append(starts, len(order)))
+        """The tables, with rows as they were met: only equal events are one, of which a log may have very many."""
+        columns, contexts = self._all(), self.contexts.pairs()
         words = self.texts.words()
-        pieces = [words[code] for code in columns["text"][order].tolist()]
-        ends = np.append(starts[1:], len(order)).tolist()
-        joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
-        table["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
-        order = np.lexsort((table["offset"], table["thread"]))
-        return {name: values[order] for name, values in table.items()}
-
-    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
-        keys = sorted(self.slow.owned())
+        events = together(self._fast["event"], (*PLACE, *OF_LINES["event"]))
+        events |= {"last_ts": events["ts"], "last_offset": events["offset"]}
+        columns["event"] = merged("event", events, list(events))
+        operations = together(self._fast["op"], (*PLACE, *OF_LINES["op"]))
+        columns["op"], columns["tail"] = scan_ops.operations(operations, words), operations
+        tables = {name: table(name, rows, contexts, words) for name, rows in columns.items()}
+        keys = self.slow.owned()
         names = ("host", "pid", "tid", "dev")
         tables["threads"] = facts.table(
             "threads",
             {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
         )
         busy, now, named = self.contexts.last()
-        tables["contexts"] = facts.table(
-            "contexts",
-            {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
-        )
+        tables["contexts"] = table("contexts", {"thread": busy, "offset": named, "ctx": now}, contexts, words)
         tables["shards"] = facts.table(
-            "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"].names}
+            "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"]}
         )
         return Facts({name: tables[name] for name in facts.SCHEMAS})
+
+    def _all(self) -> dict[str, Columns]:
+        """Rows of all tables that are kept by messages."""
+        texts = together(self._fast["text"], (*PLACE, "kind"))
+        self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
+        lines = together(self._said, (*PLACE, "message"))
+        expanded = self.messages.expand(lines.pop("message"))
+        tables: dict[str, Columns] = {}
+        for name, (source, code) in expanded.items():
+            columns = {name: values[source] for name, values in lines.items()} | self.messages.columns(name, code)
+            tables[name] = together([columns, *self._fast[name]], tuple(columns))
+        return tables
 
 
 def _signed(pointer: Any) -> int:

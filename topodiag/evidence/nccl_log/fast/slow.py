@@ -16,7 +16,7 @@ Rules that facts.py leaves open, and that all of this room keeps to:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 from topodiag.evidence.nccl_log.grammar.comm import Rows
@@ -25,37 +25,24 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 from topodiag.evidence.nccl_log.grammar.spoken import speaking
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
-from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, WORDED
 from topodiag.lazy import dataclass
 
-MASK = (1 << 64) - 1
 ThreadKey = tuple[str, int, int, int]
 """Host, pid, tid and device."""
 NOBODY: ThreadKey = ("", -1, -1, -1)
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    name: {
-        field.name: "" if str(field.type).startswith("dictionary") else nan if str(field.type) == "double" else -1
-        for field in schema
-    }
+    name: {column: "" if column in WORDED[name] else nan if kind.kind == "f" else -1 for column, kind in schema.items()}
     for name, schema in SCHEMAS.items()
 }
 """What a row holds that its line does not say."""
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     DEFAULTS[_name][_column] = 0
-_OF_EVENTS = tuple(
-    name
-    for name in SCHEMAS["event"].names
-    if name not in ("thread", "ctx", "gen", "offset", "line", "count", "ts", "last_ts", "last_offset")
-)
-"""The columns in which equal events are equal, besides thread and context."""
 _POINTERS = compiled(r"0x[0-9a-fA-F]+")
 _HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
 _NUMBERS = compiled(r"\d+")
 _SHAPE, _EXAMPLE = 200, 1000
-_FULL = 3 * MOST_EVENTS
-"""Events of a shard before some are left out: up to twice MOST_EVENTS stay."""
 
 
 def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
@@ -111,14 +98,13 @@ class SlowRecord:
 
 
 class Slow:
-    """The lines of a block that were read one by one, until the block's contexts are known; and the threads and events
-    of all files of the shard."""
+    """The lines of a block that were read one by one, until the block's contexts are known; and the threads of all
+    files of the shard."""
 
     def __init__(self) -> None:
         self.file = self.records = self.understood = 0
         self.said: list[SlowRecord] = []
         self._owned: dict[tuple[int, ThreadKey], int] = {}
-        self._events: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def thread(self, key: ThreadKey) -> int:
         """Its index: each file has threads of its own."""
@@ -134,28 +120,3 @@ class Slow:
             self.records += understood is not None
             self.understood += understood is True
             self.said.append(SlowRecord(line, index, self.thread(key), rows))
-
-    def add_event(self, place: dict[str, int], columns: dict[str, Any]) -> None:
-        """An event whose context is known."""
-        full = {**DEFAULTS["event"], **columns}
-        values = (full[name] for name in _OF_EVENTS)
-        unknown_alike = [None if isinstance(value, float) and isnan(value) else value for value in values]
-        known = self._events.setdefault((place["thread"], place["ctx"], place["gen"], *unknown_alike), full)
-        if known is full:
-            full.update(place, count=0)
-            if len(self._events) > _FULL:
-                self._drop()
-        known["count"] += 1
-        known.update(last_ts=full["ts"], last_offset=place["offset"])
-
-    def _drop(self) -> None:
-        """Leave out what is left out of the events of the whole."""
-        pairs = list(self._events.items())
-        shapes = shapes_of((event["level"], event["text"]) for _, event in pairs)
-        self._events = dict(pairs[at] for at in first_of_each(shapes, MOST_EVENTS, 1).tolist())
-
-    def events(self) -> list[dict[str, Any]]:
-        """The events by thread and offset."""
-        if len(self._events) > MOST_EVENTS:
-            self._drop()
-        return sorted(self._events.values(), key=lambda row: (row["thread"], row["offset"]))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
-from topodiag.evidence.nccl_log.tables.columns import Columns, narrowest
+from topodiag.evidence.nccl_log.tables.columns import SMALL_BYTES, Columns, narrowest
 from topodiag.lazy import dataclass
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label
 from topodiag.model.job import Communicator
@@ -84,7 +84,9 @@ class ConnectionCollector:
             host=seated.host.astype(host),
             host_of=seated.host_of.astype(host),
         )
-        self.columns = Columns({name: kinds[name] for name in COLUMNS})
+        self.columns = Columns(
+            {name: kinds[name] for name in COLUMNS}, frame.connection_rows, SMALL_BYTES, "connections"
+        )
 
     def add(self, rows: Rows, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""

@@ -59,7 +59,7 @@ def with_last(events: list[Event], frame: Frame) -> list[Event]:
     if not any(event.details.get("how") == "exception" for event in events):
         return events
     lines: dict[str, int] = {}
-    for shard in frame.facts["shards"].select(["file", "lines"]).to_pylist():
+    for shard in frame.facts["shards"].rows():
         if 0 <= shard["file"] < len(frame.files):
             name = frame.files[shard["file"]]
             lines[name] = lines.get(name, 0) + shard["lines"]
@@ -94,7 +94,7 @@ def _marked(event: Event, lines: Mapping[str, int]) -> Event:
 def ends_of(frame: Frame) -> dict[int, int]:
     """By file, where it ends, in bytes."""
     ends: dict[int, int] = {}
-    for shard in frame.facts["shards"].select(["file", "base", "size"]).to_pylist():
+    for shard in frame.facts["shards"].rows():
         ends[shard["file"]] = max(ends.get(shard["file"], 0), shard["base"] + shard["size"])
     return ends
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, alike, numbers
+from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
 from topodiag.model.connections import packed
 from topodiag.model.provenance import Origin
 
@@ -26,10 +25,10 @@ SMALL_ROWS = 1 << 15
 
 class Rows:
     """One table: numbers by column, words as codes, with the words of each column beside. Integers are as wide as sums
-    of them need unless `narrow`. A column is read when it is first used."""
+    of them need unless `narrow`; a column is widened when it is first used."""
 
-    def __init__(self, table: pa.Table, words: Mapping[str, tuple[str, ...]], *, narrow: bool = False) -> None:
-        self.words, self.size = words, table.num_rows
+    def __init__(self, table: Table, *, narrow: bool = False) -> None:
+        self.words, self.size = table.words, len(table)
         self._table, self._narrow = table, narrow
         self._columns: dict[str, npt.NDArray[Any]] = {}
 
@@ -43,7 +42,7 @@ class Rows:
 
     def read(self, name: str) -> npt.NDArray[Any]:
         """The column as wide as its table has it, for one use: a column of a large table is not kept."""
-        return numbers(self._table.column(name))
+        return self._table[name]
 
     def word(self, name: str, row: int) -> str:
         return self.words[name][int(self[name][row])]
@@ -63,8 +62,7 @@ class Frame:
         self.facts = facts
         self.files = tuple(file.path for file in files)
         self._kept: dict[str, Rows] = {}
-        self._words: dict[str, Mapping[str, tuple[str, ...]]] = {}
-        self.vias = _words(alike(facts["conn"]).column("via"))
+        self.vias = tuple(facts["conn"].words["via"])
         """Words of the column `via` of connections."""
         threads = self["threads"]
         self.hosts = tuple(threads.word("host", i) for i in range(threads.size))
@@ -77,12 +75,9 @@ class Frame:
         kept = self._kept.get(name)
         if kept is not None:
             return kept
-        rows = alike(self.facts[name])
-        if name not in self._words:
-            worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
-            self._words[name] = {word: _words(rows.column(word)) for word in worded}
-        table = Rows(rows, self._words[name])
-        if name == "threads" or rows.num_rows <= SMALL_ROWS:
+        rows = self.facts[name]
+        table = Rows(rows)
+        if name == "threads" or len(rows) <= SMALL_ROWS:
             self._kept[name] = table
         else:
             self.facts.rest()
@@ -96,31 +91,22 @@ class Frame:
 
     @property
     def connection_rows(self) -> int:
-        return int(self.facts["conn"].num_rows)
+        return len(self.facts["conn"])
 
     def connections(self) -> Iterator[Rows]:
         """The connections in order of thread and offset; columns keep the width of their table."""
-        column = alike(self.facts["conn"])
-        for first in range(0, column.num_rows, BATCH_ROWS):
-            yield Rows(column.slice(first, BATCH_ROWS), {"via": self.vias}, narrow=True)
+        for batch in self.facts["conn"].batches(BATCH_ROWS):
+            yield Rows(batch, narrow=True)
             self.facts.rest()
 
     def connection_spans(self) -> Mapping[str, tuple[int, int]]:
         """Least and largest number of those columns of connections that the lines fill; 0 and 0 without any."""
         spans: dict[str, tuple[int, int]] = {}
         for name in ("rank", "peer", "conn", "direction", "net_dev", "proxy", "count"):
-            low, high = 0, 0
-            for chunk in self.facts["conn"].column(name).chunks:
-                for first in range(0, len(chunk), BATCH_ROWS):
-                    values = numbers(chunk.slice(first, BATCH_ROWS))
-                    low, high = min(low, int(values.min())), max(high, int(values.max()))
-            spans[name] = low, high
+            values = self.facts["conn"][name]
+            spans[name] = int(values.min(initial=0)), int(values.max(initial=0))
             self.facts.rest()
         return spans
-
-
-def _words(column: pa.ChunkedArray) -> tuple[str, ...]:
-    return tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
 
 
 def in_pieces(order: Ints, *columns: npt.NDArray[Any]) -> Iterator[tuple[int, ...]]:

@@ -44,7 +44,7 @@ def rebuild(
 ) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
     torch's words for process groups by their world ranks (`roles.descriptions`)."""
-    large = facts["conn"].num_rows > BATCH_ROWS
+    large = len(facts["conn"]) > BATCH_ROWS
     if large:
         give_back()
     jobs = _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()

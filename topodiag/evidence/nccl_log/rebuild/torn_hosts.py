@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, numbers, strings
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, Facts, table
 
 _AT_ONCE = 1 << 18
 """Rows that are counted together: there may be millions."""
@@ -27,10 +27,10 @@ with equal process ids (containers), say about as much."""
 def whole_hosts(facts: Facts) -> Facts:
     """The same facts, torn hosts named as the real ones of the same file and process id."""
     threads = facts["threads"]
-    hosts = [str(host) for host in threads.column("host").to_pylist()]
+    hosts = threads.values("host")
     if len(set(hosts)) < 2:
         return facts
-    files, pids, tids = (threads.column(name).to_pylist() for name in ("file", "pid", "tid"))
+    files, pids, tids = (threads.values(name) for name in ("file", "pid", "tid"))
     counts = _lines_by_thread(facts, len(hosts))
     by_process: dict[tuple[int, int], dict[str, int]] = {}
     by_thread: dict[tuple[int, int, int], dict[str, int]] = {}
@@ -43,10 +43,8 @@ def whole_hosts(facts: Facts) -> Facts:
     ]
     if renamed == hosts:
         return facts
-    schema = SCHEMAS["threads"]
-    at = schema.get_field_index("host")
-    column = strings(renamed).dictionary_encode()
-    return replace(facts, tables={**facts.tables, "threads": threads.set_column(at, schema.field(at), column)})
+    columns = {name: threads.values(name) for name in threads.columns} | {"host": renamed}
+    return replace(facts, tables={**facts.tables, "threads": table("threads", columns)})
 
 
 def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
@@ -54,8 +52,8 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     for name in ROW_TABLES:
         if name == "tail":
             continue  # the lines of `op` once more
-        for rows in facts[name].select(["thread", "count"]).to_batches(max_chunksize=_AT_ONCE):
-            counts += np.bincount(numbers(rows.column(0)), numbers(rows.column(1)), minlength=threads)
+        for rows in facts[name].batches(_AT_ONCE):
+            counts += np.bincount(rows["thread"], rows["count"], minlength=threads)
         facts.rest()
     return counts.astype(np.int64)
 

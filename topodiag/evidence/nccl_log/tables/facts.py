@@ -1,4 +1,4 @@
-"""The facts of a log as Arrow tables: what extraction makes of a piece of a file, and what the job is rebuilt from.
+"""The facts of a log as tables: what extraction makes of a piece of a file, and what the job is rebuilt from.
 
 Extraction is a pure function from the bytes of a shard (a piece of one file, cut at line ends) to a `Facts`. Facts of
 shards are put together in any order and grouping, and `resolve.py` brings them to one normal form: the same for every
@@ -22,35 +22,37 @@ Unknown integers are -1 unless a column says otherwise, unknown texts are "".
 from __future__ import annotations
 
 import mmap
-from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
-_I32, _BOOL = pa.int32(), pa.bool_()
-_TYPES = {
-    "int8": pa.int8(), "int32": _I32, "int64": pa.int64(), "uint64": pa.uint64(), "double": pa.float64(), "bool": _BOOL,
-    "word": pa.dictionary(_I32, pa.string()),
-}  # fmt: skip
+Column = npt.NDArray[Any]
 
-FEW_WORDS = 1000
-"""So many are taken and sorted in Python: pyarrow.compute takes 40 ms to load."""
-FACTS_VERSION = 2
-"""Written into saved facts; a file of another version is refused. 1 was one Parquet table."""
+_WORD = "word"
+_CODES = np.dtype(np.int32)
+
+FACTS_VERSION = 3
+"""Written into saved facts; a file of another version is refused. 1 was one Parquet table, 2 were streams of Arrow."""
 
 _TABLES = own_data("evidence/nccl_log/tables/facts")
-_COLUMNS = _TABLES["others"] | {name: _TABLES["row"] | own for name, own in _TABLES["rows"].items()}
-SCHEMAS: Mapping[str, pa.Schema] = {
-    name: pa.schema([(column, _TYPES[kind]) for column, kind in columns.items()]) for name, columns in _COLUMNS.items()
+_COLUMNS: Mapping[str, Mapping[str, str]] = _TABLES["others"] | {
+    name: _TABLES["row"] | own for name, own in _TABLES["rows"].items()
 }
+SCHEMAS: Mapping[str, Mapping[str, np.dtype[Any]]] = {
+    name: {column: _CODES if kind == _WORD else np.dtype(kind) for column, kind in columns.items()}
+    for name, columns in _COLUMNS.items()
+}
+"""By table and column the type of its numbers, or of its codes of words."""
+WORDED: Mapping[str, tuple[str, ...]] = {
+    name: tuple(column for column, kind in columns.items() if kind == _WORD) for name, columns in _COLUMNS.items()
+}
+"""The columns of each table that hold codes of words."""
 
 TAIL = 16
 """Operations kept per communicator and thread for JOB006."""
@@ -58,22 +60,63 @@ TAIL = 16
 BATCH_ROWS = 1 << 17
 """Rows of a table that are looked at, saved or read together: there may be millions."""
 
-Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
-"""Where a table's batches go, which share their words, and the table that they make."""
-
 ROW_TABLES = tuple(_TABLES["rows"])
-THREAD_TABLES = tuple(name for name, schema in SCHEMAS.items() if "thread" in schema.names)
+THREAD_TABLES = tuple(name for name, schema in SCHEMAS.items() if "thread" in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns of one length; of a column that holds codes, the words."""
+
+    columns: Mapping[str, Column]
+    words: Mapping[str, Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values()) + sum(
+            len(word) for words in self.words.values() for word in words
+        )
+
+    def values(self, name: str) -> list[Any]:
+        """A column as Python has it, codes as their words."""
+        values = self.columns[name].tolist()
+        words = self.words.get(name)
+        return values if words is None else [words[code] for code in values]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows with all columns, of a table that has few of them."""
+        columns = (self.values(name) for name in self.columns)
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def part(self, rows: slice | Column) -> Table:
+        """Some of the rows, with all words."""
+        return Table({name: column[rows] for name, column in self.columns.items()}, self.words)
+
+    def batches(self, most: int) -> Iterator[Table]:
+        """The rows in their order, up to so many at a time."""
+        for first in range(0, len(self), most):
+            yield self.part(slice(first, first + most))
+
+    def changed(self, **columns: Column) -> Table:
+        """The table with these columns in the place of its own."""
+        return Table({**self.columns, **columns}, self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One Arrow table per name of SCHEMAS, each with exactly that schema."""
+    """One table per name of SCHEMAS, each with exactly those columns."""
 
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, Table]
     maps: tuple[mmap.mmap, ...] = ()
-    """Files on disk that hold some of the tables (`stored`)."""
+    """Files on disk that hold some of the tables (`saved.Store`)."""
 
-    def __getitem__(self, name: str) -> pa.Table:
+    def __getitem__(self, name: str) -> Table:
         return self.tables[name]
 
     @property
@@ -87,116 +130,51 @@ class Facts:
                 mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def table(name: str, columns: Mapping[str, Any] | None = None) -> pa.Table:
-    """A table of this name from lists or arrays by column; empty without them."""
-    schema = SCHEMAS[name]
-    if columns is None or not len(columns[schema.names[0]]):
-        return _EMPTY[name]
-    return pa.table({field.name: _array(columns[field.name], field.type) for field in schema}, schema=schema)
+def table(name: str, columns: Mapping[str, Any] | None = None) -> Table:
+    """A table of this name from lists or arrays by column, words as they are; empty without them."""
+    words: dict[str, list[str]] = {}
+    numbers: dict[str, Column] = {}
+    for column, kind in SCHEMAS[name].items():
+        values = columns[column] if columns is not None else ()
+        if column in WORDED[name]:
+            code = {word: number for number, word in enumerate(dict.fromkeys(values))}
+            words[column], values = list(code), [code[word] for word in values]
+        numbers[column] = np.asarray(values, kind)
+    return Table(numbers, words)
 
 
-def _array(values: Any, kind: pa.DataType) -> Any:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values if values.type == kind else values.cast(kind)
-    if pa.types.is_dictionary(kind):
-        code = {word: number for number, word in enumerate(dict.fromkeys(values))}
-        return pa.DictionaryArray.from_arrays(plain(np.array([code[word] for word in values]), _I32), strings(code))
-    return plain(np.asarray(values, np.dtype(kind.to_pandas_dtype())), kind)
-
-
-def strings(words: Collection[str]) -> pa.Array:
-    """Texts as an array. From buffers: `pa.array` imports pandas where there is one, for 0.3 s and 40 MB. Raises
-    OverflowError for more than 2 GiB."""
-    encoded = [word.encode() for word in words]
-    ends = list(accumulate(map(len, encoded), initial=0))
-    buffers = [None, pa.py_buffer(array("i", ends)), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(words), buffers)
-
-
-def plain(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Numbers as an array of this type, without a copy where the width is right."""
-    if pa.types.is_boolean(kind):
-        bits = np.packbits(values.astype(bool), bitorder="little")
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(bits)])
-    width = np.dtype(kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, width))])
-
-
-def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-    """Values of a column without nulls, or its codes of words; one chunk is not copied. `to_numpy` imports pandas."""
-    if isinstance(column, pa.ChunkedArray):
-        chunks = [numbers(chunk) for chunk in column.chunks]
-        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_array([], column.type))])
-    if pa.types.is_dictionary(column.type):
-        return numbers(column.indices)
-    first, last = column.offset, column.offset + len(column)
-    buffer = column.buffers()[1]
-    if pa.types.is_boolean(column.type):
-        bits = np.frombuffer(buffer or b"", np.uint8)
-        return np.unpackbits(bits, count=last, bitorder="little")[first:].view(bool)
-    return np.frombuffer(buffer or b"", column.type.to_pandas_dtype())[first:last]
-
-
-_EMPTY = {
-    name: pa.table({field.name: _array([], field.type) for field in schema}, schema=schema)
-    for name, schema in SCHEMAS.items()
-}
-
-
-def used(codes: npt.NDArray[Any], words: pa.Array) -> tuple[npt.NDArray[Any], pa.Array]:
+def used(codes: Column, words: Sequence[str]) -> tuple[Column, Sequence[str]]:
     """Codes of words, and the words, without those that no code names."""
     there = np.zeros(len(words), bool)
     there[codes] = True
     if there.all():
         return codes, words
-    left = (
-        strings([word for word, named in zip(words.to_pylist(), there.tolist(), strict=True) if named])
-        if len(words) <= FEW_WORDS
-        else words.take(plain(np.flatnonzero(there), pa.int64()))
-    )
-    return (np.cumsum(there, dtype=np.int32) - 1)[codes], left
-
-
-def alike(rows: pa.Table) -> pa.Table:
-    """The table with one set of words for all chunks."""
-    return rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
-
-
-def in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(list(batches), schema)
+    return (np.cumsum(there, dtype=_CODES) - 1)[codes], [words[at] for at in np.flatnonzero(there).tolist()]
 
 
 def empty() -> Facts:
     return Facts({name: table(name) for name in SCHEMAS})
 
 
-def without_files(facts: Facts, dropped: frozenset[int], keep: Keep | None = None) -> Facts:
+Keep = Callable[[str, int, Iterator[Table]], Table]
+"""Where the parts of a table go, which share their words, and the table that they make: of which name, of how many rows
+at most."""
+
+
+def without_files(facts: Facts, dropped: frozenset[int], keep: Keep) -> Facts:
     """The facts without those of some files; threads are renumbered, files are not. `maps` stay those of before."""
-    dropped_files = list(dropped)
-    held = ~np.isin(numbers(facts["threads"].column("file")), dropped_files)
+    held, shards = (~np.isin(facts[name]["file"], list(dropped)) for name in ("threads", "shards"))
     number = np.cumsum(held, dtype=np.int32) - 1
-    shards = ~np.isin(numbers(facts["shards"].column("file")), dropped_files)
-    kept = {
-        "threads": facts["threads"].filter(plain(held, _BOOL)),
-        "shards": facts["shards"].filter(plain(shards, _BOOL)),
-    }
-    for name in THREAD_TABLES:
-        kept[name] = (keep or in_memory)(name, SCHEMAS[name], _of_threads(facts, name, held, number))
+
+    def of_threads(name: str) -> Iterator[Table]:
+        for batch in facts[name].batches(BATCH_ROWS):
+            own = batch.part(held[batch["thread"]])
+            yield own.changed(thread=number[own["thread"]])
+            facts.rest()
+
+    kept = {"threads": facts["threads"].part(held), "shards": facts["shards"].part(shards)}
+    kept |= {name: keep(name, len(facts[name]), of_threads(name)) for name in THREAD_TABLES}
     return replace(facts, tables={name: kept[name] for name in SCHEMAS})
-
-
-def _of_threads(
-    facts: Facts, name: str, held: npt.NDArray[np.bool_], number: npt.NDArray[np.int32]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of these threads, which get new numbers, some at a time."""
-    rows = alike(facts[name])
-    at = rows.schema.get_field_index("thread")
-    for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
-        threads = numbers(batch.column(at))
-        chosen = held[threads]
-        moved = plain(number[threads[chosen]], _I32)
-        yield batch.filter(plain(chosen, _BOOL)).set_column(at, rows.schema.field(at), moved)
-        facts.rest()
 
 
 @dataclass(frozen=True, slots=True)

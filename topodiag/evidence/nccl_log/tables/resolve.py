@@ -14,32 +14,20 @@ All that a row needs to know beyond its thread (shards, contexts, Init STARTs) i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import (
-    ROW_TABLES,
-    SCHEMAS,
-    Facts,
-    Keep,
-    alike,
-    in_memory,
-    numbers,
-    used,
-)
-from topodiag.evidence.nccl_log.tables.facts import table as table_of
+from topodiag.evidence.nccl_log.tables.columns import in_memory
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Column, Facts, Keep, Table, used
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
 from topodiag.evidence.nccl_log.tables.resolve_parts import Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
     MOST_EVENTS,
-    Column,
     Columns,
     Ints,
     cut_tails,
@@ -47,7 +35,6 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     grouped,
     join_prints,
     last_contexts,
-    record_batch,
     shapes_of,
     unique,
 )
@@ -71,12 +58,12 @@ def resolve(facts: Facts) -> Facts:
 def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1) -> Facts:
     """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
     emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
-    held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
+    held: list[dict[str, Table]] = [dict(part.tables) for part in parts]
     maps = Facts({}, tuple(mapped for part in parts for mapped in part.maps))
     if consume and isinstance(parts, list):
         parts.clear()
     keep = keep or in_memory
-    merged: dict[str, pa.Table] = {}
+    merged: dict[str, Table] = {}
     renumber, merged["threads"], file_of, process_of = _threads([facts.pop("threads") for facts in held])
     shards = _Shards([facts.pop("shards") for facts in held], file_of)
     merged["shards"] = shards.table
@@ -88,8 +75,9 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
 
     for facts, table in zip(held, _few_events([facts.pop("event") for facts in held], renumber, file_of), strict=True):
         facts["event"] = table
+    most = {name: sum(len(facts[name]) for facts in held) for name in ROW_TABLES}
 
-    def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
+    def jobs() -> Iterator[Callable[[], tuple[str, Table]]]:
         for name in ROW_TABLES:
             rows = Rows(name, [facts.pop(name) for facts in held], renumber, shards.locate)
             for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
@@ -97,47 +85,38 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
                 yield partial(_range, rows, known, low, high)
 
     for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
-        merged[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
+        merged[name] = keep(name, most[name], (batch for _, batch in batches))
     for name in ROW_TABLES:
         if name not in merged:
-            merged[name] = keep(name, SCHEMAS[name], iter(()))
-    merged["contexts"] = in_memory(
-        "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
-    )
+            merged[name] = keep(name, 0, iter(()))
+    merged["contexts"] = _table("contexts", last_contexts(context), {})
     return Facts({name: merged[name] for name in SCHEMAS})
 
 
-def _few_events(tables: list[pa.Table], renumber: Sequence[Ints], file_of: Ints) -> list[pa.Table]:
+def _few_events(tables: list[Table], renumber: Sequence[Ints], file_of: Ints) -> list[Table]:
     """The events without those that are left out of the whole: before their words are joined."""
-    if sum(table.num_rows for table in tables) <= MOST_EVENTS:
+    if sum(map(len, tables)) <= MOST_EVENTS:
         return tables
     shapes: list[Ints] = []
     places: list[tuple[Ints, Ints]] = []
     for table, number_of in zip(tables, renumber, strict=True):
-        shapes.append(shapes_of(zip(*(table.column(name).to_pylist() for name in ("level", "text")), strict=True)))
-        places.append((numbers(table.column("offset")), file_of[number_of[numbers(table.column("thread"))]]))
+        shapes.append(shapes_of(zip(table.values("level"), table.values("text"), strict=True)))
+        places.append((table["offset"], file_of[number_of[table["thread"]]]))
     order = np.lexsort([np.concatenate(row) for row in zip(*places, strict=True)])
     kept = np.zeros(len(order), bool)
     kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
-    parts = np.split(kept, np.cumsum([table.num_rows for table in tables])[:-1])
-    return [_of(table, own) for table, own in zip(tables, parts, strict=True)]
+    parts = np.split(kept, np.cumsum(list(map(len, tables)))[:-1])
+    return [
+        table if own.all() else _table("event", *_used(table.part(own).columns, table.words))
+        for table, own in zip(tables, parts, strict=True)
+    ]
 
 
-def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
-    """These events of a table, with the words that they have."""
-    if kept.all():
-        return table
-    if not kept.any():
-        return table_of("event")
-    rows = table.filter(pa.array(kept))
-    return table_of("event", {name: rows.column(name).to_pylist() for name in rows.column_names})
-
-
-def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, pa.RecordBatch]:
+def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, Table]:
     """The normal form of one table's rows of these threads."""
     name, columns = rows.name, rows.columns(low, high)
     known.fill(columns)
-    words = rows.words
+    words: Mapping[str, Sequence[str]] = rows.words
     if name == "print":
         columns, text = join_prints(columns, words["text"])
         words = {"text": text}
@@ -147,7 +126,12 @@ def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, pa.R
         columns = grouped(name, columns)
     if (low, high) == (0, rows.threads):
         columns, words = _used(columns, words)
-    return name, record_batch(name, columns, words)
+    return name, _table(name, columns, words)
+
+
+def _table(name: str, columns: Columns, words: Mapping[str, Sequence[str]]) -> Table:
+    """These columns as far as the table has them, in its order and types."""
+    return Table({column: columns[column].astype(kind, copy=False) for column, kind in SCHEMAS[name].items()}, words)
 
 
 def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Made]:
@@ -173,31 +157,31 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
             yield waiting.popleft().result()
 
 
-def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[str, pa.Array]]:
+def _used(
+    columns: Mapping[str, Column], words: Mapping[str, Sequence[str]]
+) -> tuple[Columns, dict[str, Sequence[str]]]:
     """Without the words that no row has."""
-    columns, kept = dict(columns), {}
-    for name, column in words.items():
-        columns[name], kept[name] = used(columns[name], column)
-    return columns, kept
+    left, kept = dict(columns), {}
+    for name, own in words.items():
+        left[name], kept[name] = used(columns[name], own)
+    return left, kept
 
 
-def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, Ints]:
+def _threads(tables: Sequence[Table]) -> tuple[list[Ints], Table, Ints, Ints]:
     """New number by old for each part, the table without doubles in sorted order, and by new number the file and the
     process."""
-    given = [table.unify_dictionaries() for table in tables if table.num_rows]
-    words, codes = sorted_words("threads", given)
+    words, codes = sorted_words("threads", tables)
     columns: Columns = {}
-    for name in SCHEMAS["threads"].names:
-        values = [numbers(table.column(name)) for table in given]
-        if name == "host":
+    for name, kind in SCHEMAS["threads"].items():
+        values = [table[name] for table in tables]
+        if name in words:
             values = [recoded[name][value] for recoded, value in zip(codes, values, strict=True)]
-        columns[name] = np.concatenate(values) if values else np.zeros(0, np.int64)
-    size = len(columns["file"])
-    first, inverse = unique(list(columns.values()), size)
+        columns[name] = np.concatenate(values) if values else np.zeros(0, kind)
+    first, inverse = unique(list(columns.values()), len(columns["file"]))
     kept = {name: values[first] for name, values in columns.items()}
     _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
-    ends = np.cumsum([table.num_rows for table in tables])
-    threads = pa.Table.from_batches([record_batch("threads", *_used(kept, words))], SCHEMAS["threads"])
+    ends = np.cumsum(list(map(len, tables)))
+    threads = _table("threads", *_used(kept, words))
     return np.split(inverse, ends[:-1]) if len(ends) else [], threads, kept["file"].astype(np.int64), process
 
 
@@ -205,12 +189,10 @@ class _Shards:
     """The shards in order of file and base, the run each belongs to, and the file of each thread. What stands behind
     the last shard, where the number -1 leads to, is for places in none."""
 
-    def __init__(self, tables: Sequence[pa.Table], file_of: Ints) -> None:
+    def __init__(self, tables: Sequence[Table], file_of: Ints) -> None:
         columns: Columns = {
-            name: np.concatenate(
-                [numbers(table.column(name)).astype(np.int64) for table in tables] or [np.zeros(0, int)]
-            )
-            for name in SCHEMAS["shards"].names
+            name: np.concatenate([table[name].astype(np.int64) for table in tables] or [np.zeros(0, np.int64)])
+            for name in SCHEMAS["shards"]
         }
         order = np.lexsort((columns["size"], columns["base"], columns["file"]))
         columns = {name: values[order] for name, values in columns.items()}
@@ -223,7 +205,7 @@ class _Shards:
         merged = {"file": file[starts], "base": base[starts]}
         for name in ("size", "lines", "records", "understood"):
             merged[name] = np.add.reduceat(columns[name], starts) if len(starts) else columns[name]
-        self.table = pa.Table.from_batches([record_batch("shards", merged, {})], SCHEMAS["shards"])
+        self.table = _table("shards", merged, {})
         self._file_of, self._key = file_of, (file << ROOM) + base
         self._file, self._base, self._run = np.append(file, -1), np.append(base, 0), np.append(run, -1)
         self._lines_before = np.append(total - total[starts][run] if len(file) else total, 0)
@@ -238,18 +220,16 @@ class _Shards:
             columns["line"][:] = np.minimum(columns["line"] + self._lines_before[shard], _MOST_LINES)
 
 
-def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], shards: _Shards) -> Columns:
+def _starts(tables: Sequence[Table], renumber: Sequence[Ints], shards: _Shards) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
     names = ("thread", "ctx", "offset")
     starts: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
     for table, number_of in zip(tables, renumber, strict=True):
-        if not table.num_rows:
-            continue
-        rows = alike(table)
-        words = rows.column("event").chunk(0).dictionary.to_pylist()
-        begun = np.flatnonzero(numbers(rows.column("event")) == (words.index("start") if "start" in words else -1))
+        begun = np.flatnonzero(
+            np.isin(table["event"], [at for at, word in enumerate(table.words["event"]) if word == "start"])
+        )
         for name in names:
-            own = numbers(rows.column(name))[begun]
+            own = table[name][begun]
             starts[name].append(number_of[own] if name == "thread" else own)
     columns = {name: np.concatenate(values) for name, values in starts.items()}
     columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}

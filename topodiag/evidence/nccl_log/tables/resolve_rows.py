@@ -6,18 +6,15 @@ Columns keep the width that their table has: a log of gigabytes has millions of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Column
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
 from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
-Column = npt.NDArray[Any]
 Columns = dict[str, Column]
 
 MOST_EXACT_OPS = 64
@@ -96,7 +93,7 @@ def grouped(name: str, columns: Columns) -> Columns:
     if name == "op":
         columns = merged(name, columns, list(columns))
         _bucket(columns)
-    return merged(name, columns, SCHEMAS[name].names)
+    return merged(name, columns, list(SCHEMAS[name]))
 
 
 def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
@@ -194,7 +191,7 @@ def last_contexts(columns: Columns) -> Columns:
     return {name: values[order[last]] for name, values in columns.items()}
 
 
-def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
+def join_prints(columns: Columns, words: Sequence[str]) -> tuple[Columns, Sequence[str]]:
     """Texts that a shard's edge cut joined again, and the words with them."""
     size = len(columns["offset"])
     if not size:
@@ -209,24 +206,10 @@ def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
     codes: dict[str, int] = {}
     for i in np.flatnonzero(ends - starts > 1).tolist():
         pieces = columns["text"][order[starts[i] : ends[i]]]
-        joined = "\n".join(words[int(piece)].as_py() for piece in pieces)
+        joined = "\n".join(words[piece] for piece in pieces.tolist())
         text[i] = len(words) + codes.setdefault(joined, len(codes))
-    all_words = pa.concat_arrays([words, strings(list(codes))])
     rank = np.lexsort((table["ctx"], placed(table)))
-    return {name: values[rank] for name, values in table.items()}, all_words
-
-
-def record_batch(name: str, columns: Mapping[str, Column], words: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The rows as Arrow columns; words as codes into `words`."""
-    schema = SCHEMAS[name]
-    arrays = []
-    for field in schema:
-        if pa.types.is_dictionary(field.type):
-            codes = plain(columns[field.name], field.type.index_type)
-            arrays.append(pa.DictionaryArray.from_arrays(codes, words[field.name]))
-        else:
-            arrays.append(plain(columns[field.name], field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return {name: values[rank] for name, values in table.items()}, [*words, *codes]
 
 
 MOST_EVENTS = 1 << 15
