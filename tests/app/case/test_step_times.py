@@ -44,6 +44,15 @@ def test_a_log_of_steps_alone_is_a_job_of_unknown_state(tmp_path: Path) -> None:
     assert "12.9 s a step" in verdict.headline
 
 
+def test_what_redraws_itself_is_one_line_of_its_file(tmp_path: Path) -> None:
+    redrawn = "\r".join(f"loading {part} of 9" for part in range(9))
+    [series] = logs(write(tmp_path, train=f"{redrawn}\n{megatron(range(1, 40))}")).jobs[0].steps
+    [plain] = logs(write(tmp_path, train=f"loaded\n{megatron(range(1, 40))}")).jobs[0].steps
+    assert [step.origin.line for step in series.steps if step.origin] == [
+        step.origin.line for step in plain.steps if step.origin
+    ]
+
+
 def test_steps_between_lines_of_nccl_are_of_that_job(tmp_path: Path) -> None:
     (job,) = logs(write(tmp_path, both=nccl() + megatron(range(1, 40)))).jobs
     assert (job.world_size, len(job.steps)) == (2, 1)

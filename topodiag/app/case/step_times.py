@@ -14,7 +14,7 @@ from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
-from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
+from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, lines_of_file, read_steps
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
@@ -59,7 +59,7 @@ def step_times(intake: Intake) -> StepTimes:
             back.append(data)
         if (settings := read_arguments(data, name)) is not None:
             arguments.append(settings)
-        return read_steps(data, name)
+        return read_steps(data, name, lines_of_file(blob.data) if b"\r" in blob.data else ())
 
     series = read_texts(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(source for source in series.inputs if source.path in texts)

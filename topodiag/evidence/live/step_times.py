@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
-from itertools import compress, filterfalse, islice, repeat
+from itertools import accumulate, compress, filterfalse, islice, repeat
 from math import isfinite, isnan, nan
 from operator import lt
 from typing import Any
@@ -135,9 +135,17 @@ def _or_nan(value: float | None) -> float:
     return nan if value is None else value
 
 
-def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
+def lines_of_file(data: bytes) -> Sequence[int]:
+    """By the lines of a text whose ends were made alike, from 0, the lines of its file from 1: what redraws itself with
+    carriage returns is one line there."""
+    ends = (match[0] != b"\r" for match in re.finditer(rb"\r\n?|\n", data))
+    return array("I", accumulate(ends, initial=1))
+
+
+def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
-    rate; times are those that stand in the line."""
+    rate; times are those that stand in the line. `lines` are those of the file (lines_of_file), () where they are those
+    of the text."""
     of_file = -1 if (named := rank_of_name(source)) is None else named
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
@@ -154,7 +162,8 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
                 break
             several.append(_Start(step_line.total, step_line.bar))
         time = without_clock(before[-300:])[1]
-        several[-1].add(step_line, step_line.number, time, number, line.strip()[:MAX_QUOTE])
+        of_text = lines[number - 1] if lines else number
+        several[-1].add(step_line, step_line.number, time, of_text, line.strip()[:MAX_QUOTE])
         taken += 1
         if taken >= MAX_STEPS:
             break
