@@ -171,7 +171,8 @@ class Communicator:
     `ranks` are world ranks; -1 where that member left no line. `started`, `completed`: Init START and COMPLETE seen.
     `init_s` is the total in seconds, NaN unknown; `phases_s[name]` the same per phase of PHASES. `nodes` is NCCL's own
     count of nodes (-1 not printed), `hosts` the distinct host names of the known members. `parent` indexes
-    `Job.communicators`. `destroyed` counts the members that were torn down.
+    `Job.communicators`. `destroyed` counts the members that were torn down,
+    `aborted` those of them whose calls were given up, as torch does at any end of a program.
 
     `rings[c]` are communicator ranks in ring order, from rank 0, as far as the log shows them closed. `trees[c]` are
     (rank, parent) pairs. `channels_by_rank` holds the members whose counts differ from `channels`.
@@ -200,6 +201,7 @@ class Communicator:
     local_ranks: Mapping[str, int] = field(default_factory=dict)
     """NCCL's own count of ranks by host, of the hosts whose line says it."""
     destroyed: int = 0
+    aborted: int = 0
     torn_down: tuple[int, ...] = ()
     """World ranks of the members that were torn down, as far as they are known."""
     init_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -317,7 +319,7 @@ class Job:
 
     `ranks` are those that left a line with their rank, by rank; `world_size` is what NCCL was told. `unplaced` are the
     processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators` come
-    parents first. `is_past`: the same log shows a later launch.
+    parents first. `is_past`: the same log shows a later launch; `is_done`: it shows the work done.
     """
 
     name: str
@@ -355,6 +357,7 @@ class Job:
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
     is_past: bool = False
+    is_done: bool = False
 
     @property
     def is_cut(self) -> bool:

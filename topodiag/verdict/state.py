@@ -124,10 +124,13 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
+    ran_whole = any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
+    if job.world is not None and job.world.aborted and not (job.is_done or ran_whole):
+        return "not judged: the ranks aborted their communicators, and no line shows that their work was done"
     called = went_on or any(communicator.operations for communicator in job.communicators)
     if job.communicators and not called and not len(job.connections.flows.via) and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
-    if went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
+    if went_on or ran_whole:
         return ""
     if len(job.ranks) < job.world_size:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"

@@ -102,6 +102,7 @@ def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]
     return replace(
         job,
         progress=tuple(line for progress, _ in read.values() for line in progress),
+        is_done=any(end.done for _, end in read.values()),
         cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
         events=events,
     )

@@ -154,6 +154,7 @@ class Member:
     started: bool = False
     completed: bool = False
     destroyed: bool = False
+    aborted: bool = False
     complete_at: int = -1
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
@@ -214,6 +215,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
         member.func = member.func or funcs[func]
         member.started |= event == "start"
         member.destroyed |= is_end
+        member.aborted |= event == "abort"
         if event == "complete":
             member.completed, member.complete_at, member.complete_ts = True, at, ts
     return members

@@ -316,6 +316,7 @@ class _Builder:
             completed_ts=finished_ts,
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
+            aborted=sum(member.aborted for member in own),
             torn_down=torn_down(world.tolist(), own),
             origin=self._said_at(first),
             inferred=self.inferred,
