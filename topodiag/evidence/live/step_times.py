@@ -52,6 +52,8 @@ _HOST = regex(
 """What pdsh and clush put before a line: names of nodes have a number."""
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
+_MOST_LENGTHS = 8
+"""Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
 _TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
@@ -142,7 +144,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
         for start in several
         if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
-    return _without_others(series)
+    return _without_others(series, {start.total for several in starts.values() for start in several if start.bar})
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
@@ -219,10 +221,13 @@ def _is_clock(start: _Start) -> bool:
     return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
 
 
-def _without_others(series: list[StepSeries]) -> tuple[StepSeries, ...]:
-    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations."""
+def _without_others(series: list[StepSeries], lengths: set[int]) -> tuple[StepSeries, ...]:
+    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations. None
+    where bars of many lengths count more than twice as much as the longest: each counts another data set."""
     lines = [series for series in series if not series.smoothed]
     if lines:
         return tuple(lines)
+    if len(lengths) > _MOST_LENGTHS and sum(lengths) > 2 * max(lengths):
+        return ()
     most = max((series.steps[-1].number for series in series), default=0)
     return tuple(series for series in series if series.steps[-1].number == most)[-1:]
