@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.lines import first_in
@@ -50,6 +51,9 @@ _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip
 """Exceptions of who stops a program by hand, or of a launcher whose process ended."""
+_TIME = compiled(r"(\d{1,2}:\d\d:\d\d)(?:[.,]\d{1,9})?")
+_REMARK = compiled(r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b|^[IW]\d{4} ")
+"""A logger's level, by name or as glog's letter, at which a program prints what did not end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
+    texts = _without_logger(texts)
     if _TRACEBACK not in texts:
         return None
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
@@ -88,10 +93,26 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         linked = texts[above].startswith(_LINKS)
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
-            return _traceback_of(texts, *root, caught=not is_main and _LIVED_ON.search(texts[above]) is not None)
+            caught = not is_main and _LIVED_ON.search(texts[above]) is not None and "fatal" not in texts[above].lower()
+            return _traceback_of(texts, *root, caught=caught)
         is_handled = is_handled or upper in handled
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
+
+
+def _without_logger(texts: Sequence[str]) -> Sequence[str]:
+    """The lines, of which a logger printed the last traceback line by line within a second, each with the time in
+    front: those bare, and blank where the message of the exception goes on."""
+    head = next((at for at in reversed(range(len(texts))) if texts[at].endswith(_TRACEBACK)), -1)
+    front = texts[head].removesuffix(_TRACEBACK) if head >= 0 else ""
+    time = _TIME.search(front)
+    if time is None or _REMARK.search(front) is not None:
+        return texts
+    label = compiled(re.escape(front[: time.end(1)]) + r"(?:[.,]\d{1,9})?" + re.escape(front[time.end() :]))
+    below = takewhile(bool, map(label.match, texts[head:]))
+    bare = [match.string[match.end() :] for match in below if match is not None]
+    raised = next((at for at, text in enumerate(bare[1:], 1) if not text.startswith("  ")), 0)
+    return [*texts[:head], *bare[: raised + 1], *[""] * (len(bare) - raised - 1), *texts[head + len(bare) :]]
 
 
 def last_error(texts: Sequence[str]) -> int | None:
