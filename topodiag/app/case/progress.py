@@ -50,6 +50,10 @@ class TextEnd:
     handled: frozenset[str] = frozenset()
 
 
+_Read = tuple[tuple[Progress, ...], TextEnd]
+_NOTHING: _Read = ((), TextEnd())
+
+
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
     """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
     opened is said by the reader of logs."""
@@ -69,7 +73,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     return progress, (job_of("job", events=last, files=files),)
 
 
-def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[_Read]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
@@ -87,14 +91,11 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         if piece.name in asked and piece.path != STDIN
     }
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    launches = _launches(ended[0], {file: end for file, (_, end) in read.items()}) if len(ended) == 1 else ()
+    launches = _launches(ended[0], read) if len(ended) == 1 else ()
     return launches or tuple(ended)
 
 
-_NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
-
-
-def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
+def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for _, end in read.values():
         events = tuple(event for event in events if not _is_no_end(event, end))
@@ -107,12 +108,18 @@ def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]
     )
 
 
-def _where_last(event: Event, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Event:
+def _last_line(event: Event, read: Mapping[str, _Read]) -> int:
+    """Where an event stands once more among the last lines of its text, 0 where it does not: of equal lines an event
+    has the first."""
+    return read.get(_file(event), _NOTHING)[1].lines.get(event.text.strip(), 0) if event.count > 1 else 0
+
+
+def _where_last(event: Event, read: Mapping[str, _Read]) -> Event:
     """An end with which the text ends, and which stood far above as well: at its last line."""
-    if "again" not in event.details or event.origin is None:
+    line = _last_line(event, read)
+    if "again" not in event.details or event.origin is None or line <= _line(event) + MOST_BUFFERED:
         return event
-    line = read.get(event.origin.source, _NOTHING)[1].lines.get(event.text, 0)
-    return replace(event, origin=replace(event.origin, line=line)) if line > _line(event) + MOST_BUFFERED else event
+    return replace(event, origin=replace(event.origin, line=line))
 
 
 def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
@@ -157,10 +164,10 @@ _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
+def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
-    began = {file: end.began for file, end in ends_of.items() if end.began}
+    began = {file: end.began for file, (_, end) in read.items() if end.began}
     if job.ranks:
         return _earlier_ends(job, began)
     ended = [event for event in job.events if event.kind == "ended"]
@@ -172,18 +179,12 @@ def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
     if not over:
         return ()
     earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
-    past = [event for event in earlier if "again" not in event.details and not _stands_below(event, ends_of, over)]
+    past = [event for event in earlier if _last_line(event, read) <= over[_file(event)]]
     last = [event for event in job.events if event not in past]
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
-
-
-def _stands_below(event: Event, ends_of: Mapping[str, TextEnd], over: Mapping[str, int]) -> bool:
-    """Whether the last launch printed the line, too: of equal lines an event has the first."""
-    lines = ends_of[_file(event)].lines if event.count > 1 and _file(event) in ends_of else {}
-    return lines.get(event.text.strip(), 0) > over[_file(event)]
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
@@ -254,7 +255,7 @@ def _is_asked(job: Job) -> bool:
     return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
 
 
-def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
+def _read(intake: Intake, piece: Piece) -> _Read:
     """The progress of a text, and how it ends; nothing of one that is gone."""
     tail, starts = bytearray(), Starts()
     try:
