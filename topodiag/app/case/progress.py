@@ -25,6 +25,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.colours import without_colours
+from topodiag.words.fold import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job
@@ -38,12 +39,14 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 @dataclass(frozen=True, slots=True)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
-    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started;
-    `done` the last one that shows its work done (its word, or its last step), 0 where one started below it; `handled`
-    are exceptions that a program handled when another one was raised."""
+    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program says that it
+    starts, `heads` are those on which the head of the text stands (Starts); `done` is the last one that shows its work
+    done (its word, or its last step), 0 where one started below it; `handled` are exceptions that a program handled
+    when another one was raised."""
 
     is_cut: bool = False
     began: int = 0
+    heads: tuple[int, ...] = ()
     done: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -167,10 +170,11 @@ _TEARDOWN_LINES = 40
 def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
-    began = {file: end.began for file, (_, end) in read.items() if end.began}
+    ended = [event for event in job.events if event.kind == "ended"]
+    lines = grouped((_file(event), _line(event)) for event in ended)
+    began = {file: _began(end, lines.get(file, ())) for file, (_, end) in read.items()}
     if job.ranks:
         return _earlier_ends(job, began)
-    ended = [event for event in job.events if event.kind == "ended"]
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
@@ -185,6 +189,14 @@ def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
+
+
+def _began(end: TextEnd, ended: Sequence[int]) -> int:
+    """The last line on which a launch began, 0 without one; `ended` are lines on which processes did. The head of a
+    text stands as often in each launch as above the first end: ranks of one come up one after the other."""
+    first = min((line for line in ended if line > min(end.heads, default=0)), default=0)
+    each = sum(line < first for line in end.heads)
+    return max(end.began, end.heads[-each] if 0 < each < len(end.heads) else 0)
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
@@ -267,12 +279,19 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(texts, handled, above, piece.name)
-    began = max(_last_of(counted, _BEGAN), starts.last)
+    began = _last_of(counted, _BEGAN)
+    last_start = max(began, *starts.lines[1:], 0)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     return progress, TextEnd(
-        is_cut, began, done if done > began else 0, last, lines, frozenset(texts[at].strip() for at in handled)
+        is_cut,
+        began,
+        starts.lines,
+        done if done > last_start else 0,
+        last,
+        lines,
+        frozenset(texts[at].strip() for at in handled),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise
@@ -19,13 +20,17 @@ _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 
 
 class Starts:
-    """The last place at which a head of a text stands again: two lines in a row among its first ones, the same but for
-    dates and times. Lines that stand twice among the first ones already are none."""
+    """The places at which heads of a text stand: two lines in a row among its first ones, the same but for dates and
+    times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
-        self.last = 0
-        """The line of the last repetition, 0 without one."""
         self._first = b""
+        self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Where the head stands that stands most often: of others some are torn by lines of another process."""
+        return tuple(sorted(max(self._lines.values(), key=len, default=())))
 
     def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The same blocks, in which the heads are looked for on their way."""
@@ -34,11 +39,12 @@ class Starts:
             self._first = self._first or block
             text = kept + block
             for words, head in self._heads:
-                at = text.rfind(words)
-                begin = text.rfind(b"\n", 0, at) + 1
-                if at >= 0 and head.match(text, begin) is not None:
-                    line = above - kept.count(b"\n") + text.count(b"\n", 0, begin) + 1
-                    self.last = max(self.last, line if line > _MOST_LINES else 0)
+                at = text.find(words)
+                while at >= 0:
+                    begin = text.rfind(b"\n", 0, at) + 1
+                    if head.match(text, begin) is not None:
+                        self._lines[head.pattern].add(above - kept.count(b"\n") + text.count(b"\n", 0, begin) + 1)
+                    at = text.find(words, at + len(words))
             above += block.count(b"\n")
             kept = text[-2 * _MOST_LINE :]
             yield block
