@@ -7,10 +7,10 @@ another job; one that comes again is another rank without a name, or a bar that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite
 from operator import lt
 
@@ -144,7 +144,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
         for start in several
         if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
-    return _without_others(series, {start.total for several in starts.values() for start in several if start.bar})
+    return _without_others(series, chain(*starts.values()))
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
@@ -221,12 +221,13 @@ def _is_clock(start: _Start) -> bool:
     return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
 
 
-def _without_others(series: list[StepSeries], lengths: set[int]) -> tuple[StepSeries, ...]:
+def _without_others(series: list[StepSeries], starts: Iterable[_Start]) -> tuple[StepSeries, ...]:
     """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations. None
     where bars of many lengths count more than twice as much as the longest: each counts another data set."""
     lines = [series for series in series if not series.smoothed]
     if lines:
         return tuple(lines)
+    lengths = {start.total for start in starts if start.bar}
     if len(lengths) > _MOST_LENGTHS and sum(lengths) > 2 * max(lengths):
         return ()
     most = max((series.steps[-1].number for series in series), default=0)
