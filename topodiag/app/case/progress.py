@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.case.behind import ranks_behind
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -100,9 +101,10 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
 
 def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
-    for _, end in read.values():
+    for file, (_, end) in read.items():
         events = tuple(event for event in events if not _is_no_end(event, end))
         events = _with_last(job, events, end.last) if end.last is not None else events
+        events = _with_behind(events, file, end)
     return replace(
         job,
         progress=tuple(line for progress, _ in read.values() for line in progress),
@@ -140,6 +142,16 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
+def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Event, ...]:
+    """The events, where the job of this file was ended from outside with the ranks that were behind by then."""
+    stopped = [event for event in events if _file(event) == file and event.details.get("how") in _FROM_OUTSIDE]
+    ranks, line = ranks_behind(end.lines) if stopped else ((), "")
+    named = {"behind": ",".join(map(str, ranks)), "line behind": line}
+    return tuple(
+        replace(event, details={**event.details, **named}) if ranks and event in stopped else event for event in events
+    )
+
+
 def _is_no_end(event: Event, end: TextEnd) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
     work though a rank met what follows from an end: ranks leave one after the other."""
@@ -153,6 +165,7 @@ _OF_LAUNCH = frozenset(
     {"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal", "usage"}
 )
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_FROM_OUTSIDE = frozenset({"limit", "cancelled"})
 _OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
 _AT_START = frozenset({"usage", "no program", "no room"})
 """Ends of programs that ran, and of those that did not, by `how`."""
@@ -195,8 +208,8 @@ def _began(end: TextEnd, ended: Sequence[int]) -> int:
     """The last line on which a launch began, 0 without one; `ended` are lines on which processes did. The head of a
     text stands as often in each launch as above the first end: ranks of one come up one after the other."""
     first = min((line for line in ended if line > min(end.heads, default=0)), default=0)
-    each = sum(line < first for line in end.heads)
-    return max(end.began, end.heads[-each] if 0 < each < len(end.heads) else 0)
+    count = sum(line < first for line in end.heads)
+    return max(end.began, end.heads[-count] if 0 < count < len(end.heads) else 0)
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
@@ -280,19 +293,12 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(texts, handled, above, piece.name)
     began = _last_of(counted, _BEGAN)
-    last_start = max(began, *starts.lines[1:], 0)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
+    done = done if done > max(began, 0, *starts.lines[1:]) else 0
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
-    return progress, TextEnd(
-        is_cut,
-        began,
-        starts.lines,
-        done if done > last_start else 0,
-        last,
-        lines,
-        frozenset(texts[at].strip() for at in handled),
-    )
+    raised = frozenset(texts[at].strip() for at in handled)
+    return progress, TextEnd(is_cut, began, starts.lines, done, last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:

@@ -67,8 +67,8 @@ class DriverMismatchInLog(FaultInLog):
 
 
 class StorageInLog(FaultInLog):
-    """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone. A remark where
-    the work begins below: scripts try what the image of a container refuses."""
+    """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone. It is a remark
+    where the work begins below: scripts try what an image refuses."""
 
     id = "HST006"
 
