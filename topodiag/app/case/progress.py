@@ -41,13 +41,13 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
     `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program says that it
-    starts, `heads` are those on which the head of the text stands (Starts); `done` is the last one that shows its work
-    done (its word, or its last step), 0 where one started below it; `handled` are exceptions that a program handled
-    when another one was raised."""
+    starts, `starts` knows those on which its head stands again; `done` is the last one that shows its work done (its
+    word, or its last step), 0 where one started below it; `handled` are exceptions that a program handled when another
+    one was raised."""
 
     is_cut: bool = False
     began: int = 0
-    heads: tuple[int, ...] = ()
+    starts: Starts = field(default_factory=Starts)
     done: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -185,7 +185,7 @@ def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
     ended = [event for event in job.events if event.kind == "ended"]
     lines = grouped((_file(event), _line(event)) for event in ended)
-    began = {file: _began(end, lines.get(file, ())) for file, (_, end) in read.items()}
+    began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, (_, end) in read.items()}
     if job.ranks:
         return _earlier_ends(job, began)
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
@@ -202,14 +202,6 @@ def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
-
-
-def _began(end: TextEnd, ended: Sequence[int]) -> int:
-    """The last line on which a launch began, 0 without one; `ended` are lines on which processes did. The head of a
-    text stands as often in each launch as above the first end: ranks of one come up one after the other."""
-    first = min((line for line in ended if line > min(end.heads, default=0)), default=0)
-    count = sum(line < first for line in end.heads)
-    return max(end.began, end.heads[-count] if 0 < count < len(end.heads) else 0)
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int]) -> tuple[Job, ...]:
@@ -294,11 +286,11 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     last = _last_event(texts, handled, above, piece.name)
     began = _last_of(counted, _BEGAN)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
-    done = done if done > max(began, 0, *starts.lines[1:]) else 0
+    done = done if done > max(began, starts.last([done])) else 0
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
-    return progress, TextEnd(is_cut, began, starts.lines, done, last, lines, raised)
+    return progress, TextEnd(is_cut, began, starts, done, last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:

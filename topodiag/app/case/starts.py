@@ -25,25 +25,32 @@ class Starts:
 
     def __init__(self) -> None:
         self._first = b""
+        self._fell = 0
         self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
 
-    @property
-    def lines(self) -> tuple[int, ...]:
-        """Where the head stands that stands most often: of others some are torn by lines of another process."""
-        return tuple(sorted(max(self._lines.values(), key=len, default=())))
+    def last(self, ended: Iterable[int]) -> int:
+        """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
+        did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
+        that stands most often counts: others are torn by lines of another process."""
+        lines = sorted(max(self._lines.values(), key=len, default=()))
+        first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
+        count = sum(line < first for line in lines)
+        return lines[-count] if 0 < count < len(lines) else 0
 
     def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The same blocks, in which the heads are looked for on their way."""
         above, kept = 0, b""
         for block in blocks:
             self._first = self._first or block
-            text = kept + block
+            text, top = kept + block, above - kept.count(b"\n") + 1
+            if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
+                self._fell = top + text.count(b"\n", 0, at)
             for words, head in self._heads:
                 at = text.find(words)
                 while at >= 0:
                     begin = text.rfind(b"\n", 0, at) + 1
                     if head.match(text, begin) is not None:
-                        self._lines[head.pattern].add(above - kept.count(b"\n") + text.count(b"\n", 0, begin) + 1)
+                        self._lines[head.pattern].add(top + text.count(b"\n", 0, begin))
                     at = text.find(words, at + len(words))
             above += block.count(b"\n")
             kept = text[-2 * _MOST_LINE :]
