@@ -51,8 +51,7 @@ _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip
 """Exceptions of who stops a program by hand, or of a launcher whose process ended."""
-_TIME = compiled(r"(\d{1,2}:\d\d:\d\d)(?:[.,]\d{1,9})?")
-_REMARK = compiled(r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b|^[IW]\d{4} ")
+_REMARK = r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b|^[IW]\d{4} "
 """A logger's level, by name or as glog's letter, at which a program prints what did not end it."""
 
 
@@ -93,6 +92,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         linked = texts[above].startswith(_LINKS)
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
+            # A logger that calls it fatal says that it ended the program.
             caught = not is_main and _LIVED_ON.search(texts[above]) is not None and "fatal" not in texts[above].lower()
             return _traceback_of(texts, *root, caught=caught)
         is_handled = is_handled or upper in handled
@@ -105,11 +105,11 @@ def _without_logger(texts: Sequence[str]) -> Sequence[str]:
     front: those bare, and blank where the message of the exception goes on."""
     head = next((at for at in reversed(range(len(texts))) if texts[at].endswith(_TRACEBACK)), -1)
     front = texts[head].removesuffix(_TRACEBACK) if head >= 0 else ""
-    time = _TIME.search(front)
-    if time is None or _REMARK.search(front) is not None:
+    time = re.search(r"\d:\d\d:\d\d", front)
+    if time is None or re.search(_REMARK, front) is not None:
         return texts
-    label = compiled(re.escape(front[: time.end(1)]) + r"(?:[.,]\d{1,9})?" + re.escape(front[time.end() :]))
-    below = takewhile(bool, map(label.match, texts[head:]))
+    label = re.escape(front[: time.end()]) + r"[.,\d]*" + re.escape(front[time.end() :].lstrip(".,0123456789"))
+    below = takewhile(bool, (re.match(label, text) for text in texts[head:]))
     bare = [match.string[match.end() :] for match in below if match is not None]
     raised = next((at for at, text in enumerate(bare[1:], 1) if not text.startswith("  ")), 0)
     return [*texts[:head], *bare[: raised + 1], *[""] * (len(bare) - raised - 1), *texts[head + len(bare) :]]
