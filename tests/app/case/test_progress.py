@@ -125,6 +125,7 @@ LOST_ATOMS = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)
 NO_PROGRAM = "/var/spool/slurmd/job7/slurm_script: line 364: python: command not found"
 USAGE = "train.py: error: unrecognized arguments: --foo"
 ROWS = [f"row {n} of the table of graphs was read and written" for n in range(2000)]
+HYDRA = "=   EXIT CODE: 174"
 LAUNCHER_FELL = [
     *TRACEBACK.splitlines(),
     "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 2.",
@@ -147,13 +148,15 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
         ([NO_PROGRAM, "loading"], ("FAILED", "its program is not there")),
         ([USAGE, *LAUNCHER_FELL], ("FAILED", "does not take the arguments", "train.log:1")),
         ([USAGE, *ROWS], ("UNKNOWN", "an earlier run")),
+        (["loading", HYDRA, *ROWS[:400], HYDRA, *ROWS[:300]], ("UNKNOWN", "an earlier run")),
+        (["loading", HYDRA, *ROWS[:400], HYDRA, *ROWS[:9]], ("FAILED", "exit code 174")),
         ([*ROWS, USAGE], ("FAILED", "does not take the arguments")),
         ([USAGE, *ROWS, f"3: {USAGE}"], ("FAILED", "does not take the arguments")),
     ],
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
          "arguments of an earlier start", "another command of the script", "the command of this start",
-         "arguments of this start", "arguments of a start far above", "arguments below the work of another command",
+         "arguments of this start", "arguments of a start far above", "mpirun ended all, twice, above the last launch", "mpirun ended all", "arguments below the work of another command",
          "arguments that a rank repeats"],
 )  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:

@@ -21,15 +21,15 @@ def _last(text: bytes, size: int) -> int:
     starts = Starts()
     blocks = [text[at : at + size] for at in range(0, len(text), size)]
     assert list(starts.counted(blocks)) == blocks
-    return starts.last
+    return starts.last([21])
 
 
 @pytest.mark.parametrize(
     ("lines", "last"),
     [
         ([*HEAD, *BODY], 0),
-        ([*HEAD, *BODY, *HEAD, "more"], 35),
-        ([*HEAD, *BODY, *HEAD, *BODY, *HEAD], 68),
+        ([*HEAD, *BODY, *HEAD, "more"], 34),
+        ([*HEAD, *BODY, *HEAD, *BODY, *HEAD], 67),
         ([*HEAD, *BODY, HEAD[0], "another line"], 0),
         ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
         ([*HEAD[:2] * 10, *BODY, *HEAD[:2], *BODY], 0),
@@ -43,7 +43,7 @@ def _last(text: bytes, size: int) -> int:
          "a warning", "a table",
          "another day by its name", "another time", "nothing"],
 )  # fmt: skip
-def test_a_head_that_stands_again_is_a_start(lines: list[str], last: int) -> None:
+def test_the_last_place_of_a_head_that_stands_again(lines: list[str], last: int) -> None:
     assert _last("\n".join([*lines, ""]).encode(), 1 << 16) == last
 
 
@@ -65,3 +65,28 @@ def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None
     done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
     assert "train.log:74" in done.stdout
     assert done.stdout.startswith("✖ FAILED")
+
+
+RANK = ["loading the environment", "reading the data set"]
+"""What each rank of a job prints when it comes up, without its number."""
+ENDED = "Fatal Python error: Segmentation fault"
+LOST = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"
+MADE = [f"compiled kernel {n}" for n in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("launches", "state"),
+    [
+        ([[*RANK, *MADE, *RANK, ENDED, *MADE, *RANK]], "FAILED"),
+        ([[*RANK, *MADE, *RANK, *MADE, *RANK], [ENDED], [*RANK, *RANK, *MADE, *RANK]], "UNKNOWN"),
+        ([[*RANK, *MADE, *RANK, ENDED], [*RANK, *MADE, *RANK, *RANK]], "UNKNOWN"),
+        ([[*RANK, *MADE, ENDED], [*RANK, *MADE, ENDED], [*RANK, *MADE]], "UNKNOWN"),
+        ([[*RANK, *MADE, *RANK, *MADE, *RANK], [ENDED], [*RANK, *MADE, *RANK, LOST, *RANK]], "Lost atoms"),
+    ],
+    ids=["a rank that comes up late", "three ranks, started again", "more ranks than came up before",
+         "one process, started twice again", "a rank that comes up late, started again"],
+)  # fmt: skip
+def test_ranks_of_one_launch_come_up_one_after_the_other(launches: list[list[str]], state: str, tmp_path: Path) -> None:
+    lines = [line for launch in launches for line in (*launch, *MADE)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout.split("next")[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import topodiag
@@ -61,3 +63,28 @@ def test_the_full_disk_of_one_rank_is_the_cause_and_its_end_and_the_timeouts_fol
     assert verdict is not None
     assert [cause.finding.id for cause in verdict.causes] == ["HST006"]
     assert {consequence.finding.id for consequence in verdict.causes[0].consequences} >= {"JOB005", "JOB009"}
+
+
+REFUSED = "mkdir: cannot create directory '/app': Read-only file system"
+SERVED = 'INFO:     10.0.0.1:1234 - "POST /v1/completions HTTP/1.1" 200 OK'
+RANK = "[rank0]: ValueError: shapes do not match"
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        ([REFUSED, *[SERVED] * 3, RANK], Severity.INFO),
+        ([*[SERVED] * 3, REFUSED, RANK], Severity.ERROR),
+        ([REFUSED, SERVED, RANK], Severity.ERROR),
+    ],
+    ids=["the work begins below", "the work stands above", "one line that a buffer held"],
+)
+def test_what_the_storage_refused_before_the_work_began_is_a_remark(
+    lines: list[str], severity: Severity, tmp_path: Path
+) -> None:
+    (tmp_path / "job.out").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    result = topodiag.diagnose(str(tmp_path / "job.out")).result
+    [finding] = [finding for finding in result.findings if finding.id == "HST006"]
+    assert finding.severity is severity
+    assert result.verdict is not None
+    assert ("JOB009" in {cause.finding.id for cause in result.verdict.causes}) is (severity is Severity.INFO)

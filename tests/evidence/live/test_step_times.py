@@ -221,6 +221,13 @@ def test_shorter_bars_between_are_evaluations() -> None:
     assert series.steps[-1].number == 29
 
 
+@pytest.mark.parametrize(("longest", "found"), [(3000, 1), (150, 0)], ids=["a training among them", "data sets alone"])
+def test_bars_of_many_lengths_count_data_sets(longest: int, found: int) -> None:
+    lengths = [*range(100, 120, 2), longest]
+    bars = "".join(f" {n}%|█ | {n}/{of} [00:10<01:20,  {n}.20s/it]\n" for of in lengths for n in range(1, 9))
+    assert len(read_steps(f"the weights should be trained\n{bars}", "x")) == found
+
+
 def test_figures_below_the_head_of_a_step_are_of_that_step() -> None:
     text = "".join(
         f"[epoch=1][batch={n}/100]:\n\t Train time/batch: {n}\n\t Train throughput/batches_per_sec: 0.5\n"

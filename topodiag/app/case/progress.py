@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.case.behind import ranks_behind
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -25,6 +26,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.colours import without_colours
+from topodiag.words.fold import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job
@@ -38,16 +40,22 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 @dataclass(frozen=True, slots=True)
 class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
-    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program started;
-    `done` the last one that shows its work done (its word, or its last step), 0 where one started below it; `handled`
-    are exceptions that a program handled when another one was raised."""
+    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program says that it
+    starts, `starts` knows those on which its head stands again; `done` is the last one that shows its work done (its
+    word, or its last step), 0 where one started below it; `handled` are exceptions that a program handled when another
+    one was raised."""
 
     is_cut: bool = False
     began: int = 0
+    starts: Starts = field(default_factory=Starts)
     done: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
+
+
+_Read = tuple[tuple[Progress, ...], TextEnd]
+_NOTHING: _Read = ((), TextEnd())
 
 
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
@@ -69,7 +77,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     return progress, (job_of("job", events=last, files=files),)
 
 
-def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[_Read]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
@@ -87,18 +95,16 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         if piece.name in asked and piece.path != STDIN
     }
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    launches = _launches(ended[0], {file: end for file, (_, end) in read.items()}) if len(ended) == 1 else ()
+    launches = _launches(ended[0], read) if len(ended) == 1 else ()
     return launches or tuple(ended)
 
 
-_NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
-
-
-def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
+def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
-    for _, end in read.values():
+    for file, (_, end) in read.items():
         events = tuple(event for event in events if not _is_no_end(event, end))
         events = _with_last(job, events, end.last) if end.last is not None else events
+        events = _with_behind(events, file, end)
     return replace(
         job,
         progress=tuple(line for progress, _ in read.values() for line in progress),
@@ -108,12 +114,18 @@ def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]
     )
 
 
-def _where_last(event: Event, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Event:
+def _last_line(event: Event, read: Mapping[str, _Read]) -> int:
+    """Where an event stands once more among the last lines of its text, 0 where it does not: of equal lines an event
+    has the first."""
+    return read.get(_file(event), _NOTHING)[1].lines.get(event.text.strip(), 0) if event.count > 1 else 0
+
+
+def _where_last(event: Event, read: Mapping[str, _Read]) -> Event:
     """An end with which the text ends, and which stood far above as well: at its last line."""
-    if "again" not in event.details or event.origin is None:
+    line = _last_line(event, read)
+    if "again" not in event.details or event.origin is None or line <= _line(event) + MOST_BUFFERED:
         return event
-    line = read.get(event.origin.source, _NOTHING)[1].lines.get(event.text, 0)
-    return replace(event, origin=replace(event.origin, line=line)) if line > _line(event) + MOST_BUFFERED else event
+    return replace(event, origin=replace(event.origin, line=line))
 
 
 def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
@@ -131,6 +143,16 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
+def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Event, ...]:
+    """The events, where the job of this file was ended from outside with the ranks that were behind by then."""
+    stopped = [event for event in events if _file(event) == file and event.details.get("how") in _FROM_OUTSIDE]
+    ranks, line = ranks_behind(end.lines) if stopped else ((), "")
+    named = {"behind": ",".join(map(str, ranks)), "line behind": line}
+    return tuple(
+        replace(event, details={**event.details, **named}) if ranks and event in stopped else event for event in events
+    )
+
+
 def _is_no_end(event: Event, end: TextEnd) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
     work though a rank met what follows from an end: ranks leave one after the other."""
@@ -144,6 +166,7 @@ _OF_LAUNCH = frozenset(
     {"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal", "usage"}
 )
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_FROM_OUTSIDE = frozenset({"limit", "cancelled"})
 _OF_WORK = frozenset({"exception", "crash", "worker", "fatal"})
 _AT_START = frozenset({"usage", "no program", "no room"})
 """Ends of programs that ran, and of those that did not, by `how`."""
@@ -154,26 +177,29 @@ _STEP_OF = regex(r"\b[Ss]teps?[:=\[ ]{1,4}(\d{2,9}) ?/ ?(\d{2,9})\b")
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
+_ALL_ENDED = ("=   EXIT CODE: ", "=   KILLED BY SIGNAL: ", "mpirun noticed ", "mpiexec noticed ", "mpirun detected ")
+"""How lines of mpirun's begin when all of its processes have ended."""
 _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
+def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
-    began = {file: end.began for file, end in ends_of.items() if end.began}
-    if job.ranks:
-        return _earlier_ends(job, began, ends_of)
     ended = [event for event in job.events if event.kind == "ended"]
+    lines = grouped((_file(event), _line(event)) for event in ended)
+    began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, (_, end) in read.items()}
+    if job.ranks:
+        return _earlier_ends(job, began, read)
     over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
-    if len(job.files) == 1 and (ends := _past_ends(job)):
+    if len(job.files) == 1 and (ends := _past_ends(job, read)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
-    for event in _refused_starts(job, ends_of):
+    for event in _refused_starts(job, read):
         over[_file(event)] = max(_line(event), over.get(_file(event), 0))
     if not over:
         return ()
     earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
-    past = [event for event in earlier if "again" not in event.details and not _stands_below(event, ends_of, over)]
+    past = [event for event in earlier if _last_line(event, read) <= over[_file(event)]]
     last = [event for event in job.events if event not in past]
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
@@ -181,20 +207,14 @@ def _launches(job: Job, ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
     )
 
 
-def _stands_below(event: Event, ends_of: Mapping[str, TextEnd], over: Mapping[str, int]) -> bool:
-    """Whether the last launch printed the line, too: of equal lines an event has the first."""
-    lines = ends_of[_file(event)].lines if event.count > 1 and _file(event) in ends_of else {}
-    return lines.get(event.text.strip(), 0) > over[_file(event)]
-
-
-def _earlier_ends(job: Job, began: Mapping[str, int], ends_of: Mapping[str, TextEnd]) -> tuple[Job, ...]:
+def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, _Read]) -> tuple[Job, ...]:
     """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
     far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
     that worked. Nothing without such ends: a rank may end while others still start."""
     past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
     last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
-        past = _refused_starts(job, ends_of)
+        past = _refused_starts(job, read)
     if not past:
         return ()
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
@@ -203,7 +223,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int], ends_of: Mapping[str, Text
     return earlier, replace(job, name="job 2", events=tuple(event for event in job.events if event not in past))
 
 
-def _past_ends(job: Job) -> list[int]:
+def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
     """The lines of one file on which launches ended that were not the last."""
     alive = _last_progress(job)
     calls = [_line(event) for event in job.events if _is_call(event)]
@@ -211,7 +231,10 @@ def _past_ends(job: Job) -> list[int]:
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
-    return [
+    last = max((line for _, end in read.values() for line in end.lines.values()), default=0)
+    all_ended = (event for event in job.events if event.text.strip().startswith(_ALL_ENDED))
+    over = (max(_line(event), _last_line(event, read)) for event in all_ended)
+    return [line for line in over if line + MOST_BUFFERED < last] + [
         line
         for line, event in ends.items()
         if line + _TEARDOWN_LINES < alive
@@ -226,7 +249,7 @@ def _is_call(event: Event) -> bool:
     return event.kind == "watchdog" and "op" in event.details
 
 
-def _refused_starts(job: Job, ends_of: Mapping[str, TextEnd]) -> list[Event]:
+def _refused_starts(job: Job, read: Mapping[str, _Read]) -> list[Event]:
     """Programs that found no place, were not found or did not take their arguments, above the end of one that ran, or
     so far above the end of the text that another one printed it: of a later start, or of another command of the script.
     A launcher's word on another program's end is none of these."""
@@ -236,7 +259,7 @@ def _refused_starts(job: Job, ends_of: Mapping[str, TextEnd]) -> list[Event]:
         event
         for event in ends
         if event.details.get("how") in _AT_START
-        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, ends_of.get(_file(event), TextEnd())))
+        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, read.get(_file(event), _NOTHING)[1]))
     ]
 
 
@@ -265,7 +288,7 @@ def _is_asked(job: Job) -> bool:
     return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
 
 
-def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
+def _read(intake: Intake, piece: Piece) -> _Read:
     """The progress of a text, and how it ends; nothing of one that is gone."""
     tail, starts = bytearray(), Starts()
     try:
@@ -277,13 +300,13 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
     last = _last_event(texts, handled, above, piece.name)
-    began = max(_last_of(counted, _BEGAN), starts.last)
+    began = _last_of(counted, _BEGAN)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
+    done = done if done > max(began, starts.last([done])) else 0
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
-    return progress, TextEnd(
-        is_cut, began, done if done > began else 0, last, lines, frozenset(texts[at].strip() for at in handled)
-    )
+    raised = frozenset(texts[at].strip() for at in handled)
+    return progress, TextEnd(is_cut, began, starts, done, last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:

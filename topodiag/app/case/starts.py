@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise
@@ -19,26 +20,38 @@ _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 
 
 class Starts:
-    """The last place at which a head of a text stands again: two lines in a row among its first ones, the same but for
-    dates and times. Lines that stand twice among the first ones already are none."""
+    """The places at which heads of a text stand: two lines in a row among its first ones, the same but for dates and
+    times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
-        self.last = 0
-        """The line of the last repetition, 0 without one."""
         self._first = b""
+        self._fell = 0
+        self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
+
+    def last(self, ended: Iterable[int]) -> int:
+        """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
+        did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
+        that stands most often counts: others are torn by lines of another process."""
+        lines = sorted(max(self._lines.values(), key=len, default=()))
+        first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
+        count = sum(line < first for line in lines)
+        return lines[-count] if 0 < count < len(lines) else 0
 
     def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The same blocks, in which the heads are looked for on their way."""
         above, kept = 0, b""
         for block in blocks:
             self._first = self._first or block
-            text = kept + block
+            text, top = kept + block, above - kept.count(b"\n") + 1
+            if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
+                self._fell = top + text.count(b"\n", 0, at)
             for words, head in self._heads:
-                at = text.rfind(words)
-                begin = text.rfind(b"\n", 0, at) + 1
-                if at >= 0 and head.match(text, begin) is not None:
-                    line = above - kept.count(b"\n") + text.count(b"\n", 0, begin) + 1
-                    self.last = max(self.last, line if line > _MOST_LINES else 0)
+                at = text.find(words)
+                while at >= 0:
+                    begin = text.rfind(b"\n", 0, at) + 1
+                    if head.match(text, begin) is not None:
+                        self._lines[head.pattern].add(top + text.count(b"\n", 0, begin))
+                    at = text.find(words, at + len(words))
             above += block.count(b"\n")
             kept = text[-2 * _MOST_LINE :]
             yield block

@@ -21,7 +21,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import NET, ask_for, failed
+from topodiag.checks.shared.job.text import NET, ask_for, began_after, failed
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
@@ -67,7 +67,8 @@ class DriverMismatchInLog(FaultInLog):
 
 
 class StorageInLog(FaultInLog):
-    """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone."""
+    """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone. It is a remark
+    where the work begins below: scripts try what an image refuses."""
 
     id = "HST006"
 
@@ -76,6 +77,10 @@ class StorageInLog(FaultInLog):
         if shared and self.named(judged)[0] == "disk full":
             return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
         return super().observe(judged, peers)
+
+    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
+        lived = all(began_after(job, event.origin) is not None for event in events)
+        return Severity.INFO if lived else super().severity_of(job, events, usual)
 
 
 # Bus errors of a job's processes that are those of shared memory without room.

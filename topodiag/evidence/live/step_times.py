@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
-from itertools import accumulate, compress, filterfalse, islice, repeat
+from itertools import accumulate, chain, compress, filterfalse, islice, repeat
 from math import isfinite, isnan, nan
 from operator import lt
 from typing import Any
@@ -55,6 +55,8 @@ _HOST = regex(
 """What pdsh and clush put before a line: names of nodes have a number."""
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
+_MOST_LENGTHS = 8
+"""Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
 _TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
@@ -173,7 +175,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
         for start in several
         if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS
     ]
-    return _without_others(series)
+    return _without_others(series, chain(*starts.values()))
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
@@ -251,10 +253,14 @@ def _is_clock(start: _Start) -> bool:
     return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
 
 
-def _without_others(series: list[StepSeries]) -> tuple[StepSeries, ...]:
-    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations."""
+def _without_others(series: list[StepSeries], starts: Iterable[_Start]) -> tuple[StepSeries, ...]:
+    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations. None
+    where bars of many lengths count more than twice as much as the longest: each counts another data set."""
     lines = [series for series in series if not series.smoothed]
     if lines:
         return tuple(lines)
+    lengths = {start.total for start in starts if start.bar}
+    if len(lengths) > _MOST_LENGTHS and sum(lengths) > 2 * max(lengths):
+        return ()
     most = max((series.steps[-1].number for series in series), default=0)
     return tuple(series for series in series if series.steps[-1].number == most)[-1:]

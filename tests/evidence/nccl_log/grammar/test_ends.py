@@ -68,6 +68,9 @@ TRACEBACK = """Traceback (most recent call last):
 """
 
 
+OF_A_REQUEST = TRACEBACK.replace("<module>", "answer")
+
+
 def _last(text: str) -> LastTraceback | None:
     lines = text.split("\n")
     return last_traceback(lines, handled_lookups(lines))
@@ -111,14 +114,43 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
 
 @examples("end")
 def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
-    last = _last(end.replace("TRACEBACK\n", TRACEBACK))
+    last = _last(end.replace("TRACEBACK\n", TRACEBACK).replace("OF A REQUEST\n", OF_A_REQUEST))
     assert last is None or last.caught
+
+
+GLOG = "E0731 02:52:54.57{:04} 140295433873152 base_runner.py:258] "
+LOGGED = "2026-03-01 10:00:00,123 ERROR [core.py:710] "
+
+
+@pytest.mark.parametrize(
+    ("above", "front", "below", "ended"),
+    [
+        ("trainer done", GLOG, "", True),
+        ("trainer done", GLOG.replace("54.57{:04}", "5{}.57"), "", False),
+        ("trainer done", GLOG.replace("E", "W", 1), "", False),
+        ("trainer done", GLOG, "I0731 02:53:01.000001 140295433873152 trainer.py:9] step 7", False),
+        ("the engine starts", LOGGED, "", True),
+        (f"{LOGGED}request 7 failed", LOGGED, "", False),
+        (f"{LOGGED}a fatal error", LOGGED, "", True),
+        ("the engine starts", LOGGED.replace("ERROR", "INFO"), "", False),
+        ("ERROR request 7 failed", "", "", False),
+        ("ERROR root: fatal error, leaving", "", "", True),
+    ],
+    ids=["glog", "over several seconds", "glog warns", "the program goes on", "a logger", "of a request", "fatal",
+         "a remark", "a request below its head", "fatal below its head"],
+)  # fmt: skip
+def test_a_traceback_that_a_logger_printed_last_is_an_end(above: str, front: str, below: str, ended: bool) -> None:
+    message = "lib.InvalidArgumentError: from a task:\n" + ("no such kernel\n\t [[while]]\n" if front else "")
+    lines = (f"{OF_A_REQUEST}{message}").splitlines()
+    last = _last("\n".join([above, *(front.format(at) + line for at, line in enumerate(lines)), below]))
+    assert (last is not None and (last.name, last.line, last.caught) == ("InvalidArgumentError", 6, False)) is ended
 
 
 @given(st.text(max_size=400), st.integers(0, 300))
 def test_any_end_of_a_text_is_looked_at_without_an_exception(data: str, cut: int) -> None:
     _last(data)
     _last((TRACEBACK + "ValueError: no\n")[cut:] + data)
+    _last(f"{LOGGED}{TRACEBACK.replace(chr(10), chr(10) + LOGGED)}ValueError: no\n"[cut:] + data)
 
 
 BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))

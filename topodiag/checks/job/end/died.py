@@ -98,7 +98,8 @@ class ProcessDied(JobCheck):
         front, or an exception or a traceback with which a text ends; the fatal error that a simulation code, a GPU
         runtime or the runtime of a language prints before it ends its process. Reports of closed connections
         (`Connection closed by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of
-        schedulers and operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
+        schedulers and operators; ranks that lack the last line of all others when a limit, or somebody, ended the job.
+        That somebody cancelled or interrupted it (Ctrl-C) is a remark.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
@@ -166,7 +167,7 @@ class ProcessDied(JobCheck):
         return self.finding(
             self.where(hosts, ranks=ranks[:4096]),
             "died",
-            f"{who}{where} {ending['says']}{named}",
+            f"{who}{where} {ending['says']}{named}{_behind(event)}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
             fix=(_fix(judged, observed, ending["fix"]),),
@@ -192,6 +193,14 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
     return [event for event in own if event not in raised or event in quoted_ones] if quoted_ones else own
 
 
+def _behind(event: Event) -> str:
+    """Who had printed a line less than the others when the job was ended from outside; "" where nobody had."""
+    ranks = [int(rank) for rank in event.details.get("behind", "").split(",") if rank]
+    return (
+        f": {rank_word(ranks)} had not printed '{event.details['line behind']}', which all others had" if ranks else ""
+    )
+
+
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
     """The exception that the message of another one quotes below it, after a colon: the root of the two."""
     source, at = _file_of(first)
@@ -209,6 +218,8 @@ def _raised(event: Event) -> tuple[str | None, ...]:
 def _fix(job: Job, died: Died, fix: str) -> str:
     """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
     beside the process."""
+    if "behind" in died.event.details:
+        return "see where these ranks wait, before the end: `py-spy dump --pid PID` of their processes"
     if died.how not in ("exception", "fatal"):
         return fix
     if by_words := advice_by_words(died.event.text):

@@ -62,8 +62,8 @@ class FaultInLog(JobCheck):
         ranks = ranks_in(events)
         hosts = _hosts(job, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
-        lived = all(survived(job, event) for event in events)
-        severity = Severity.WARNING if lived else Severity[words.severity.upper()]
+        usual = Severity[words.severity.upper()]
+        severity = self.severity_of(job, events, usual)
         return self.of_events(
             events,
             Advice(severity, Confidence[words.confidence.upper()]),
@@ -72,8 +72,12 @@ class FaultInLog(JobCheck):
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
             fix=words.fix,
-            cost=Cost(text="NCCL's init goes on without what it reads there" if lived else words.cost),
+            cost=Cost(text=words.cost if severity is usual else "it goes on without what it reads or writes there"),
         )
+
+    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
+        """How bad what these lines name is: less where the job outlived it."""
+        return Severity.WARNING if all(survived(job, event) for event in events) else usual
 
 
 def _hosts(job: Job, events: Sequence[Event]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.lines import first_in
@@ -36,28 +37,33 @@ _LINKS = (_HANDLED, "The above exception was the direct cause of")
 _LOOKUP = compiled(r"(?:KeyError|IndexError|AttributeError|LookupError|StopIteration)\b")
 """Exceptions that programs handle as an answer (nothing under this key): what is raised meanwhile ended the program."""
 _LIVED_ON = compiled(
-    r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)"
-    r"|>>> |In \[\d|[Rr]etry|[Rr]estart|^\s{0,4}(?:```|~~~)"
+    r"Exception (?:in thread|ignored)|^\W{0,3}(?:ERROR|FAIL): \w{1,80} \(|>>> |In \[\d|[Rr]etry|[Rr]estart"
+    r"|^\s{0,4}(?:```|~~~)"
 )
-"""What stands right above a traceback that did not end the program: a logger's line, a thread, an interpreter's prompt,
-a test, a document's fence."""
+"""What stands right above a traceback that did not end the program: a thread, a test, an interpreter's prompt, a
+document's fence."""
+_LEVELS = ("ERROR", "WARN", "CRITICAL", "EXCEPTION", "FAIL")
+"""Words of a logger, which prints exceptions that a program catches."""
 _ERROR = compiled(
     r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
     r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
 )
 """The last words of a program that gives up: a line that begins with them, not with a logger's time."""
+_OF_THREADS = ("Exception in thread ", "Traceback (most recent")
 _MOST_BELOW = 12
 """Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
 that ended."""
 _GOES_ON = compiled(
     r"(?i:\b(?:re-?try|re-?start|start|skip|resum|continu|finish|complet|done|succe|saved?|pass(?:ed|es)?|next)"
-    r"|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b|^\W{0,3}\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d))"
+    r"|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b|^[IWEF]\d{4} |^\W{0,3}\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d))"
 )
 """Words, levels of loggers and times of a program that lives."""
 _BY_HAND = frozenset({
     "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
 })  # fmt: skip
 """Exceptions of who stops a program by hand, or of a launcher whose process ended."""
+_REMARK = r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b|^[IW]\d{4} "
+"""A logger's level, by name or as glog's letter, at which a program prints what did not end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,7 @@ def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
+    texts = _without_logger(texts)
     if _TRACEBACK not in texts:
         return None
     last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
@@ -103,6 +110,21 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     return None
 
 
+def _without_logger(texts: Sequence[str]) -> Sequence[str]:
+    """The lines, of which a logger printed the last traceback line by line within a second, each with the time in
+    front: those bare, and blank where the message of the exception goes on."""
+    head = next((at for at in reversed(range(len(texts))) if texts[at].endswith(_TRACEBACK)), -1)
+    front = texts[head].removesuffix(_TRACEBACK) if head >= 0 else ""
+    time = re.search(r"\d:\d\d:\d\d", front)
+    if time is None or re.search(_REMARK, front) is not None:
+        return texts
+    label = re.escape(front[: time.end()]) + r"[.,\d]*" + re.escape(front[time.end() :].lstrip(".,0123456789"))
+    below = takewhile(bool, (re.match(label, text) for text in texts[head:]))
+    bare = [match.string[match.end() :] for match in below if match is not None]
+    raised = next((at for at, text in enumerate(bare[1:], 1) if not text.startswith("  ")), 0)
+    return [*texts[:head], *bare[: raised + 1], *[""] * (len(bare) - raised - 1), *texts[head + len(bare) :]]
+
+
 def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
     nothing stands above the error: who gives one line gives a part."""
@@ -119,10 +141,16 @@ def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[s
 
 
 def _is_caught(above: str, outermost: str) -> bool:
-    """Whether the program went on below a traceback, by the line right above it and its outermost frame."""
-    if (frame := _IN_FILE.match(outermost)) is not None and frame[3] and "WARN" in above:
-        return False  # a remark says nothing of a traceback below it that came out of the program's own module
-    return _LIVED_ON.search(above) is not None
+    """Whether the program went on below a traceback, by the line right above it and its outermost frame: what came out
+    of the program's own module ended it, though a logger says it, and so did what a logger calls fatal."""
+    if _LIVED_ON.search(above) is not None:
+        return True
+    return not _is_of_main(outermost) and "fatal" not in above.lower() and any(map(above.__contains__, _LEVELS))
+
+
+def _is_of_main(outermost: str) -> bool:
+    """Whether the outermost frame of a traceback is that of a program's own module."""
+    return (frame := _IN_FILE.match(outermost)) is not None and bool(frame[3])
 
 
 def _timed(texts: Sequence[str]) -> int:
@@ -144,13 +172,18 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
     living program stand below it; `at`, the last line of a program, for all other texts."""
     lines = 0
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
-        if _is_left(texts[line]):
-            continue
-        if (head := _head_of(texts, line)) is not None:
-            return line if (frame := _IN_FILE.match(texts[head + 1])) is not None and frame[3] else at
-        lines += 1
+        head = _head_of(texts, line)
+        if head is not None and _is_of_main(texts[head + 1]):
+            return line
+        raised = _RAISED.match(texts[line])
+        is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
+        if head is not None or is_raised or texts[line].startswith(_OF_THREADS):
+            continue  # threads end with the program, each with a traceback
+        if raised is not None and raised[2] in _BY_HAND:
+            break
+        lines += not _is_left(texts[line])
         lives = _GOES_ON.search(texts[line]) is not None or first_in("progress", texts[line]) is not None
-        if lines > _MOST_BELOW or lives:
+        if lines > _MOST_BELOW or (lives and not _is_left(texts[line])):
             break
     return at
 
