@@ -115,7 +115,7 @@ def _without_logger(texts: Sequence[str]) -> Sequence[str]:
     front: those bare, and blank where the message of the exception goes on."""
     head = next((at for at in reversed(range(len(texts))) if texts[at].endswith(_TRACEBACK)), -1)
     front = texts[head].removesuffix(_TRACEBACK) if head >= 0 else ""
-    time = re.search(r"\d:\d\d:\d\d", front)
+    time = re.search(r"\d:\d\d:\d\d", front) if front else None
     if time is None or re.search(_REMARK, front) is not None:
         return texts
     label = re.escape(front[: time.end()]) + r"[.,\d]*" + re.escape(front[time.end() :].lstrip(".,0123456789"))
