@@ -43,6 +43,8 @@ _RELEASES, _REACH = 3, 0.5
 _CHAPTERS, _LONG, _PROSE, _UNEVEN = 8, 100, 0.2, 3
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
 incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences."""
+_FIRST_ITEM, _MOST_HEAD = "\n\n\t* ", 100
+"""Below the head of a change of cvs2cl, which begins as a line of a log does."""
 _MOST_LINES = 2000
 _NAMES, _UNFILLED, _PART = 3, 5, 0.2
 
@@ -58,7 +60,7 @@ _LIKE = {name: _pattern(**row) for name, row in own_data("evidence/intake/genre"
 
 def program_text(text: str) -> str:
     """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
-    if _LIKE["dated_change"].match(text) is None and _LIKE["output"].search(_without_docstrings(text)) is not None:
+    if _FIRST_ITEM not in text[:_MOST_HEAD] and _LIKE["output"].search(_without_docstrings(text)) is not None:
         return ""
     if len(_LIKE["declared"].findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
         return "the source of a program"
