@@ -34,8 +34,7 @@ PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "conn
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """One network device as NCCL lists it. `index` is the number in `NET/IB/<index>`; speed in Mb/s; `gdr` whether
-    GPUDirect RDMA is enabled for the device, None when the log does not say."""
+    """One network device as NCCL lists it, `NET/IB/<index>`; speed in Mb/s; `gdr`: GPUDirect RDMA, None where not said."""
 
     index: int
     name: str
@@ -171,8 +170,7 @@ class Communicator:
     `ranks` are world ranks; -1 where that member left no line. `started`, `completed`: Init START and COMPLETE seen.
     `init_s` is the total in seconds, NaN unknown; `phases_s[name]` the same per phase of PHASES. `nodes` is NCCL's own
     count of nodes (-1 not printed), `hosts` the distinct host names of the known members. `parent` indexes
-    `Job.communicators`. `destroyed` counts the members that were torn down,
-    `aborted` those of them whose calls were given up, as torch does at any end of a program.
+    `Job.communicators`. `destroyed` counts the members that were torn down, `aborted` those of them by an abort.
 
     `rings[c]` are communicator ranks in ring order, from rank 0, as far as the log shows them closed. `trees[c]` are
     (rank, parent) pairs. `channels_by_rank` holds the members whose counts differ from `channels`.
@@ -318,8 +316,8 @@ class Job:
     """One job, or one start of a job that was restarted.
 
     `ranks` are those that left a line with their rank, by rank; `world_size` is what NCCL was told. `unplaced` are the
-    processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators` come
-    parents first. `is_past`: the same log shows a later launch; `is_done`: it shows the work done.
+    processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators`: parents
+    first. `is_past`: its log shows a later launch, `is_done` the work done.
     """
 
     name: str
@@ -340,7 +338,7 @@ class Job:
     steps: tuple[StepSeries, ...] = ()
     training: JobSettings | None = None
     progress: tuple[Progress, ...] = ()
-    """Lines that its programs print while they work, where an init stands open in its log."""
+    """Lines that its programs print while they work."""
     cut_logs: tuple[str, ...] = ()
     """Logs that end in the middle of a line: there the stream ended, not the job."""
     subsystems: frozenset[str] = frozenset()
@@ -349,13 +347,12 @@ class Job:
     files: tuple[str, ...] = ()
     choices_apart: tuple[ChoiceApart, ...] = ()
     machines: Mapping[str, Node] = field(default_factory=dict)
-    """By host as the job names it, the capture of the machine that it is, where a case has one that shows the machine
-    as the job met it."""
+    """By host as the job names it, the capture of that machine, where a case has one as the job met it."""
     size_told: bool = True
-    """False where no line names the communicator of all ranks: `world_size` counts the ranks that are known."""
+    """False where no line names the communicator of all ranks: `world_size` counts the known ones."""
     stated: Stated = Stated()
     library: str = "NCCL"
-    """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
+    """Whose log it is: NCCL's, or RCCL's, which decides by rules of its own."""
     is_past: bool = False
     is_done: bool = False
 

@@ -113,8 +113,12 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
         return NO_WORD  # parts of a job compared with each other: where all are equally bad, none is odd
     if not judged or not met or _became_slower(job) or result.troubles(job.name):
         return NO_WORD
-    return _not_seen(job, result, scene) or next(
-        (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene)), ""
+    return (
+        _given_up(job, result, scene)
+        or _not_seen(job, result, scene)
+        or next(
+            (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene)), ""
+        )
     )
 
 
@@ -124,13 +128,10 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
-    ran_whole = any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
-    if job.world is not None and job.world.aborted and not (job.is_done or ran_whole):
-        return "not judged: the ranks aborted their communicators, and no line shows that their work was done"
     called = went_on or any(communicator.operations for communicator in job.communicators)
     if job.communicators and not called and not len(job.connections.flows.via) and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
-    if went_on or ran_whole:
+    if went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
         return ""
     if len(job.ranks) < job.world_size:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
@@ -139,6 +140,15 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     if job.communicators and not job.size_told:
         return "not judged: the evidence does not say how many ranks the job has"
     return ""
+
+
+def _given_up(job: Job, result: Result, scene: Scene) -> str:
+    """That its ranks aborted their communicators, as torch does at any end, and nothing shows the work done."""
+    if job.world is None or not job.world.aborted or job.is_done:
+        return ""
+    if any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
+        return ""
+    return "not judged: the ranks aborted their communicators, and no line shows that their work was done"
 
 
 def _ran_whole(run: Benchmark, job: Job, scene: Scene) -> bool:

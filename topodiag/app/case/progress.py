@@ -231,10 +231,7 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
-    last = max((line for _, end in read.values() for line in end.lines.values()), default=0)
-    all_ended = (event for event in job.events if event.text.strip().startswith(_ALL_ENDED))
-    over = (max(_line(event), _last_line(event, read)) for event in all_ended)
-    return [line for line in over if line + MOST_BUFFERED < last] + [
+    return _ends_of_all(job, read) + [
         line
         for line, event in ends.items()
         if line + _TEARDOWN_LINES < alive
@@ -242,6 +239,14 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
+
+
+def _ends_of_all(job: Job, read: Mapping[str, _Read]) -> list[int]:
+    """The lines on which mpirun says that all of its processes have ended, far above the last line of the text."""
+    last = max((line for _, end in read.values() for line in end.lines.values()), default=0)
+    ends = (event for event in job.events if event.text.strip().startswith(_ALL_ENDED))
+    lines = (max(_line(event), _last_line(event, read)) for event in ends)
+    return [line for line in lines if line + MOST_BUFFERED < last]
 
 
 def _is_call(event: Event) -> bool:

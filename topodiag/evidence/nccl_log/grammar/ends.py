@@ -34,7 +34,7 @@ _TIMES = ("real\t", "user\t", "sys\t")
 """What the shell's `time` prints below the program that it ran."""
 _HANDLED = "During handling of the above exception, another"
 _LINKS = (_HANDLED, "The above exception was the direct cause of")
-_LOOKUP = compiled(r"(?:KeyError|IndexError|AttributeError|LookupError|StopIteration)\b")
+_LOOKUPS = ("KeyError", "IndexError", "AttributeError", "LookupError", "StopIteration")
 """Exceptions that programs handle as an answer (nothing under this key): what is raised meanwhile ended the program."""
 _LIVED_ON = compiled(
     r"Exception (?:in thread|ignored)|^\W{0,3}(?:ERROR|FAIL): \w{1,80} \(|>>> |In \[\d|[Rr]etry|[Rr]estart"
@@ -85,7 +85,7 @@ class LastTraceback:
 def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
     """The lines of exceptions that a program handled as an answer when another one was raised: that one is the root."""
     heads = [at for at, text in enumerate(texts) if text.startswith(_HANDLED)]
-    return frozenset(line for at in heads if _LOOKUP.match(texts[line := _not_blank(texts, at - 1)]) is not None)
+    return frozenset(line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_LOOKUPS))
 
 
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
