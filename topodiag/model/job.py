@@ -34,7 +34,7 @@ PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "conn
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """One network device as NCCL lists it, `NET/IB/<index>`; speed in Mb/s; `gdr`: GPUDirect RDMA, None where not said."""
+    """One network device as NCCL lists it, `NET/IB/<index>`; speed in Mb/s; `gdr`: GPUDirect RDMA, None unsaid."""
 
     index: int
     name: str

@@ -156,7 +156,8 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
          "arguments of an earlier start", "another command of the script", "the command of this start",
-         "arguments of this start", "arguments of a start far above", "mpirun ended all, twice, above the last launch", "mpirun ended all", "arguments below the work of another command",
+         "arguments of this start", "arguments of a start far above", "mpirun ended all, twice, above the last launch", "mpirun ended all",
+         "arguments below the work of another command",
          "arguments that a rank repeats"],
 )  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
