@@ -29,7 +29,6 @@ start by the tool. Format: drivers R384 to R610.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -39,12 +38,12 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.sentences import report
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE = 0.9
@@ -56,25 +55,8 @@ HOT_C = 90
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
-_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+_LIKE = patterns("evidence/nvidia/lines", "table")
 _TITLE = "| NVIDIA-SMI "
-_VERSION = regex(r"(Driver|KMD|CUDA)(?: UMD)? Version: {1,20}([0-9][0-9.]{1,20})")
-_FIRST_ROW = regex(
-    rf"^[ \t>]{{0,20}}\| {{1,4}}([0-9]{{1,3}}) {{1,4}}(\S[^|\n]{{0,80}}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\|"
-    rf" *({_BUS}) +(On|Off|N/A) *\|([^|\n]{{0,40}})\|",
-    re.MULTILINE,
-)
-"""Number, name, persistence, bus id, screen and errors of a GPU; also of a table whose title somebody cut off."""
-_READING = regex(
-    r"(?<!\S)(?:(?P<celsius>[0-9]{1,3})C|P(?P<pstate>[0-9]{1,2})"
-    r"|(?P<power>[0-9]{1,4})W {0,2}/ {0,3}(?P<limit>[0-9]{1,4})W"
-    r"|(?P<used>[0-9]{1,8})MiB {0,2}/ *(?P<memory>[0-9]{1,8})MiB)(?!\S)"
-)
-"""What stands in the second row of a GPU."""
-_LISTED = regex(
-    r"^[ \t>|]{0,20}GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)[ \t]*$", re.MULTILINE
-)
-"""A UUID that somebody masked is none (nvidia_words.py), and the line names the GPU all the same."""
 
 _COMPUTE_MODES: Mapping[str, str] = own_data("evidence/nvidia/names")["table-compute-modes"]
 _MIG = {"Enabled": True, "Disabled": False}
@@ -95,7 +77,7 @@ class TableGpu:
     second: tuple[int, str] = (0, "")
     """Its second row: temperature, power, memory and load."""
     readings: dict[str, int] = field(default_factory=dict)
-    """The numbers of that row, by their names in `_READING`."""
+    """The numbers of that row, by their names in `_LIKE["reading"]`."""
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
@@ -103,11 +85,11 @@ class NvidiaSmiTable(Direct):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     def recognises(self, head: str) -> bool:
-        if _FIRST_ROW.search(head) is not None or LOST.search(head) is not None:
+        if _LIKE["first_row"].search(head) is not None or LOST.search(head) is not None:
             return True
         lines = [line.lstrip(" \t>") for line in head.split("\n")]
         linked = any(line.lstrip("|").lstrip().startswith("Link ") for line in lines)
-        listed = not linked and _LISTED.search(head) is not None
+        listed = not linked and _LIKE["listed"].search(head) is not None
         return listed or any(line.startswith(_TITLE) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -119,13 +101,13 @@ class NvidiaSmiTable(Direct):
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
             if line.startswith(_TITLE):
                 row = None
-                for match in _VERSION.finditer(line):
+                for match in _LIKE["version"].finditer(line):
                     name = "cuda_version" if match[1] == "CUDA" else "driver_version"
                     draft.single("os").offer(name, match[2], blob.origin(number, line))
                     parsed.records.append(number)
             elif LOST.search(line):
                 parsed.records.append(number)
-            elif listed := _LISTED.match(line):
+            elif listed := _LIKE["listed"].match(line):
                 gpu = _gpu(gpus, int(listed[1]), number, line)
                 if gpu is not None:
                     gpu.uuid, gpu.name = gpu.uuid or listed[3], gpu.name or listed[2]
@@ -182,7 +164,7 @@ def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> Table
 
 def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str) -> TableGpu | None:
     """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
-    if (first := _FIRST_ROW.match(line)) is not None:
+    if (first := _LIKE["first_row"].match(line)) is not None:
         index, name, persistence, bus_id, screen, errors = first.groups()
         gpu = _gpu(gpus, int(index), number, line)
         if gpu is None or gpu.in_table:
@@ -208,7 +190,7 @@ def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str
 def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None:
     if not gpu.second[0]:
         gpu.second = number, line
-        for match in _READING.finditer(" ".join(cells[1:3])):
+        for match in _LIKE["reading"].finditer(" ".join(cells[1:3])):
             gpu.readings |= {name: int(digits) for name, digits in match.groupdict().items() if digits}
     values = gpu.readings
     load, _, mode = cells[3].strip().partition(" ")
@@ -236,14 +218,6 @@ def _put(gpu: TableGpu, name: str, value: object, number: int, line: str) -> Non
 
 
 MAX_ROWS = 4096
-_ROW = regex(
-    r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
-    r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
-)
-
-_SAMPLE = regex(
-    r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
-)
 
 
 class SmiProcesses(Direct):
@@ -255,7 +229,7 @@ class SmiProcesses(Direct):
         sampled = False
         for number, text in blob.lines():
             sampled = sampled or text[:MAX_LINE].strip("> \t").split()[:3] == ["#", "gpu", "pid"]
-            row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
+            row = _LIKE["row"].match(text[:MAX_LINE]) or (_LIKE["sample"].match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
                 program = known(row[3].strip(), blob.origin(number, text))
                 rows.setdefault(int(row[2]), []).append((int(row[1]), program))
