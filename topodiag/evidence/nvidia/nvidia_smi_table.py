@@ -7,13 +7,6 @@
 Three rows for each GPU (two before R450), cells between bars; a name that ends in dots was cut by the tool. The line
 that stands in place of a report when a GPU has fallen off the bus is read too. Format: drivers R384 to R610.
 
-Rows of nvidia-smi's table with a value that no check asks about, and that a sound GPU does not show.
-
-    | ERR!   31C    P0              61W / 400W |      3MiB / 81559MiB |      0%      Default |  the fan does not answer
-    | N/A    31C    P0              61W / 400W |      3MiB / 40536MiB |      0%      Default |  its siblings have 80 GB
-
-None of them says what is wrong, if anything is: it is quoted, and leaves open whether the machine is well.
-
 The table of processes below `nvidia-smi`'s own, with it or pasted alone: which program has which GPU open.
 
     |  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
@@ -29,29 +22,19 @@ start by the tool. Format: drivers R384 to R610.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
-from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass
+from topodiag.model import tables
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
 from topodiag.words.own_data import own_data, patterns
-from topodiag.words.units import spell_bytes
 
-LEAST_SHARE = 0.9
-"""Part of the siblings' memory below which it is another one."""
-PAIR = 2
-"""GPUs of which none is usual: the better one is what both should be."""
-HOT_C = 90
-"""Degrees at which GPUs of all kinds slow down, or are about to."""
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
@@ -129,31 +112,22 @@ def _offer(blob: Blob, gpus: Sequence[TableGpu], draft: NodeDraft) -> None:
                 entity.count(name, value, blob.origin(number, text))
             else:
                 entity.offer(name, value, blob.origin(number, text))
-    for remark, table_gpu in _odd_rows([gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]):
-        draft.reports.append(report(REMARK, remark, blob, *table_gpu.second))
+    rows = [gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]
+    draft.tables.append(tables.Table(tuple(tables.Row(_cells(gpu), blob.origin(*gpu.second)) for gpu in rows)))
 
 
-def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:
-    """What is odd in the second row of a GPU, in words, and the GPU."""
-    groups: dict[str, list[tuple[TableGpu, int]]] = defaultdict(list)
-    for gpu in gpus:
-        text = gpu.second[1]
-        if "ERR!" in text or "Unknown Error" in text:
-            yield f"GPU{gpu.index}: a reading of it is an error", gpu
-        if "Prohibited" in text:
-            yield f"GPU{gpu.index}: its compute mode lets no program use it", gpu
-        celsius, memory = gpu.readings.get("celsius", 0), gpu.readings.get("memory")
-        if celsius >= HOT_C:
-            yield f"GPU{gpu.index}: {celsius} C", gpu
-        if memory is not None and gpu.name:
-            groups[gpu.name].append((gpu, memory))
-    for group in groups.values():
-        sizes = [size for _, size in group]
-        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
-        for gpu, size in group:
-            if 0 < size < LEAST_SHARE * usual:
-                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
-                yield f"GPU{gpu.index}: its memory is {own}, and others of its kind have {others}", gpu
+def _cells(gpu: TableGpu) -> dict[str, str]:
+    """What the second row of a GPU says beside the fields of the model."""
+    text = gpu.second[1]
+    cells = {
+        tables.GPU: str(gpu.index),
+        tables.PRODUCT: gpu.name or "",
+        tables.FAILED_READING: next((word for word in ("ERR!", "Unknown Error") if word in text), ""),
+        tables.COMPUTE_MODE: "Prohibited" if "Prohibited" in text else "",
+        tables.CELSIUS: str(gpu.readings.get("celsius", "")),
+        tables.MEMORY_MIB: str(gpu.readings.get("memory", "")),
+    }
+    return {name: cell for name, cell in cells.items() if cell}
 
 
 def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> TableGpu | None:
