@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from topodiag.evidence.signatures.wrappers import unwrap
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 COMMANDED = "command"
 """How a setting was given that no line of NCCL shows in force."""
@@ -52,9 +52,7 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         yield entry[1], entry[2].strip()
 
 
-_ADVISING = frozenset(
-    ["echo", "printf", "usage", "note", "hint", "tip", "warning", "try", "set", "use", "consider", "if"]
-)
+_ADVISING = frozenset(own_data("evidence/words")["advising"])
 """The first word of a line that prints or advises a setting."""
 
 

@@ -22,15 +22,7 @@ COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 
 SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
 _LIKE = patterns("evidence/marks", "like")
-_POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-POD_HEADER = regex(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
-POD_SCHEDULED = regex(
-    rf"Successfully assigned (?:{_POD}/)?({_POD}) to ({_POD})(?![\w./-])"
-    rf"|Successfully bound (?:pod )?(?:{_POD}/)?({_POD}) to (?:node )?({_POD})(?![\w./-])"
-)
-"""The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
-POD_DESCRIBED = regex(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
-POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
+POD = patterns("evidence/marks", "pod")
 
 
 def is_kubernetes(head: str) -> bool:
@@ -78,18 +70,18 @@ def unread(head: str) -> str:
 
 def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
-    if ("READY" in head and POD_HEADER.search(head)) or ("Successfully " in head and POD_SCHEDULED.search(head)):
+    if ("READY" in head and POD["header"].search(head)) or ("Successfully " in head and POD["scheduled"].search(head)):
         return True
-    if "nodeName" in head and POD_OBJECT.search(head):
+    if "nodeName" in head and POD["object"].search(head):
         return True
-    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)}
+    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD["described"].finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:
     """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
     of_nodes = _LIKE["node"].search(head) is not None or ('"apiVersion"' in head and '"v1"' in head)
     if is_kubernetes(head) and of_nodes:
-        return Kind.PODS if POD_OBJECT.search(head) else Kind.KUBERNETES
+        return Kind.PODS if POD["object"].search(head) else Kind.KUBERNETES
     if is_pods(head):
         return Kind.PODS
     if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):

@@ -15,12 +15,12 @@ A path that the same text shows twice is taken once, as it was first shown: the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
 from topodiag.lazy import dataclass, regex
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 MAX_LINE = 4096
 MAX_SHOWN = 200
@@ -30,10 +30,7 @@ _LIKE = patterns("evidence/lines", "pasted_files")
 _MARGIN = " \t>|"
 LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
 """Source of a pattern for what may stand before a command in a terminal: whoever uses it looks at the command, too."""
-_ERRNO = {
-    "no such file or directory": "ENOENT", "not a directory": "ENOTDIR", "invalid argument": "EINVAL",
-    "permission denied": "EACCES", "operation not permitted": "EPERM", "input/output error": "EIO",
-}  # fmt: skip
+_ERRNO: Mapping[str, str] = own_data("evidence/words")["errno"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ MAX_NAME = 60
 _LIKE = patterns("evidence/columns", "name")
 _UNITS = frozenset({"ms", "s", "sec", "seconds"})
 _STATES = frozenset({"state", "status"})
-_HAVE = frozenset(
-    {"active", "up", "found", "seen", "actual", "detected", "present", "have", "got", "current", "online", "visible"}
-)
+_HAVE = frozenset(own_data("evidence/columns")["have"])
 _NAMED, _PARTS = (
     tuple((listed["name"], regex(listed["pattern"])) for listed in own_data("evidence/columns")[kind])
     for kind in ("column", "part")

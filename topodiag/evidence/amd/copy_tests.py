@@ -23,15 +23,13 @@ from collections.abc import Iterator
 from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
-from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
+from topodiag.words.own_data import patterns
 
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
 _OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")
-_DEVICE = regex(
-    r"Device: (\d{1,3}),\s{1,4}(\S.{0,80}?)(?:,\s{1,4}GPU-\S{1,40},\s{1,4}([0-9a-f]{1,2}:[0-9a-f]{1,2}\.\d))?\s*\Z"
-)
+_LIKE = patterns("evidence/lines", "amd_copy_tests")
 
 
 class AmdCopyTests(Direct):
@@ -43,7 +41,7 @@ class AmdCopyTests(Direct):
         table, taken, columns = "", False, list[str]()
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].strip(" \t>|")
-            if device := _DEVICE.match(line):
+            if device := _LIKE["device"].match(line):
                 if device[3] and len(devices) < MAX_GPUS:
                     gpu = devices[int(device[1])] = len(devices)
                     bus, slot, function = (int(part, 16) for part in re.split("[:.]", device[3]))

@@ -11,7 +11,6 @@ four). Without GPUs all of the node are meant. Nodes that the file does not name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -19,20 +18,21 @@ from typing import Any
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
+from topodiag.words.own_data import patterns
 
-_LINE = regex(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
+_LIKE = patterns("evidence/lines", "slurm")
 
 
 def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
     """The free GPUs by node, None for all that it has. Raises InputError with the line."""
     free: dict[str, tuple[int, ...] | None] = {}
     for line, bare in bare_lines(blob):
-        match = _LINE.fullmatch(bare)
+        match = _LIKE["line"].fullmatch(bare)
         with at_line(blob, line):
             if match is None:
                 raise NodeSetError(f"{short(bare)!r} is no node with its free GPUs: write gpu[01-04] 0-3")
@@ -90,7 +90,6 @@ def take_out(usable: Bools, index: Mapping[str, int], words: Sequence[str]) -> B
     return mask
 
 
-_WORD = regex(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
 _KINDS = ("leaf", "spine", "core")
 """Of the first levels of a tree; further ones are `fabric`."""
 MAX_LEVELS = 16
@@ -150,7 +149,7 @@ def read_conf(blob: Blob) -> ClusterFacts:
     """The cluster of a topology.conf. Raises InputError with the line."""
     topology = _Topology(blob)
     for line, text in _logical_lines(blob):
-        if not topology.take({match[1].lower(): match[2] for match in _WORD.finditer(text)}, line):
+        if not topology.take({match[1].lower(): match[2] for match in _LIKE["word"].finditer(text)}, line):
             raise InputError(blob.name, f"{short(text.strip())!r} is no line of a topology.conf", line=line)
     if topology.line and topology.blocks:
         raise InputError(blob.name, "has switches and blocks: Slurm takes one of them")

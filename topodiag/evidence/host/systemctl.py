@@ -15,7 +15,7 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.lazy import dataclass
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 _SYSTEMD = "systemd[1]: "
 _DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
@@ -89,9 +89,7 @@ _PROPERTIES = frozenset({"Id", "LoadState", "ActiveState", "SubState", "Result"}
 _STATUS = {"Loaded:": "LoadState", "Active:": "ActiveState"}
 _MARKS = "●○×↻*"
 NOT_FOUND = "not-found"
-_STATES = frozenset(
-    {"active", "inactive", "failed", "activating", "deactivating", "reloading", "maintenance", "unknown"}
-)
+_STATES = frozenset(own_data("evidence/host/names")["unit_states"])
 """Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
 
 

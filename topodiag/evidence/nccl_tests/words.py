@@ -21,20 +21,14 @@ from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import NO_FIELDS, Value
 from topodiag.words.colours import without_colours
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
-TYPE_BYTES = {
-    "int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8, "uint64": 8, "half": 2,
-    "float": 4, "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
-}  # fmt: skip
+TYPE_BYTES: Mapping[str, int] = own_data("evidence/nccl_tests/words")["type_bytes"]
 """Bytes of an element by the name in the `type` column; `char` and `int` before v2.13, `fp8_*` in RCCL's fork."""
 
 OPS = ("sum", "prod", "max", "min", "avg", "mulsum", "none")
 
-COLLECTIVES = (
-    "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "alltoall", "alltoallv", "scatter", "gather",
-    "sendrecv", "hypercube",
-)  # fmt: skip
+COLLECTIVES = tuple(own_data("evidence/nccl_tests/words")["collectives"])
 """Names without `_perf`."""
 
 SHARED = frozenset({"all_gather", "reduce_scatter", "alltoall", "alltoallv", "gather", "scatter"})

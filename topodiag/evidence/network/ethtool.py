@@ -13,7 +13,7 @@ beside them. Format: ethtool's netlink/settings.c and ethtool.c.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from topodiag.evidence.draft import Entity
@@ -22,7 +22,7 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import NotObserved
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
@@ -31,13 +31,8 @@ _SETTINGS = "Settings for "
 _STATISTICS = "NIC statistics:"
 _MODES = "Supported link modes"
 _BOARDS = ("MT_", "DEL_", "HP_", "LNV_", "NVD_", "ISL_", "SM_")
-_OF_A_LOSS = (
-    "err", "drop", "discard", "bad", "miss", "fail", "timeout", "stall", "recover", "out_of", "overrun", "oos",
-)  # fmt: skip
-_KEYS = {
-    "Speed": "speed_mbps", "Link detected": "carrier", "driver": "driver", "firmware-version": "firmware",
-    "bus-info": "bus_id",
-}  # fmt: skip
+_OF_A_LOSS = tuple(own_data("evidence/network/words")["ethtool_losses"])
+_KEYS: Mapping[str, str] = own_data("evidence/network/words")["ethtool-keys"]
 
 
 def named_interface(item: Item | None) -> str:
