@@ -29,6 +29,7 @@ from itertools import islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 
@@ -131,26 +132,22 @@ _STATES = {"U": "active", "D": "inactive"}
 """In the model's words. Disabled, and not supported, are no state of a link that should be up."""
 
 
-class DcgmNvlink(Direct):
+class DcgmNvlink(OfPage):
     """States of NVLinks by `dcgmi nvlink`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         gpu: Entity | None = None
-        for number, whole in blob.lines():
-            text = whole[:MAX_LINE].strip(" \t>|")
-            origin = blob.origin(number, text)
+        for line in page.bare_lines():
+            text = line.text
             if gpu is not None and (errors := _LIKE["errors"].match(text)) is not None:
-                gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
-                parsed.records.append(number)
+                line.count(gpu.child("nvlink", int(errors[1])), _COUNTERS[errors[2]], int(errors[3]))
             elif text.startswith(("gpuId ", "GPU ")) and (index := text.split()[1].rstrip(":")).isdecimal():
-                gpu = draft.gpu(index=int(index)) if len(index) < 4 and int(index) <= MAX_INDEX else None
+                gpu = page.draft.gpu(index=int(index)) if len(index) < 4 and int(index) <= MAX_INDEX else None
             elif gpu is not None and (letters := text.split()) and set(letters) <= {*"UDX_"}:
+                page.mark(line.number)
                 for link, letter in enumerate(letters[:64]):
                     if letter in _STATES:
-                        gpu.child("nvlink", link).offer("state", _STATES[letter], origin)
-                parsed.records.append(number)
+                        line.put(gpu.child("nvlink", link), state=_STATES[letter])
                 gpu = None
             elif text.strip("+-= |"):
                 gpu = None
-        return parsed
