@@ -26,7 +26,7 @@ from topodiag.evidence.page import at_line, bare_lines
 from topodiag.model.cluster import Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.rank_hosts import RankHosts, ranks_on
 from topodiag.words.node_sets import MAX_GPUS, expand, short
 from topodiag.words.own_data import patterns
 
@@ -35,16 +35,6 @@ MAX_RANKS = 1 << 22
 MAX_MAP = 512 << 20
 """Bytes of a map: 100,000 ranks take some 30 MB."""
 _LIKE = patterns("evidence/layout/lines", "ranks")
-
-
-def ranks_on(name: str, hosts: list[str], gpus: list[int] | None = None, *, whole: bool = False) -> RankHosts:
-    """One entry per rank. Raises InputError for none at all."""
-    if not hosts:
-        raise InputError(name, "names no hosts")
-    index = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
-    at = np.asarray([index[host] for host in hosts], np.int64)
-    gpu = np.full(len(hosts), -1, np.int64) if gpus is None else np.asarray(gpus, np.int64)
-    return RankHosts(name, tuple(index), at, gpu, whole)
 
 
 def read_hostfile(blob: Blob) -> RankHosts:
