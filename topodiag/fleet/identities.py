@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 
-_LIKE = patterns("evidence/lines", "identities")
+_LIKE = patterns("fleet/identities", "identities")
 _IPV4 = "0000ffff"
 """The first half of the digits of an IPv4 address in the lower half of a GID: the second is an identity by itself."""
 _LEAST_DIGITS = 5
