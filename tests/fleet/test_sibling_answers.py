@@ -14,9 +14,9 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import Evidence, from_files
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.intake.sibling_nodes import HOST, Pattern, Siblings
 from topodiag.fleet.digest import counted_of, digest_of, lasting_of
 from topodiag.fleet.sibling_answers import answers_of
+from topodiag.fleet.sibling_nodes import HOST, Pattern, Siblings
 from topodiag.model.node import Node
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import topodiag
 from tests.fuzz.backtracking import can_take_for_ever
-from topodiag.evidence.intake import node_parts
+from topodiag.fleet import node_parts
 from topodiag.lazy import _Pattern
 
 

@@ -23,23 +23,11 @@ from collections.abc import Iterator
 from enum import Enum
 
 from topodiag.evidence.signatures.wrappers import unwrap
-from topodiag.lazy import regex
+from topodiag.words.own_data import own_data, patterns
 
 COMMANDED = "command"
 """How a setting was given that no line of NCCL shows in force."""
-_NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
-_BARE = rf"[^\s\"'\\;|&)]{{1,300}}?(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
-_QUOTED = r"\"([^\"\n]{0,300})\"|'([^'\n]{0,300})'"
-_SUBSCRIPT = r"[\"']\]\s{0,4}=\s{0,4}"
-_ASSIGNED = regex(rf"(?<![\w$])({_NAME})(?:=|{_SUBSCRIPT})(?:{_QUOTED}|({_BARE}))")
-_SPACED = regex(rf"(?:-genv|-env|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
-_KEY_END = r"[\"']?\s{0,4}:\s{1,8}[\"']?"
-_VALUE_END = r"[\"']?,?\s{0,8}(?:#.{0,200})?$"
-_YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")
-_NAMED = regex(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
-_ITS_VALUE = regex(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
-_ITEM = regex(rf"[\"']({_NAME})[\"']\s{{0,4}}:\s{{0,4}}(?:{_QUOTED}|(\d{{1,12}}\b))")
-_UNSET = regex(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
+_LIKE = patterns("evidence/lines", "assignments")
 _COMMENT, _OF_SCHEDULERS = ("#", "//"), ("#SBATCH", "#PBS", "#BSUB", "#$")
 
 
@@ -47,26 +35,24 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
     """Names and values that a line sets, "" for one that it unsets. `above` is the line before it, which may hold the
     name alone."""
     if "CCL_" not in line and "UCX_" not in line and "FI_" not in line:
-        named = _NAMED.match(above) if "value" in line and "_" in above else None
-        its = _ITS_VALUE.match(line) if named is not None else None
+        named = _LIKE["named"].match(above) if "value" in line and "_" in above else None
+        its = _LIKE["its_value"].match(line) if named is not None else None
         if named is not None and its is not None:
             yield named[1], its[1]
         return
     bare = line.lstrip(" \t+")
     if bare.startswith(_COMMENT) and not bare.startswith(_OF_SCHEDULERS):
         return
-    for match in _UNSET.finditer(line):
+    for match in _LIKE["unset"].finditer(line):
         yield from ((name, "") for name in (match[1] or match[2]).split())
-    items = [*_ASSIGNED.finditer(line), *_SPACED.finditer(line), *_ITEM.finditer(line)]
+    items = [*_LIKE["assigned"].finditer(line), *_LIKE["spaced"].finditer(line), *_LIKE["item"].finditer(line)]
     for match in items:
         yield match[1], next((value for value in match.groups()[1:] if value), "")
-    if not items and (entry := _YAML.match(line)) is not None:
+    if not items and (entry := _LIKE["yaml"].match(line)) is not None:
         yield entry[1], entry[2].strip()
 
 
-_ADVISING = frozenset(
-    ["echo", "printf", "usage", "note", "hint", "tip", "warning", "try", "set", "use", "consider", "if"]
-)
+_ADVISING = frozenset(own_data("evidence/words")["advising"])
 """The first word of a line that prints or advises a setting."""
 
 
@@ -87,29 +73,15 @@ class Scope(Enum):
     ECHO = "echo"
 
 
-_STATES = regex(
-    r"\s{0,40}(?P<trace>\+{1,4}\s{1,2})?(?:\[?[\w.-]{1,60}@[\w.-]{1,60}[^#$\n]{0,80}[#$]\s{1,2}|\$\s{1,2})?"
-    r"(?:(?P<writes>(?:echo|printf|cat|grep|sed|tee)\s)"
-    r"|(?P<shell>(?:export|declare -x|typeset -x|setenv|unset|unsetenv)\s)"
-    rf"|(?:(?:env|time|exec|{_NAME}=\S{{0,300}})\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
-    r"(?P<program>mpirun|mpiexec(?:\.hydra)?|srun|torchrun|deepspeed|accelerate launch|python3?|aprun|jsrun|flux run"
-    r"|(?:docker|podman|nerdctl|kubectl) (?:run|exec)|(?:apptainer|singularity) (?:run|exec)|enroot start"
-    r"|(?:ba)?sh -l?c)\s"
-    rf"|(?:env\s{{1,4}})?(?:{_NAME}=\S{{0,300}}\s{{1,4}}){{1,20}}(?P<path>\.{{0,2}}/\S{{1,200}})"
-    rf"|(?P<dump>{_NAME}=(?:[^\s\"']{{0,300}}|\"[^\"\n]{{0,300}}\"|'[^'\n]{{0,300}}')\s{{0,8}}$))"
-)
-"""Behind the trace of a shell and a prompt: a command, or a variable of a dump."""
-
-
 def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, str]]] | None:
     """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
     and values that it sets ("" for one that it unsets). None for all other lines. `above` as for `assigned`."""
-    match = _STATES.match(unwrap(line).text)
+    match = _LIKE["states"].match(unwrap(line).text)
     program = (match["program"] or match["path"] or "") if match is not None else ""
     if match is None:
-        pair = _NAMED.match(above) is not None and _ITS_VALUE.match(line) is not None
-        listed = line.lstrip().startswith(("{", "environ({")) and _ITEM.search(line) is not None
-        scope = Scope.DUMP if pair or listed or _YAML.match(line) is not None else None
+        pair = _LIKE["named"].match(above) is not None and _LIKE["its_value"].match(line) is not None
+        listed = line.lstrip().startswith(("{", "environ({")) and _LIKE["item"].search(line) is not None
+        scope = Scope.DUMP if pair or listed or _LIKE["yaml"].match(line) is not None else None
     elif program:
         scope = Scope.RUN
     elif match["writes"]:

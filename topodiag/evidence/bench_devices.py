@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice
 from topodiag.model.busid import normalise_bus_id
+from topodiag.words.own_data import patterns
 
-DEVICE = regex(
-    r"\bRank +(\d{1,9}) +(?:Group +(\d{1,9}) +)?(?:Pid +(\d{1,10}) +)?(?:on +(\S{1,255}) +)?(?:uses +)?"
-    r"device +(\d{1,9}) +\[([\w:.]{1,40})\] ?(.*)"
-)
+DEVICE = patterns("evidence/lines", "bench")["device"]
 
 
 def device_of(text: str) -> BenchDevice | None:

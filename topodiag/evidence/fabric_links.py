@@ -19,24 +19,12 @@ from collections.abc import Iterator
 from topodiag.evidence.interface import MAX_LINE, Blob, to_float
 from topodiag.evidence.marks import SWITCH
 from topodiag.evidence.page import MARGIN
-from topodiag.lazy import dataclass, regex
-from topodiag.words.own_data import own_data
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data, patterns
 
 LANE_GBPS: dict[str, float] = {name: gbps for gbps, name in own_data("evidence/network/words")["speeds"].values()}
 """Gb/s of data in a lane by generation, as the tools round it."""
-_PEER = regex(
-    r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[(\d{1,4})\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
-    r'#\s{1,20}"([^"]{0,200})"(?: lid \d{1,6})?(?: (\d{1,2})x([A-Z]{2,4}\d{0,3}))?',
-    re.ASCII,
-)
-_SECTION = regex(r"(Switch|CA|Rt):? {1,4}(?:0x[0-9a-f]{1,16} )?\s{0,20}(.{0,200}?):\s*\Z", re.ASCII)
-_ROW = regex(
-    r'\s{0,40}(?:0x[0-9a-f]{1,16}\s{1,40}(?:"(?P<name>[^"]{0,200})"\s{1,40})?)?(?P<lid>\d{1,6})\s{1,20}'
-    r"(?P<port>\d{1,4})\[[^\]]{0,4}\] ==\(\s{0,10}(?P<lanes>\d{1,2})X\s{1,20}(?P<speed>[\d.]{1,12}) Gbps[^)/]{0,20}"
-    r" Active/\s{0,4}LinkUp\)==>\s{1,20}(?:0x[0-9a-f]{1,16}\s{1,20})?(?P<peer_lid>\d{1,6})\s{1,20}"
-    r'(?P<peer_port>\d{1,4})\[[^\]]{0,4}\] "(?P<peer>[^"]{0,200})"(?:\s{0,4}\((?P<could>[^()]{0,80}))?',
-    re.ASCII,
-)
+_LIKE = patterns("evidence/network/lines", "fabric_links")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +59,7 @@ def discovered_links(blob: Blob) -> Iterator[FabricLink]:
         text = whole[:MAX_LINE].strip(MARGIN)
         if text.startswith(("Switch", "Ca", "Rt", "vendid=")):
             switch = SWITCH.match(text)
-        elif switch is not None and (row := _PEER.match(text)) is not None:
+        elif switch is not None and (row := _LIKE["peer"].match(text)) is not None:
             here = End(switch[1], switch[2].strip(), int(row[1]), True)
             peer = End(row[3], row[5].strip(), int(row[4]), row[2] == "S")
             runs = f"{row[6]}x{row[7]}" if row[6] else ""
@@ -83,7 +71,7 @@ def listed_links(blob: Blob) -> Iterator[FabricLink]:
     name, of_switch = "", False
     for line, whole in blob.lines():
         text = whole[:MAX_LINE].strip(MARGIN)
-        section, row = _SECTION.match(text), _ROW.match(text)
+        section, row = _LIKE["section"].match(text), _LIKE["row"].match(text)
         if section is not None:
             name, of_switch = section[2].strip(' "'), section[1] == "Switch"
         elif row is not None:

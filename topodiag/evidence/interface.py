@@ -206,13 +206,7 @@ class Direct(Source[int]):
         self.read(blob, draft)
 
 
-NO_READING = frozenset(
-    {
-        "", "n/a", "[n/a]", "na", "-", "none", "[not supported]", "not supported", "[unknown error]", "unknown error",
-        "[gpu requires reset]", "gpu requires reset", "requested functionality has been deprecated", "err!", "unknown",
-        "[gpu is lost]", "gpu is lost", "unknown!", "insufficient permissions", "[insufficient permissions]",
-    }
-)  # fmt: skip
+NO_READING = frozenset(own_data("evidence/words")["no_reading"])
 
 
 def reading(text: str | None) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 _TABLES = own_data("evidence/marks")
 NODE, DOMAIN, LEVELS = (tuple(_TABLES[name]) for name in ("node", "domain", "levels"))
@@ -21,21 +21,13 @@ _LONGEST = 4096
 COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 
 SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
-_NODE = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"')
-_POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-POD_HEADER = regex(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
-POD_SCHEDULED = regex(
-    rf"Successfully assigned (?:{_POD}/)?({_POD}) to ({_POD})(?![\w./-])"
-    rf"|Successfully bound (?:pod )?(?:{_POD}/)?({_POD}) to (?:node )?({_POD})(?![\w./-])"
-)
-"""The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
-POD_DESCRIBED = regex(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
-POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
+_LIKE = patterns("evidence/marks", "like")
+POD = patterns("evidence/marks", "pod")
 
 
 def is_kubernetes(head: str) -> bool:
     """`kubectl get nodes -o json`, or a list of such objects."""
-    return head.lstrip()[:1] == "{" and ('"items"' in head or _NODE.search(head) is not None)
+    return head.lstrip()[:1] == "{" and ('"items"' in head or _LIKE["node"].search(head) is not None)
 
 
 def is_discover(head: str) -> bool:
@@ -78,18 +70,18 @@ def unread(head: str) -> str:
 
 def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
-    if ("READY" in head and POD_HEADER.search(head)) or ("Successfully " in head and POD_SCHEDULED.search(head)):
+    if ("READY" in head and POD["header"].search(head)) or ("Successfully " in head and POD["scheduled"].search(head)):
         return True
-    if "nodeName" in head and POD_OBJECT.search(head):
+    if "nodeName" in head and POD["object"].search(head):
         return True
-    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)}
+    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD["described"].finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:
     """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
-    of_nodes = _NODE.search(head) is not None or ('"apiVersion"' in head and '"v1"' in head)
+    of_nodes = _LIKE["node"].search(head) is not None or ('"apiVersion"' in head and '"v1"' in head)
     if is_kubernetes(head) and of_nodes:
-        return Kind.PODS if POD_OBJECT.search(head) else Kind.KUBERNETES
+        return Kind.PODS if POD["object"].search(head) else Kind.KUBERNETES
     if is_pods(head):
         return Kind.PODS
     if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):
@@ -117,13 +109,6 @@ def looks_like_flight(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and _JSON.search(head) is not None
 
 
-_HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"
-_SLOTS = regex(rf"{_HOST}(?::\d{{1,7}}|\s+slots\s?=\s?\d{{1,7}}(?:\s.*)?)", re.ASCII | re.IGNORECASE)
-_RANK = regex(rf"rank\s{{1,20}}\d{{1,7}}\s{{0,20}}=\s{{0,20}}\+?{_HOST}(?:\s.*)?", re.ASCII | re.IGNORECASE)
-_NUMBERED = regex(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.ASCII)
-_MAP = regex(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
-_TOGETHER = regex(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
-_SIZE = regex(r'"?([A-Za-z_-]{2,40})"?\s{0,9}:\s{0,9}"?[\w-]{1,60}"?,?', re.ASCII)
 SIZE_NAMES: Mapping[str, str] = _TABLES["sizes"]
 """What files call the sizes of a job, by topodiag's names."""
 _FEW = 400
@@ -133,22 +118,22 @@ _FEW = 400
 def layout_format(head: str) -> Kind | None:
     """Whether a text is a map, a rankfile, a hostfile, sizes, or groups of ranks. A bare list of hosts is a hostfile
     where it has two lines or more and every name holds a digit."""
-    if _MAP.search(head):
+    if _LIKE["map"].search(head):
         return Kind.RANK_MAP
     lines = [bare for line in head.split("\n", _FEW)[:_FEW] if (bare := line.partition("#")[0].strip())]
     if not lines:
         return None
     if len(lines) > 1 and len(head) >= 1 << 16:
         lines.pop()  # it may be cut
-    if all(_RANK.fullmatch(line) for line in lines):
+    if all(_LIKE["rank"].fullmatch(line) for line in lines):
         return Kind.RANKFILE
-    if all(_SLOTS.fullmatch(line) for line in lines):
+    if all(_LIKE["slots"].fullmatch(line) for line in lines):
         return Kind.HOSTFILE
-    if len(lines) > 1 and all(_NUMBERED.fullmatch(line) for line in lines):
+    if len(lines) > 1 and all(_LIKE["numbered"].fullmatch(line) for line in lines):
         return Kind.HOSTFILE
     if _is_sizes(lines):
         return Kind.SIZES
-    grouped = ("together" in head or "may_span" in head) and _TOGETHER.search(head) is not None
+    grouped = ("together" in head or "may_span" in head) and _LIKE["together"].search(head) is not None
     return Kind.GROUPS if grouped else None
 
 
@@ -156,6 +141,6 @@ def _is_sizes(lines: list[str]) -> bool:
     """Two sizes or more, and nothing that is none."""
     bare = [line.strip("{} \t") for line in lines if line.strip("{}, \t")]
     pairs = [part for line in bare for part in (line.split(",") if line.count(":") > 1 else [line]) if part.strip()]
-    sizes = [_SIZE.fullmatch(part.strip()) for part in pairs]
+    sizes = [_LIKE["size"].fullmatch(part.strip()) for part in pairs]
     names = [SIZE_NAMES.get(match[1].lower().replace("-", "_"), "") if match else "" for match in sizes]
     return all(names) and len(set(names) - {"order", "world"}) > 1

@@ -11,13 +11,11 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from topodiag.evidence.interface import ESCAPED, Blob
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import patterns
 
 MAX_LINE = 8192
-_LINE = regex(
-    r"([A-Za-z_:][A-Za-z0-9_:]{0,120})(?:\{([^\n]*)\})?[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}[0-9.eE+-]{1,30})?"
-)
-_LABEL = regex(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
+_LIKE = patterns("evidence/lines", "metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Sample:
 
 def labels_of(text: str) -> dict[str, str]:
     """The labels between the braces. A server that has labels of its own renames the exporter's: those count."""
-    labels = {name: ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
+    labels = {name: ESCAPED.sub(r"\1", value) for name, value in _LIKE["label"].findall(text)}
     return labels | {
         name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")
     }
@@ -45,7 +43,7 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
         text = whole.strip()
         if not text.startswith(prefix) or len(text) > MAX_LINE:
             continue
-        match = _LINE.fullmatch(text)
+        match = _LIKE["line"].fullmatch(text)
         if match is None:
             continue
         try:

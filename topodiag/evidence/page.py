@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +34,9 @@ def bare_lines(blob: Blob) -> Iterator[tuple[int, str]]:
 def csv_rows(blob: Blob) -> list[tuple[int, list[str]]]:
     """The rows of a CSV with their lines, cells stripped, without comments and blanks; commas, semicolons or tabs part
     them. Raises InputError for what is none."""
+    import csv  # noqa: PLC0415 - for tables alone
+    import io  # noqa: PLC0415 - as above
+
     text = blob.text.lstrip("\ufeff")
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(header))
@@ -72,6 +73,10 @@ class Page:
                 self.parsed.leave(self.blob, number, text[:MAX_QUOTE], "line too long for this format")
             else:
                 yield Line(self, number, text)
+
+    def bare_lines(self) -> Iterator[Line]:
+        """All lines, cut to what can belong to a tool's format, without what a quotation puts around them."""
+        return (Line(self, number, text[:MAX_LINE].strip(MARGIN)) for number, text in self.blob.lines())
 
     def mark(self, number: int) -> None:
         """A line said something."""
@@ -117,6 +122,17 @@ class Line:
             return
         self.page._said[entity, name] = value
         entity.offer(name, value, self.origin, why or "no value")
+
+    def put(self, entity: Entity, **values: object) -> None:
+        """Offer the values of some fields as they are; None is none."""
+        self.page.mark(self.number)
+        for name, value in values.items():
+            entity.offer(name, value, self.origin)
+
+    def pair(self, table: str, word: str, a: Entity, b: Entity) -> None:
+        """Offer a word on a pair of devices in a table."""
+        self.page.mark(self.number)
+        self.page.draft.pair(table, a, b, word, self.origin)
 
     def add(self, entity: Entity, name: str, *values: str) -> None:
         """Add to the values of a list, which knows the line of its first one."""

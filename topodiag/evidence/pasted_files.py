@@ -15,38 +15,22 @@ A path that the same text shows twice is taken once, as it was first shown: the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data, patterns
 
 MAX_LINE = 4096
 MAX_SHOWN = 200
 """Lines that one command shows of one file."""
 
-_ROOT = r"/(?:sys|proc)/"
+_LIKE = patterns("evidence/lines", "pasted_files")
 _MARGIN = " \t>|"
-_NAMED = regex(rf"({_ROOT}(?:[^\s/]{{1,120}}/){{0,30}}[^\s/:]{{1,120}}):[ \t]?(.*)\Z")
-_ASKED = regex(
-    rf"(?:^|[$#>;] ?|sudo )(?:(?:cat|head|more) (?:-[a-z0-9]{{1,8}} ){{0,3}}(?P<file>{_ROOT}\S{{1,400}})[ ;]*"
-    r"(?:\|[^|]{0,99})?"
-    rf"|ls (?:-[A-Za-z0-9]+ )*(?P<folder>{_ROOT}\S{{0,200}}?)/?\s*)\Z"
-)
-"""A command that shows one file, or lists a folder: what several files hold is not told apart in the output."""
-_FAILED = regex(
-    rf"(?:cat|ls|grep|head|more|bash|-bash)(?:: cannot access|: cannot open)?:? ['\"‘]?({_ROOT}[^\s:'\"’]{{1,400}}"
-    r"(?::[^\s:'\"’]{1,60}){0,3})['\"’]?(?: for reading)?: ([A-Z][a-z][A-Za-z ]{3,40})\s*\Z"
-)
-_LISTED = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}){0,199}\Z")
-_LONG = regex(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}))?\s*\Z")
 LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
 """Source of a pattern for what may stand before a command in a terminal: whoever uses it looks at the command, too."""
-_PROMPT = regex(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
-_ERRNO = {
-    "no such file or directory": "ENOENT", "not a directory": "ENOTDIR", "invalid argument": "EINVAL",
-    "permission denied": "EACCES", "operation not permitted": "EPERM", "input/output error": "EIO",
-}  # fmt: skip
+_ERRNO: Mapping[str, str] = own_data("evidence/words")["errno"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +65,19 @@ class _Paste:
 
     def read(self, number: int, line: str) -> Iterator[Shown]:
         """What one line shows."""
-        if asked := _ASKED.search(line):
+        if asked := _LIKE["asked"].search(line):
             self._open(path=_one((asked["file"] or "").rstrip(";")), folder=_one(asked["folder"] or ""))
         elif line.startswith("==> /") and line.endswith(" <=="):
             self._open(path=line[4:-4])
-        elif failed := _FAILED.match(line):
+        elif failed := _LIKE["failed"].match(line):
             self._open()
             code = _ERRNO.get(failed[2].strip().lower())
             if code and _one(failed[1]):
                 yield from self._once(number, "!", failed[1], f"{code} {failed[2].strip()}")
-        elif named := _NAMED.match(line):
+        elif named := _LIKE["named"].match(line):
             self._open()
             yield from self._once(number, "=", named[1], named[2])
-        elif not line or _PROMPT.match(line):
+        elif not line or _LIKE["prompt"].match(line):
             self._open()
         elif self.path and self.left:
             self.left -= 1
@@ -115,11 +99,11 @@ def _one(path: str) -> str:
 
 def _in_folder(number: int, folder: str, line: str) -> Iterator[Shown]:
     """The names that a line of `ls` shows of a folder, with the target of a link where it shows one."""
-    long = _LONG.match(line)
+    long = _LIKE["long"].match(line)
     if long is not None:
         op, text = (">", long[2]) if long[2] else ("d", "")
         yield Shown(number, op, f"{folder[1:]}/{long[1]}", text)
-    elif _LISTED.match(line) and not line.startswith("total "):
+    elif _LIKE["listed"].match(line) and not line.startswith("total "):
         for name in line.split():
             yield Shown(number, "d", f"{folder[1:]}/{name}", "")
 

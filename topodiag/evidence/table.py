@@ -27,7 +27,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.table_columns import MAX_NAME, columns_of
 from topodiag.lazy import regex
 from topodiag.model import tables
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import patterns
 from topodiag.words.text import words_of_name
 
 MAX_LINE = 1000
@@ -53,7 +53,7 @@ _SPLITS = (
 """How cells are parted, the clearest first."""
 _EDGE = ' \t|#>\r"'
 _RULE = frozenset(" \t+-=|_:")
-_LIKE = {name: regex(pattern) for name, pattern in own_data("evidence/columns")["line"].items()}
+_LIKE = patterns("evidence/columns", "line")
 _ANSWERS = ("CHANGED", "SUCCESS", "FAILED")
 """What Ansible says behind the name of a host, above what it printed."""
 _RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 from topodiag.lazy import regex
 from topodiag.model import tables
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 from topodiag.words.text import words_of_name
 
 MAX_NAME = 60
-_LIKE = {name: regex(pattern) for name, pattern in own_data("evidence/columns")["name"].items()}
+_LIKE = patterns("evidence/columns", "name")
 _UNITS = frozenset({"ms", "s", "sec", "seconds"})
 _STATES = frozenset({"state", "status"})
-_HAVE = frozenset(
-    {"active", "up", "found", "seen", "actual", "detected", "present", "have", "got", "current", "online", "visible"}
-)
+_HAVE = frozenset(own_data("evidence/columns")["have"])
 _NAMED, _PARTS = (
     tuple((listed["name"], regex(listed["pattern"])) for listed in own_data("evidence/columns")[kind])
     for kind in ("column", "part")

@@ -12,11 +12,11 @@ from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import refusal
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.sibling_answers import answers_of
+from topodiag.fleet.sibling_nodes import Siblings
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural

@@ -1,6 +1,6 @@
 """What is told of siblings, told once: an answer that looks at nothing in which they differ is the same for all.
 
-Which answers these are is found by asking them of the pattern of the siblings (intake/sibling_nodes.py), which raises
+Which answers these are is found by asking them of the pattern of the siblings (fleet/sibling_nodes.py), which raises
 where something that varies is looked at. The others are asked of each node.
 """
 
@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.node_parts import Path, Touched, at_path, names_of
-from topodiag.evidence.intake.sibling_nodes import HOST, Pattern
 from topodiag.fleet.digest import Answers, Counted, Counter, Lasting, counter_of, counters_in, of_counters, of_rates
 from topodiag.fleet.facts import device_rows, kernel_log
+from topodiag.fleet.node_parts import Path, Touched, at_path, names_of
 from topodiag.fleet.rows import Row, made_of
+from topodiag.fleet.sibling_nodes import HOST, Pattern
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Outcome
 from topodiag.model.fleet import NodeFact

@@ -237,6 +237,9 @@ class NicPort:
     gids: Fact[tuple[str, ...]] = Fact()
     signal: Fact[str] = Fact()
     """What the adapter's firmware finds wrong with the signal of a link that is up, in its own words."""
+    effective_ber: Fact[str] = Fact()
+    symbol_ber: Fact[str] = Fact()
+    """Bit errors that remain after correction, as mlxlink writes them (`15E-255`)."""
     tested_gbps: Fact[float] = Fact()
     """What a test of RDMA between two machines carried in one direction (`ib_write_bw` and its kin), Gb/s."""
     counters: Counters = field(default_factory=dict)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
+from topodiag.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +25,13 @@ class RankHosts:
     @property
     def ranks(self) -> int:
         return int(self.host.size)
+
+
+def ranks_on(name: str, hosts: list[str], gpus: list[int] | None = None, *, whole: bool = False) -> RankHosts:
+    """One entry per rank. Raises InputError for none at all."""
+    if not hosts:
+        raise InputError(name, "names no hosts")
+    index = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+    at = np.asarray([index[host] for host in hosts], np.int64)
+    gpu = np.full(len(hosts), -1, np.int64) if gpus is None else np.asarray(gpus, np.int64)
+    return RankHosts(name, tuple(index), at, gpu, whole)

@@ -19,6 +19,15 @@ VERSION = "version"
 STARTED = "started"
 """Processes that the launcher's command above a list of devices starts."""
 UNCORRECTED = "uncorrected errors"
+CELSIUS, MEMORY_MIB, FAILED_READING, COMPUTE_MODE, PRODUCT = (
+    "celsius", "memory mib", "failed reading", "compute mode", "product",
+)  # fmt: skip
+"""Of a GPU in nvidia-smi's table; the failed reading as it stands there."""
+CAPACITY, ALLOCATABLE = "gpu capacity", "allocatable gpus"
+"""Of a node of Kubernetes."""
+NUMA, PROCESSORS, MEMORY_MB = "numa node", "processors", "memory mb"
+TOTAL = "nvlink total "
+"""Begins the columns of error counters that sum all NVLinks of a GPU."""
 SETUP = ("mtu", "active mtu", "tos", "tclass", "dscp", "trust", "pfc", "pkey", "gid index")
 """Settings of a port that both ends of a path must share."""
 

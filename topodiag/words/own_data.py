@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import msgspec
+
+from topodiag.lazy import regex
 
 _PACKAGE = Path(__file__).parents[1]
 BUILT = Path(__file__).with_name("own_data.json")
@@ -22,6 +25,18 @@ def own_data(name: str) -> dict[str, Any]:
     checksum, built = _built().get(name, (-1, msgspec.Raw()))
     data: dict[str, Any] = msgspec.json.decode(built) if checksum == crc32(text.encode()) else msgspec.toml.decode(text)
     return data
+
+
+def patterns(name: str, table: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of one of these tables by their names, each in one piece or in several. `<<part>>` stands for the
+    pattern `part` above."""
+    texts: dict[str, str] = {}
+    for key, pieces in own_data(name)[table].items():
+        text = "".join(pieces)
+        for part in texts if "<<" in text else ():
+            text = text.replace(f"<<{part}>>", texts[part])
+        texts[key] = text
+    return {key: regex(text) for key, text in texts.items()}
 
 
 def own_text(name: str) -> str:

@@ -156,7 +156,8 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
          "arguments of an earlier start", "another command of the script", "the command of this start",
-         "arguments of this start", "arguments of a start far above", "mpirun ended all, twice, above the last launch", "mpirun ended all",
+         "arguments of this start", "arguments of a start far above",
+         "mpirun ended all, twice, above the last launch", "mpirun ended all",
          "arguments below the work of another command",
          "arguments that a rank repeats"],
 )  # fmt: skip

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from tests.tables import examples, texts
+from topodiag.checks.shared.tables import reported_by_tables
+from topodiag.evidence.assemble import assemble
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.kubectl_node import KubectlNode
 from topodiag.evidence.interface import Blob
+from topodiag.model.events import Trust
 
 TEXTS = texts(__file__)
 NODE = TEXTS["node"]
 
 
 def read(text: str) -> list[tuple[str, str]]:
-    return [(event.kind, event.text) for event in KubectlNode().parse(Blob("k.txt", text.encode())).records]
+    draft = NodeDraft()
+    KubectlNode().read(Blob("k.txt", text.encode()), draft)
+    events = reported_by_tables(assemble(draft, "n"))
+    assert {event.trust for event in events} <= {Trust.AGENT}
+    return [(event.kind, event.text) for event in events]
 
 
 @examples("counts", "told")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.evidence.filled import node_of
 from tests.tables import texts
+from topodiag.checks.shared.tables import reported_by_tables
 
 TEXTS = texts(__file__)
 TEXT = TEXTS["text"]
@@ -17,9 +18,9 @@ def test_a_node_has_its_processors_and_distances() -> None:
         (0, "0-3", (10, 21)),
         (1, "4-7", (21, 10)),
     ]
-    assert node.reports == ()
+    assert not reported_by_tables(node)
 
 
 @pytest.mark.parametrize(("cpus", "told"), [("4 5 6 7", 1), ("", 0)], ids=["with processors", "memory alone is none"])
 def test_processors_without_memory_are_told(cpus: str, told: int) -> None:
-    assert len(node_of(TEXT.format(cpus=cpus, size=0)).reports) == told
+    assert len(reported_by_tables(node_of(TEXT.format(cpus=cpus, size=0)))) == told

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.cluster.slurm import keep_free, read_free, take_out
+from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.rank_files import (
@@ -22,6 +22,7 @@ from topodiag.evidence.layout.rank_files import (
 )
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 
 READERS = (read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun, read_map)

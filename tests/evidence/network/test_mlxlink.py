@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.evidence.filled import draft_by, node_of, values
 from tests.tables import texts
+from topodiag.checks.nic.events import troubles
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.mlxlink import Mlxlink
 
@@ -36,11 +37,14 @@ def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_po
     assert "phys_state" not in document
 
 
-def test_errors_that_remain_after_correction_are_a_word_on_the_signal() -> None:
+def test_errors_that_remain_after_correction_are_those_of_a_poor_signal_above_the_limit() -> None:
     well = TEXT.format(word="No issue was observed.")
-    assert "signal" not in read(well + "Effective Physical BER : 15E-255\nSymbol BER : 1E-13\n")
-    signal = read(well + "Effective Physical BER : 8E-09\nSymbol BER : 4E-12\n")["signal"]
-    assert signal == "Effective Physical BER 8E-09, and 1e-12 is the most of a link that is well"
+    assert read(well + "Effective Physical BER : 15E-255\n")["effective_ber"] == "15E-255"
+    assert not troubles(node_of(well + "Effective Physical BER : 15E-255\nSymbol BER : 1E-13\n"))
+    (event,) = troubles(node_of(well + "Effective Physical BER : 8E-09\nSymbol BER : 4E-12\n"))
+    assert event.words == (
+        "its link is up with a poor signal: Effective Physical BER 8E-09, and 1e-12 is the most of a link that is well"
+    )
 
 
 def test_a_port_that_nobody_names_is_told_where_it_is_the_only_one() -> None:

@@ -18,7 +18,7 @@ from topodiag.app.case.system import machine_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
-from topodiag.evidence.cluster.slurm import keep_free, read_free, take_out
+from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
@@ -26,6 +26,7 @@ from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
+from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
 DEFAULT_SYSTEM = "dgx-h100"

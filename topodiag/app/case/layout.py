@@ -73,7 +73,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     if not layout.logs:
         return LayoutRead(declared)
     from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
-    from topodiag.evidence.layout.group_file import ranks_of  # noqa: PLC0415 - only with logs
+    from topodiag.placement.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
 
     jobs = job_case(gather(layout.logs, stdin=stream_for(layout.logs), quick=True)).jobs
     if len(jobs) != 1:

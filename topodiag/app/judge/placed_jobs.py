@@ -18,7 +18,6 @@ from topodiag.app.judge.placing import Ready, audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.evidence.layout.group_file import ranks_of
 from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
@@ -32,6 +31,7 @@ from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.groups import USUAL, Talk, gpu_of, other_talks
 from topodiag.placement.job_groups import NO_ROLES
 from topodiag.placement.job_layout import layout_of_job
+from topodiag.placement.job_ranks import ranks_of
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
 
 SHOWN = 4

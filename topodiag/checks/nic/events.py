@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from topodiag.checks.interface import NodeCheck
@@ -14,10 +15,10 @@ from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import dataclass, regex
-from topodiag.model.devices import Nic, NicRole, PciKind
+from topodiag.model.devices import Nic, NicPort, NicRole, PciKind
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
@@ -31,6 +32,8 @@ MANY_RETURNS = 3
 """Times that a link came up though it was up, from which on it is called unsteady: a piece of a log, or an old driver,
 has the ups alone. An interface that somebody takes down and up again gives one or two."""
 
+MOST_BER = 1e-12
+"""Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
 AT_FULL_POWER_GBPS = 50.0
 """Adapters with too little power leave their ports off or at the pace of passive cables."""
 
@@ -230,10 +233,21 @@ def _carried_much(node: Node) -> bool:
 def _poor_signals(node: Node) -> Iterator[Event]:
     for nic in node.nics:
         for port in nic.ports:
-            if port.signal.known and not is_foreign(nic):
-                words = f"its link is up with a poor signal: {port.signal.value}"
-                shown = (port.signal.origin,) if port.signal.origin is not None else ()
+            signal = port.signal if port.signal.known else _bit_errors(port)
+            if signal.known and not is_foreign(nic):
+                words = f"its link is up with a poor signal: {signal.value}"
+                shown = (signal.origin,) if signal.origin is not None else ()
                 yield Event(nic.name, "signal", Severity.WARNING, words, shown)
+
+
+def _bit_errors(port: NicPort) -> Fact[str]:
+    """The first rate of bit errors that is above what a link that is well has, in words."""
+    for name, fact in (("Effective Physical BER", port.effective_ber), ("Symbol BER", port.symbol_ber)):
+        rate = fact.get("")
+        with suppress(ValueError):
+            if rate[:1].isdigit() and float(rate) > MOST_BER:
+                return Fact(f"{name} {rate}, and {MOST_BER:g} is the most of a link that is well", fact.origin)
+    return Fact()
 
 
 # The ups and downs of network ports by the kernel log, port by port.

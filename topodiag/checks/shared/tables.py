@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from topodiag.checks.shared.comparisons import far, unlike
 from topodiag.lazy import dataclass, regex
 from topodiag.model import tables
-from topodiag.model.events import Event, Trust
+from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.node import Node
 from topodiag.model.tables import Row, Table
 from topodiag.words.fold import few
 from topodiag.words.states import BAD, GOOD
 from topodiag.words.text import words_of_name
-from topodiag.words.units import in_mhz, in_ms
+from topodiag.words.units import in_mhz, in_ms, spell_bytes
 
 BUSY_PERCENT = 50.0
 SLOW_SHARE = 0.5
@@ -28,6 +28,14 @@ TIMES, CLOSE, LEAST_MS = 2.0, 1.3, 20.0
 milliseconds: below that no other rank waits long."""
 MOST_AGREE = 0.6
 """Hosts of a list that must agree before one of them is odd."""
+LEAST_SHARE = 0.9
+"""Part of the peers' memory below which it is another one."""
+PAIR = 2
+"""GPUs of which none is usual: the better one is what both should be."""
+HOT_C = 90
+"""Degrees at which GPUs of all kinds slow down, or are about to."""
+MOST_TOTAL = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
+"""Totals from which NVLinks have errors: those of one link in `checks/nvlink/limits.toml`."""
 MOST_SHOWN = 50
 _FAULT_OF_PART = {"nvlink": "nvlink.down", "gpu": "gpu.count_low", "port": "nic.missing"}
 _FAULT_OF_STATE = {"nvlink": "nvlink.down", "gpu": "gpu.lost", "port": "nic.port_down"}
@@ -63,12 +71,13 @@ class TableFault:
     fault: str
     words: str
     row: Row
+    trust: Trust = Trust.PERSON
 
 
 def reported_by_tables(node: Node) -> tuple[Event, ...]:
     """What the tables of a node's evidence show, as reports of others."""
     return tuple(
-        Event(outlier.fault, "table", outlier.words[:300], outlier.row.origin, trust=Trust.PERSON)
+        Event(outlier.fault, "table", outlier.words[:300], outlier.row.origin, trust=outlier.trust)
         for table in node.tables
         for outlier in [outlier for rule in _RULES for outlier in rule(table)][:MOST_SHOWN]
     )
@@ -229,6 +238,69 @@ def _agents(table: Table) -> Iterator[TableFault]:
                 yield TableFault(fault, named, row)
 
 
+def _odd_gpus(table: Table) -> Iterator[TableFault]:
+    """GPUs with a value that no check asks about, and that a sound GPU does not show. It does not say what is wrong, if
+    anything is: it is quoted, and leaves open whether the machine is well."""
+    groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
+    for row in table.rows:
+        cells, name = row.cells, f"GPU{row.cells.get(tables.GPU)}"
+        if tables.FAILED_READING in cells:
+            yield TableFault(REMARK, f"{name}: a reading of it is an error", row)
+        if cells.get(tables.COMPUTE_MODE) == "Prohibited":
+            yield TableFault(REMARK, f"{name}: its compute mode lets no program use it", row)
+        if int(cells.get(tables.CELSIUS, 0)) >= HOT_C:
+            yield TableFault(REMARK, f"{name}: {cells[tables.CELSIUS]} C", row)
+        if tables.MEMORY_MIB in cells and tables.PRODUCT in cells:
+            groups[cells[tables.PRODUCT]].append((row, int(cells[tables.MEMORY_MIB])))
+    for group in groups.values():
+        from statistics import mode  # noqa: PLC0415 - slow to load
+
+        sizes = [size for _, size in group]
+        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
+        for row, size in group:
+            if 0 < size < LEAST_SHARE * usual:
+                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
+                words = f"GPU{row.cells[tables.GPU]}: its memory is {own}, and others of its kind have {others}"
+                yield TableFault(REMARK, words, row)
+
+
+def _given_out(table: Table) -> Iterator[TableFault]:
+    """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""
+    gives = {place: int(cell) for place, cell in table.column(tables.ALLOCATABLE).items()}
+    products = table.column(tables.PRODUCT)
+    most: dict[str, int] = {}
+    for place in gives.keys() & products.keys():
+        most[products[place]] = max(most.get(products[place], place), place, key=lambda at: (gives[at], -at))
+    for place, count in gives.items():
+        row = table.rows[place]
+        has, best = int(row.cells.get(tables.CAPACITY, -1)), most.get(products.get(place, ""), place)
+        if count < has:
+            words = f"{row.label} gives out {count} of {has} GPUs"
+        elif 2 * count > gives[best] > count:
+            words = f"{row.label} gives out {count} GPUs, {table.rows[best].label} of the same product {gives[best]}"
+        else:
+            continue
+        yield TableFault("gpu.count_low", words, row, Trust.AGENT)
+
+
+def _totals(table: Table) -> Iterator[TableFault]:
+    """Errors of all NVLinks of a GPU together."""
+    for name in table.columns:
+        most = next((most for kind, most in MOST_TOTAL.items() if f"_{kind}_" in name), 0)
+        for place, cell in table.column(name).items() if most and name.startswith(tables.TOTAL) else ():
+            if float(cell) >= most:
+                row, field = table.rows[place], name.removeprefix(tables.TOTAL)
+                yield TableFault("nvlink.errors", f"GPU {row.cells[tables.GPU]}: {field} is {float(cell):.0f}", row)
+
+
+def _numa(table: Table) -> Iterator[TableFault]:
+    """Processors without memory. Memory without processors is usual (CXL, Grace's GPUs)."""
+    for place, cell in table.column(tables.MEMORY_MB).items():
+        row = table.rows[place]
+        if cell == "0" and row.cells.get(tables.PROCESSORS, "0") != "0":
+            yield TableFault(REMARK, f"NUMA node {row.cells[tables.NUMA]} has processors and no memory", row)
+
+
 def _component(name: str) -> str:
     words = words_of_name(name, 200)
     return next((fault for fault, pattern in _COMPONENTS if pattern.search(words)), "")
@@ -241,5 +313,6 @@ def _number(cell: str) -> float | None:
 
 
 _RULES: tuple[Callable[[Table], Iterator[TableFault]], ...] = (
-    _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents,
+    _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents, _odd_gpus, _given_out,
+    _totals, _numa,
 )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.phrases import why_lived_with
+from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import OUT_OF_SERVICE, REMARK
@@ -127,7 +128,7 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
                 event.origin,
                 harmless=why_lived_with("harmless_to_a_node", event.text),
             )
-    for report in node.reports:
+    for report in (*node.reports, *reported_by_tables(node)):
         if report.kind in _BY_OTHERS:
             yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
 

@@ -21,51 +21,45 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.amd.links import PCIE
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
-from topodiag.lazy import regex
+from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.maker import XGMI
+from topodiag.words.own_data import patterns
 
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
 _OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")
-_DEVICE = regex(
-    r"Device: (\d{1,3}),\s{1,4}(\S.{0,80}?)(?:,\s{1,4}GPU-\S{1,40},\s{1,4}([0-9a-f]{1,2}:[0-9a-f]{1,2}\.\d))?\s*\Z"
-)
+_LIKE = patterns("evidence/lines", "amd_copy_tests")
 
 
-class AmdCopyTests(Direct):
+class AmdCopyTests(OfPage):
     """Bandwidths between GPUs."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
-        devices: dict[int, int] = {}
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
+        draft, devices = page.draft, dict[int, int]()
         table, taken, columns = "", False, list[str]()
-        for number, whole in blob.lines():
-            line = whole[:MAX_LINE].strip(" \t>|")
-            if device := _DEVICE.match(line):
+        for line in page.bare_lines():
+            text = line.text
+            if device := _LIKE["device"].match(text):
                 if device[3] and len(devices) < MAX_GPUS:
                     gpu = devices[int(device[1])] = len(devices)
                     bus, slot, function = (int(part, 16) for part in re.split("[:.]", device[3]))
-                    place = f"0000:{bus:02x}:{slot:02x}.{function}"
-                    draft.gpu(index=gpu, bus_id=place).offer("name", device[2], blob.origin(number, line))
-                    parsed.records.append(number)
-            elif "Inter-Device Numa Distance" in line:
+                    line.put(draft.gpu(index=gpu, bus_id=f"0000:{bus:02x}:{slot:02x}.{function}"), name=device[2])
+            elif "Inter-Device Numa Distance" in text:
                 table = "distance"
-            elif "directional copy " in (title := line.lower()) and "bandwidth gb/s" in title:
+            elif "directional copy " in (title := text.lower()) and "bandwidth gb/s" in title:
                 table, taken = ("copies" if "unidirectional" in title and not taken else ""), True
-            elif line.startswith("SRC"):
-                columns = re.findall(r"[CG]PU \d{1,3}", line)
+            elif text.startswith("SRC"):
+                columns = re.findall(r"[CG]PU \d{1,3}", text)
                 table, taken = "copies" if table == "copies" or not taken else table, True
-            elif line.startswith(_OTHER):
+            elif text.startswith(_OTHER):
                 table = ""
             elif table:
-                for a, b, value in _cells(table, columns, devices, line):
+                for a, b, value in _cells(table, columns, devices, text):
                     word = f"{value:g}" if table == "copies" else XGMI if value == XGMI_DISTANCE else PCIE
                     where = "copies" if table == "copies" else "smi"
-                    draft.pair(where, draft.gpu(index=a), draft.gpu(index=b), word, blob.origin(number, line))
-                    parsed.records.append(number)
-        return parsed
+                    line.pair(where, word, draft.gpu(index=a), draft.gpu(index=b))
 
 
 def _cells(table: str, columns: list[str], devices: dict[int, int], line: str) -> Iterator[tuple[int, int, float]]:

@@ -40,7 +40,8 @@ from itertools import islice
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.hardware.amd import XGMI_LANES
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
@@ -54,24 +55,23 @@ _TABLES = ("weight", "hops", "link type", "link metric", "xgmi link status")
 _OF_LINKS = ("= Link Type between two GPUs =", "= Hops between two GPUs =", "LINK TYPE TABLE:")
 _KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}) and (\d{1,3})")
 _NUMA = ": (Topology) Numa Node: "
-_Row = tuple[str, dict[str, int], list[str], int, str]
+_Row = tuple[str, dict[str, int], list[str], Line]
 """The title of a table, the numbers of its columns' GPUs by name, the words of a row, and its line."""
 
 
-def _rows(blob: Blob) -> Iterator[_Row]:
+def _rows(page: Page) -> Iterator[_Row]:
     """The rows of GPUs in all tables of a text."""
     table, columns = "", dict[str, int]()
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE].strip(" \t>|")
-        words = line.split()
+    for line in page.bare_lines():
+        words = line.text.split()
         names = words[1:] if words[:1] == ["bdf"] else words
-        if line.startswith("==") or line.endswith(":"):
-            title = line.strip("=: ").lower()
+        if line.text.startswith("==") or line.text.endswith(":"):
+            title = line.text.strip("=: ").lower()
             table, columns = next((name for name in _TABLES if title.startswith(name)), ""), {}
         elif names and all(map(_is_gpu, names)):
             columns = {name: int(name[3:]) if name[0] == "G" else at for at, name in enumerate(names)}
         elif table and len(words) > 1 and _is_gpu(words[0]):
-            yield table, columns, words, number, line
+            yield table, columns, words, line
 
 
 def _is_gpu(word: str) -> bool:
@@ -86,14 +86,14 @@ def pair_word(kind: str, hops: int) -> str:
     return PCIE if kind in ("PCIE", "PCI") else ""
 
 
-class AmdLinks(Direct):
+class AmdLinks(OfPage):
     """Pairs of GPUs, their NUMA nodes and bus ids."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
+        blob, parsed, draft = page.blob, page.parsed, page.draft
         if any(title in blob.text for title in _OF_LINKS):
-            _read_tables(blob, parsed, draft)
-            return parsed
+            _read_tables(page)
+            return
         document, why = values.load(blob)
         if why:
             parsed.leave(blob, None, "", why)
@@ -101,30 +101,28 @@ class AmdLinks(Direct):
             if len(parsed.records) < MAX_PAIRS and max(gpu, peer) < MAX_GPUS and word:
                 draft.pair("smi", draft.gpu(index=gpu), draft.gpu(index=peer), word, blob.origin(text=quote))
                 parsed.records.append(0)
-        return parsed
 
 
-def _read_tables(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-    for number, line in blob.lines():
-        gpu, _, node = line[:MAX_LINE].partition(_NUMA)
-        index, numa = to_int(gpu.strip(" \t>|GPU[]"), low=0, high=MAX_GPUS - 1), to_int(node, low=-1)
+def _read_tables(page: Page) -> None:
+    draft = page.draft
+    for line in page.bare_lines():
+        gpu, _, node = line.text.partition(_NUMA)
+        index, numa = to_int(gpu.strip("GPU[] "), low=0, high=MAX_GPUS - 1), to_int(node, low=-1)
         if index is not None and numa is not None:
-            draft.gpu(index=index).offer("numa", numa, blob.origin(number, line))
-            parsed.records.append(number)
+            line.put(draft.gpu(index=index), numa=numa)
     hops: dict[tuple[int, int], int] = {}
     unit = {"hops": 1, "weight": HOP}
-    for table, columns, words, number, line in islice(_rows(blob), MAX_PAIRS):
-        name, *cells = words
+    for table, columns, (name, *cells), line in islice(_rows(page), MAX_PAIRS):
         gpu_index = columns.get(name)
         if gpu_index is None:
             continue
+        page.mark(line.number)
         entity = draft.gpu(index=gpu_index, bus_id=name if table == "link type" and name[0] != "G" else None)
         for peer, cell in zip(columns.values(), cells, strict=False):
             far = int(cell) if table in unit and cell.isdecimal() else 0
             hops[gpu_index, peer] = max(far // unit.get(table, 1), hops.get((gpu_index, peer), 0))
             if table == "link type" and peer != gpu_index and (word := pair_word(cell, hops[gpu_index, peer])):
-                draft.pair("smi", entity, draft.gpu(index=peer), word, blob.origin(number, line))
-        parsed.records.append(number)
+                line.pair("smi", word, entity, draft.gpu(index=peer))
 
 
 _Pair = tuple[int, int, str, str]
@@ -161,39 +159,37 @@ _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
 
-class XgmiStatus(Direct):
+class XgmiStatus(OfPage):
     """The state of the link of every pair, and the rate of the links."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
-        if blob.data.lstrip()[:1] in (b"{", b"["):
-            document, why = values.load(blob)
-            if why:
-                parsed.leave(blob, None, "", why)
-            for number, bus_id, gbs, quote in _xgmi_rates(document):
-                draft.gpu(index=number, bus_id=bus_id).offer("xgmi_gbs", gbs, blob.origin(text=quote))
-                parsed.records.append(0)
-        else:
-            _read_xgmi(blob, parsed, draft)
-        return parsed
+    def read_page(self, page: Page) -> None:
+        blob, draft = page.blob, page.draft
+        if blob.data.lstrip()[:1] not in (b"{", b"["):
+            _read_xgmi(page)
+            return
+        document, why = values.load(blob)
+        if why:
+            page.parsed.leave(blob, None, "", why)
+        for number, bus_id, gbs, quote in _xgmi_rates(document):
+            draft.gpu(index=number, bus_id=bus_id).offer("xgmi_gbs", gbs, blob.origin(text=quote))
+            page.parsed.records.append(0)
 
 
-def _read_xgmi(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-    for table, columns, (name, bus_id, *cells), number, line in _rows(blob):
+def _read_xgmi(page: Page) -> None:
+    for table, columns, (name, bus_id, *cells), line in _rows(page):
         index, metric = to_int(name.removeprefix("GPU"), low=0, high=MAX_GPUS - 1), table == "link metric"
         gbs = link_gbs(" ".join(cells[:2]), " ".join(cells[2:4])) if cells[-1:] == [XGMI] else None
         if index is None or normalise_bus_id(bus_id) is None or not (table == "xgmi link status" or (metric and gbs)):
             continue
-        gpu, origin = draft.gpu(index=index, bus_id=bus_id), blob.origin(number, line)
+        gpu = page.draft.gpu(index=index, bus_id=bus_id)
         if metric:
-            gpu.offer("xgmi_gbs", gbs, origin)
-        else:
-            words = {peer: _WORDS[cell] for peer, cell in zip(columns.values(), cells, strict=False) if cell in _WORDS}
-            words.pop(index, None)
-            gpu.offer("nvlink_note", None if words else "not supported", origin)
-            for peer, word in words.items():
-                draft.pair("smi", gpu, draft.gpu(index=peer), word, origin)
-        parsed.records.append(number)
+            line.put(gpu, xgmi_gbs=gbs)
+            continue
+        words = {peer: _WORDS[cell] for peer, cell in zip(columns.values(), cells, strict=False) if cell in _WORDS}
+        words.pop(index, None)
+        line.put(gpu, nvlink_note=None if words else "not supported")
+        for peer, word in words.items():
+            line.pair("smi", word, gpu, page.draft.gpu(index=peer))
 
 
 def _xgmi_rates(document: object) -> Iterator[tuple[int, str | None, float, str]]:

@@ -10,20 +10,9 @@ from typing import Any
 
 from topodiag.evidence.draft import Entity, Offer
 from topodiag.model.provenance import NOT_SEEN, Counter, Disagreement, Fact
+from topodiag.words.own_data import own_data
 
-# Fields whose readings rightly differ from moment to moment or in spelling between sources: no disagreement.
-_VARIES = frozenset(
-    {
-        "gen", "utilization", "pstate", "throttle", "uptime_s", "name", "description", "hca_type", "part", "board",
-        "system", "kernel", "cpus", "cpu_affinity", "local_cpus", "virtualization", "distribution", "gids", "driver",
-        "nvlink_note", "lost", "speed_name", "link_layer", "status", "memory_numa", "time", "mtu", "board_id",
-        "devices", "modules", "remote_bus_id", "netdev", "version", "acs", "shm_bytes", "recovery_action", "transport",
-        "minor", "port_type", "cuda_version", "max_gen", "max_width", "slot_max_gen", "slot_max_width", "class_code",
-        "absent_devices", "shm_free_bytes", "open_files", "sm_clock_mhz", "governor", "memory_utilization", "power_w",
-        "memory_used_mib", "memory_used_share", "power_limit_w", "host_copy_gbs", "failed_tests", "narrowed", "runs",
-        "able", "addresses", "xgmi_gbs",
-    }
-)  # fmt: skip
+_VARIES = frozenset(own_data("evidence/words")["varies"])
 
 
 _NO_READING: Fact[Any] = Fact(why=NOT_SEEN)

@@ -6,7 +6,6 @@ of a node description (`gpu001 mlx5_0`, `gpu001 HCA-1`), as rdma-ndd and mlnx_of
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -17,17 +16,16 @@ import numpy as np
 
 from topodiag.evidence.fabric_links import FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import Blob
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError
 from topodiag.words.joined import Sets
 from topodiag.words.node_sets import MAX_NODES
+from topodiag.words.own_data import patterns
 
 _USUAL_GBPS = 100.0
 """Of a link whose row does not say it: four lanes of EDR."""
-_HOST = regex(
-    r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
-    r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
+_LIKE = patterns("evidence/network/lines", "descriptions")
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ class _Fabric:
 
 def host_of(description: str) -> str | None:
     """The host that a node description names; None for one that names a product only."""
-    match = _HOST.fullmatch(description.strip())
+    match = _LIKE["host"].fullmatch(description.strip())
     return match[1] if match else None
 
 
@@ -83,7 +81,9 @@ def _of_switch(link: FabricLink) -> bool:
     """Whether a row is a switch's. With --line a row names its own end, and a host's own rows repeat those of its
     switch."""
     name = link.here.name
-    return bool(link.here.of_switch or (link.here.of_switch is None and not (" " in name and _HOST.fullmatch(name))))
+    return bool(
+        link.here.of_switch or (link.here.of_switch is None and not (" " in name and _LIKE["host"].fullmatch(name)))
+    )
 
 
 def _joined(links: Sequence[FabricLink]) -> _Fabric:

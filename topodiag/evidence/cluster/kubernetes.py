@@ -22,7 +22,7 @@ import numpy as np
 
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.json_values import objects, text
-from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED
+from topodiag.evidence.marks import POD
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
@@ -211,11 +211,11 @@ def read_pods(blob: Blob) -> tuple[Tie, ...]:
     """The names of each machine that a text ties together: pod, its addresses, its node. Raises InputError for what
     begins as JSON or YAML and is none."""
     head = blob.text[: 1 << 16]
-    if POD_HEADER.search(head):
+    if POD["header"].search(head):
         ties = _table(blob)
-    elif POD_OBJECT.search(head) and "nodeName" in head:
+    elif POD["object"].search(head) and "nodeName" in head:
         ties = _objects(blob)
-    elif POD_SCHEDULED.search(head):
+    elif POD["scheduled"].search(head):
         ties = _events(blob)
     else:
         ties = _described(blob)
@@ -231,7 +231,7 @@ def _table(blob: Blob) -> Iterator[Tie]:
     """`kubectl get pods -o wide`: columns stand where the header has them."""
     columns: Mapping[str, int] | None = None
     for number, line in blob.lines():
-        if POD_HEADER.match(line):
+        if POD["header"].match(line):
             columns = {match[0]: match.start() for match in re.finditer(r"\S+(?: (?=[A-Z])\S+)*", line)}
             continue
         if columns is None or not line.strip():
@@ -251,7 +251,7 @@ def _cell(line: str, at: int) -> str:
 
 def _events(blob: Blob) -> Iterator[Tie]:
     for number, line in blob.lines():
-        for match in POD_SCHEDULED.finditer(line[:4096]):
+        for match in POD["scheduled"].finditer(line[:4096]):
             yield from _tie(blob, number, line, match[1] or match[3], match[2] or match[4], [])
 
 
@@ -260,7 +260,7 @@ def _described(blob: Blob) -> Iterator[Tie]:
     pod, node, at, shown = "", "", 0, ""
     addresses: list[str] = []
     for number, line in blob.lines():
-        match = POD_DESCRIBED.match(line)
+        match = POD["described"].match(line)
         if match is None:
             continue
         if match[1] == "Name":

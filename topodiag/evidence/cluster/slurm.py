@@ -3,36 +3,33 @@
 Formats: the topology.conf and topology.yaml pages of Slurm 25.05. Switches name nodes or switches as node sets; blocks
 are joined in the file's order into larger ones of the further sizes (`BlockSizes=18,144`).
 
-Which GPUs can be used: a file of the free ones, and words that take nodes or GPUs out.
-
-The file has a node set per line and the free GPUs behind it: `gpu[01-04] 0-3`, `gpu05 all`, `gpu06 slots=4` (the first
-four). Without GPUs all of the node are meant. Nodes that the file does not name are not free.
+A file of the free GPUs has a node set per line and the free GPUs behind it: `gpu[01-04] 0-3`, `gpu05 all`, `gpu06
+slots=4` (the first four). Without GPUs all of the node are meant. Nodes that the file does not name are not free.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
-from topodiag.lazy import dataclass, regex
-from topodiag.model.cluster import Bools
+from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
+from topodiag.words.own_data import patterns
 
-_LINE = regex(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
+_LIKE = patterns("evidence/lines", "slurm")
 
 
 def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
     """The free GPUs by node, None for all that it has. Raises InputError with the line."""
     free: dict[str, tuple[int, ...] | None] = {}
     for line, bare in bare_lines(blob):
-        match = _LINE.fullmatch(bare)
+        match = _LIKE["line"].fullmatch(bare)
         with at_line(blob, line):
             if match is None:
                 raise NodeSetError(f"{short(bare)!r} is no node with its free GPUs: write gpu[01-04] 0-3")
@@ -56,41 +53,6 @@ def _gpus(text: str) -> tuple[int, ...] | None:
     return gpu_list(text) if known is None else tuple(range(min(known, MAX_GPUS)))
 
 
-def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:
-    """The slots that are usable and free. Raises InputError for a node that is not in the cluster or a GPU that it does
-    not have."""
-    mask = usable.copy()
-    mask[:] = False
-    for node, gpus in free.items():
-        number = index.get(node)
-        if number is None:
-            raise InputError(name, f"node {short(node)!r} is not in the cluster")
-        if gpus is None:
-            mask[number] = usable[number]
-            continue
-        if gpus and gpus[-1] >= usable.shape[1]:
-            raise InputError(name, f"node {short(node)!r} has no GPU {gpus[-1]}")
-        mask[number, list(gpus)] = usable[number, list(gpus)]
-    return mask
-
-
-def take_out(usable: Bools, index: Mapping[str, int], words: Sequence[str]) -> Bools:
-    """The slots without those that `gpu[01-04]` or `gpu07:0,3` names. Raises NodeSetError."""
-    mask = usable.copy()
-    for written in words:
-        nodes, colon, gpus = written.partition(":")
-        chosen = list(gpu_list(gpus)) if colon else []
-        for node in expand(nodes):
-            number = index.get(node)
-            if number is None:
-                raise NodeSetError(f"node {short(node)!r} is not in the cluster")
-            if chosen and chosen[-1] >= usable.shape[1]:
-                raise NodeSetError(f"node {short(node)!r} has no GPU {chosen[-1]}")
-            mask[number, chosen if colon else slice(None)] = False
-    return mask
-
-
-_WORD = regex(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
 _KINDS = ("leaf", "spine", "core")
 """Of the first levels of a tree; further ones are `fabric`."""
 MAX_LEVELS = 16
@@ -150,7 +112,7 @@ def read_conf(blob: Blob) -> ClusterFacts:
     """The cluster of a topology.conf. Raises InputError with the line."""
     topology = _Topology(blob)
     for line, text in _logical_lines(blob):
-        if not topology.take({match[1].lower(): match[2] for match in _WORD.finditer(text)}, line):
+        if not topology.take({match[1].lower(): match[2] for match in _LIKE["word"].finditer(text)}, line):
             raise InputError(blob.name, f"{short(text.strip())!r} is no line of a topology.conf", line=line)
     if topology.line and topology.blocks:
         raise InputError(blob.name, "has switches and blocks: Slurm takes one of them")

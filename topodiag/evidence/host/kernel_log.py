@@ -19,6 +19,7 @@ from topodiag.model.clock_text import seconds
 from topodiag.model.events import Scope, Trust
 from topodiag.model.system import KernelEvent
 from topodiag.words.dialect import Maker
+from topodiag.words.own_data import patterns
 
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
@@ -31,20 +32,9 @@ MAX_HEAD = 160
 MAX_TEXT = 500
 """Characters kept of one message."""
 
-_FACILITY = regex(r"<[0-9]{1,3}>|[a-z]{2,8} *:[a-z]{3,7} *: ?")
-"""What the kernel and `dmesg -x` write before a stamp."""
-_FRACTION = regex(r"[.,][0-9]{1,9}")
-_SYSLOG = regex(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
+_LIKE = patterns("evidence/host/lines", "kernel_log")
 
-_BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
-_ANY_BUS = regex(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 FAMILY = "kernel"
-_STAMPED = regex(
-    r"(?:<[0-9]{1,3}>)?\[(?: {0,10}[0-9]{1,10}\.[0-9]{6}| {1,10}[0-9]{1,10}\.[0-9]{1,9}"
-    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4})\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
-)
-"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets
-as well, and then `[host:process:thread]`."""
 
 
 _OWN = regex(
@@ -65,7 +55,7 @@ class KernelLog(Source[KernelEvent]):
     def recognises(self, head: str) -> bool:
         """By the kernel's stamp or name on half of the lines, or by an event of interest."""
         lines = [line[:MAX_HEAD] for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
-        own = sum("kernel: " in line or _STAMPED.match(line) is not None for line in lines)
+        own = sum("kernel: " in line or _LIKE["stamped"].match(line) is not None for line in lines)
         if own >= 1 and own * 2 >= len(lines) and not any(" NCCL " in line for line in lines):
             return True
         return next(_matches(head.encode("utf-8", "replace")), None) is not None
@@ -120,7 +110,7 @@ def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Li
 
 def _split(line: str) -> tuple[float | None, str]:
     """The time and the message, without the sender's name."""
-    facility = _FACILITY.match(line)
+    facility = _LIKE["facility"].match(line)
     when, message = _stamped(line[facility.end() :] if facility is not None else line)
     sender, kernel, rest = message[:MAX_HEAD].partition("kernel:")
     if kernel and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
@@ -139,18 +129,18 @@ def _stamped(line: str) -> tuple[float | None, str]:
     day, _, rest = line[:64].partition(" ")
     if day[:4].isdecimal() and day[4:5] == "-":
         stamp = day if "T" in day else f"{day} {rest.partition(' ')[0]}"
-        when = seconds(_FRACTION.sub("", stamp))
+        when = seconds(_LIKE["fraction"].sub("", stamp))
         return (when, line[len(stamp) + 1 :]) if when is not None else (None, line)
     fields = line[:MAX_HEAD].partition(";")[0].split(",")
     if len(fields) > 3 and all(field.isdecimal() for field in fields[:3]):
         return int(fields[2]) / 1e6, line.partition(";")[2]
-    syslog = _SYSLOG.match(line)
+    syslog = _LIKE["syslog"].match(line)
     return None, line[syslog.end() :] if syslog is not None else line
 
 
 def _bus_of(entry: Signature, message: str) -> str | None:
     """The first device that a message names; of an agent's, which may list several, the only one."""
-    named = list(dict.fromkeys(_ANY_BUS.findall(message))) if entry.scope is Scope.DEVICE else []
+    named = list(dict.fromkeys(_LIKE["any_bus"].findall(message))) if entry.scope is Scope.DEVICE else []
     if not named or (len(named) > 1 and entry.trust is Trust.AGENT):
         return None
     return normalise_bus_id(named[0])

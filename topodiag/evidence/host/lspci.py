@@ -7,23 +7,12 @@ from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS,
 from topodiag.evidence.interface import MAX_LINE, to_int
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.sentences import report
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
-_PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_HEADER = regex(rf"(?:> )?\s{{0,16}}({_PLACE})(?: \"?(\S.*)|:?\s{{0,8}})")
-"""A function's place and its description, which loops over places and filters leave out."""
-_COMMAND = regex(
-    rf"(?:[^\n$#]{{0,80}}[$#] ?)?(?:sudo )?lspci(?= )(?:[^\n|;]{{0,80}}? -[A-Za-z]{{0,6}}s ?({_PLACE})(?=[\s|;]|$))?"
-)
-"""The command itself: `-s` names the function whose lines follow, where grep took its first line away."""
-_CLASS = regex(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?: (\S.*)")
-_NUMERIC = regex(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
-_IDS = regex(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
-_LINK = regex(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})( \(downgraded\))?")
-"""The last is lspci's own comparison of LnkSta with LnkCap (pciutils ls-caps.c), which `grep LnkSta` leaves alone."""
+_LIKE = patterns("evidence/host/lines", "lspci")
 _KNOWN = own_data("evidence/host/lspci")
 _PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstream Port": "downstream",
                "Bridge": "pci-bridge", "Endpoint": "endpoint"}  # fmt: skip
@@ -58,7 +47,7 @@ class Lspci(OfPage):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
 
     def recognises(self, head: str) -> bool:
-        headers = (match for line in head.split("\n") if (match := _HEADER.fullmatch(line[:MAX_LINE])) is not None)
+        headers = (match for line in head.split("\n") if (match := _LIKE["header"].fullmatch(line[:MAX_LINE])))
         bare = (" ".join(line.lstrip("> \t").split()) for line in head.split("\n"))
         return any(line.startswith(_LINES) for line in bare) or any(_is_described(match[2] or "") for match in headers)
 
@@ -68,7 +57,7 @@ class Lspci(OfPage):
         places: dict[str, Line] = {}
         lines = [Line(page, number, text[:MAX_LINE]) for number, text in page.blob.lines()]
         for line in lines:
-            header, command = _HEADER.fullmatch(line.text), _COMMAND.match(line.text)
+            header, command = _LIKE["header"].fullmatch(line.text), _LIKE["command"].match(line.text)
             if header is None and command is None:
                 _read_line(function, line, bridges)
                 continue
@@ -91,8 +80,8 @@ class Lspci(OfPage):
 
 def _is_described(rest: str) -> bool:
     """Whether what stands behind a function's place is a description of lspci's."""
-    named = _CLASS.match(rest)
-    return _NUMERIC.match(rest) is not None or (
+    named = _LIKE["class"].match(rest)
+    return _LIKE["numeric"].match(rest) is not None or (
         named is not None and (named[1] in _KNOWN["classes"] or named[2] is not None or " (rev " in rest)
     )
 
@@ -102,23 +91,23 @@ def _read_header(function: _Function, line: Line, rest: str) -> None:
     if "(rev ff)" in rest:
         function.take(line, "lost", ALL_ONES)
     low = to_int("0x" + rest.partition("(prog-if ")[2][:2]) or 0
-    if numeric := _NUMERIC.match(rest):
+    if numeric := _LIKE["numeric"].match(rest):
         function.take(line, "class_code", int(numeric[1], 16) << 8 | low)
         function.take(line, "vendor", int(numeric[2], 16))
         function.take(line, "device", int(numeric[3], 16))
         return
-    named = _CLASS.match(rest)
+    named = _LIKE["class"].match(rest)
     if named is None:
         return
     code = int(named[2], 16) if named[2] else _KNOWN["classes"].get(named[1])
     if code is not None:
         function.take(line, "class_code", code << 8 | low)
     product = named[3].partition(" (rev ")[0].partition(" (prog-if ")[0].strip()
-    numbers = _IDS.findall(product)
+    numbers = _LIKE["ids"].findall(product)
     if numbers:
         function.take(line, "vendor", int(numbers[-1][0], 16))
         function.take(line, "device", int(numbers[-1][1], 16))
-        product = _IDS.sub("", product).strip()
+        product = _LIKE["ids"].sub("", product).strip()
     else:
         vendor = next((number for name, number in _KNOWN["vendors"].items() if product.startswith(name)), None)
         if vendor is not None:
@@ -150,7 +139,7 @@ def _read_line(function: _Function, line: Line, bridges: dict[str, str]) -> None
         function.take(line, "driver", rest[:80])
     elif name == "IOMMU group" and (group := to_int(rest, low=0, high=2**31)) is not None:
         function.take(line, "iommu_group", group)
-    elif name == "Subsystem" and (numbers := _IDS.findall(rest)):
+    elif name == "Subsystem" and (numbers := _LIKE["ids"].findall(rest)):
         function.take(line, "subsystem_vendor", int(numbers[-1][0], 16))
         function.take(line, "subsystem_device", int(numbers[-1][1], 16))
     elif name == "Bus" and function.bus_id and (bus := rest.partition("secondary=")[2][:2]) not in ("", "00"):
@@ -158,7 +147,7 @@ def _read_line(function: _Function, line: Line, bridges: dict[str, str]) -> None
 
 
 def _read_link(function: _Function, line: Line, name: str, rest: str) -> None:
-    link = _LINK.search(rest)
+    link = _LIKE["link"].search(rest)
     if link is None:
         line.leave("no speed and width in it")
         return

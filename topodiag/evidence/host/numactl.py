@@ -8,8 +8,7 @@
       0:  10  21
       1:  21  10
 
-Format: numactl 2.0.8 to 2.0.18 (numactl.c, hardware). Memory without processors is usual (CXL, Grace's GPUs);
-processors without memory are not.
+Format: numactl 2.0.8 to 2.0.18 (numactl.c, hardware).
 
 Processors and NUMA nodes from `/proc/cpuinfo` and `/sys/devices/system/{cpu,node}`, as a tree.
 """
@@ -20,10 +19,9 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.readings import Notes, OfTree, value_line
-from topodiag.evidence.sentences import report
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.events import REMARK
+from topodiag.model.tables import MEMORY_MB, NUMA, PROCESSORS, Row, Table
 from topodiag.words.fold import fold_numbers
 from topodiag.words.own_data import own_data
 
@@ -36,7 +34,7 @@ class Numactl(Direct):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
-        busy = set[int]()
+        processors, rows = dict[int, int](), list[Row]()
         for number, text in blob.lines():
             head, colon, rest = text[:MAX_LINE].lstrip(" \t>|").partition(":")
             word, place, field, *_ = *head.split(), "", "", ""
@@ -49,11 +47,12 @@ class Numactl(Direct):
                 draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
             elif field == "cpus":
                 draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
-                busy |= {node} if numbers else set()
-            elif numbers[:1] == [0] and node in busy:
-                words = f"NUMA node {node} has processors and no memory"
-                draft.reports.append(report(REMARK, words, blob, number, text))
+                processors[node] = len(numbers)
+            elif numbers:
+                cells = {NUMA: str(node), PROCESSORS: str(processors.get(node, 0)), MEMORY_MB: str(numbers[0])}
+                rows.append(Row(cells, blob.origin(number, text)))
             parsed.records.append(number)
+        draft.tables.append(Table(tuple(rows)))
         return parsed
 
 

@@ -22,14 +22,7 @@ from topodiag.words.own_data import own_data
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
 
-
-# The files that NCCL tests to find a peer-memory module (src/transport/net_ib/gdr.cc at v2.30); the last is RCCL's.
-_PEERMEM = (
-    "sys/kernel/mm/memory_peers/nv_mem/version",
-    "sys/kernel/mm/memory_peers/nv_mem_nc/version",
-    "sys/module/nvidia_peermem/version",
-    "sys/kernel/mm/memory_peers/amdkfd/version",
-)
+_PEERMEM = tuple(own_data("evidence/host/names")["peermem_files"])
 _PEERMEM_PLACES = ("sys/kernel/mm/memory_peers", "sys/module/nvidia_peermem")
 _MODULES_LIMIT = 64 * 1024
 """Bytes that the collector keeps of one file."""

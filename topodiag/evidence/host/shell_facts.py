@@ -22,18 +22,12 @@ from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 UNLIMITED = -1
 KIB = 1024
 
-_PROMPT = r"(?:[^\n$#>]{0,80}[$#>] ?)?"
-_ASKED = regex(
-    rf"{_PROMPT}(?:sudo )?(?P<launched>(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer"
-    r"|singularity|enroot|pdsh|clush|ssh) [^\n]{0,300}?[\"'` ])?ulimit -(?P<limit>[HS]?[ln][HS]?)[\"'`]?\s*$"
-)
-"""Where a job or a container starts its processes, that limit counts, whatever a login shell has."""
-_ANSWER = regex(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
+_LIKE = patterns("evidence/host/lines", "limits")
 LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
@@ -67,8 +61,8 @@ def _limits(page: Page) -> Iterator[tuple[bool, Line, str, int | None]]:
     asked, launched = "", False
     for line in page.lines():
         text = line.text.rstrip()
-        question = _ASKED.match(text) if "ulimit" in text else None
-        answer = _ANSWER.match(text) if asked else None
+        question = _LIKE["asked"].match(text) if "ulimit" in text else None
+        answer = _LIKE["answer"].match(text) if asked else None
         if question is not None:
             asked, launched = question["limit"], question["launched"] is not None
             continue

@@ -14,16 +14,13 @@ import re
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data, patterns
 
 _SYSTEMD = "systemd[1]: "
 _DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
 """Words of a unit's description, by which systemd names it where it starts it."""
-_ENDED = regex(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
-_GIVES_UP = regex(
-    r"no matching network interface|failed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
-    r"|request to query nvswitch .{1,120} failed|unable to|abort|exiting|must match|not compatible|fatal"
-)
+_LIKE = patterns("evidence/host/lines", "systemctl")
 _STANDS = ("successfully configured", "successfully initiali", "identified this node as id", "all nodes are connected")
 _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
 
@@ -72,7 +69,7 @@ def _of_daemon(text: str) -> str:
     level, message = before.rpartition("[")[2].strip(), rest.partition("] ")[2].lower()
     if not message or message.startswith("detected "):  # a fault of a link, of which it goes on to tell
         return ""
-    if level in ("ERROR", "FATAL") and _GIVES_UP.search(message):
+    if level in ("ERROR", "FATAL") and _LIKE["gives_up"].search(message):
         return "failed"
     return "active" if any(words in message for words in _STANDS) else ""
 
@@ -82,25 +79,17 @@ def _state(text: str) -> tuple[str, str] | None:
     message = text.partition(_SYSTEMD)[2]
     unit, colon, rest = message.partition(".service: ")
     if colon and " " not in unit:
-        return (unit, "failed") if unit.startswith("nvidia-") and _ENDED.match(rest) else None
+        return (unit, "failed") if unit.startswith("nvidia-") and _LIKE["ended"].match(rest) else None
     word = next((word for start, word in _WORDS.items() if message.startswith(f"{start} ")), "")
     name = next((unit for words, unit in _DESCRIBED.items() if words in message.lower()), "")
     return (name, word) if name and word else None
 
 
-_UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
 _PROPERTIES = frozenset({"Id", "LoadState", "ActiveState", "SubState", "Result"})
 _STATUS = {"Loaded:": "LoadState", "Active:": "ActiveState"}
 _MARKS = "●○×↻*"
 NOT_FOUND = "not-found"
-_NOT_FOUND = regex(
-    rf"(?:Failed to [a-z -]{{2,24}}(?: {_UNIT})?: )?Unit (?:file )?({_UNIT}) (?:could not be found|not found"
-    r"|does not exist)\.?"
-    rf"|Failed to get unit file state for ({_UNIT}): No such file or directory"
-)
-_STATES = frozenset(
-    {"active", "inactive", "failed", "activating", "deactivating", "reloading", "maintenance", "unknown"}
-)
+_STATES = frozenset(own_data("evidence/host/names")["unit_states"])
 """Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
 
 
@@ -171,7 +160,7 @@ class Systemctl(Source[UnitState]):
 
 def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:
     """The unit that a line says is not there, or whose row it is in a list."""
-    if missing := _NOT_FOUND.fullmatch(text.strip()):
+    if missing := _LIKE["not_found"].fullmatch(text.strip()):
         return UnitState(missing[1] or missing[2], NOT_FOUND, number, text)
     if len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
         return UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], number, text)
@@ -188,7 +177,7 @@ def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:
         return
     values = block.values
     name, load, active = values.get("Id", ""), values.get("LoadState", ""), values.get("ActiveState", "")
-    if not re.fullmatch(_UNIT, name):
+    if not _LIKE["unit"].fullmatch(name):
         parsed.leave(blob, block.line, block.text, "a unit without a name")
     elif active not in _STATES and load != NOT_FOUND:
         parsed.leave(blob, block.line, block.text, "a unit without a known state")

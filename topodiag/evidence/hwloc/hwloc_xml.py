@@ -18,7 +18,7 @@ from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, to_float
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.hardware import catalog
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.devices import AMD as AMD_ID
@@ -28,6 +28,7 @@ from topodiag.model.maker import XGMI
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
+from topodiag.words.own_data import patterns
 from topodiag.words.units import in_gbs, spell_bytes
 
 
@@ -122,14 +123,8 @@ _ACCELERATOR = "1200"
 """The PCI class of AMD's accelerators that show no display: 0x03 is also the graphics of a board or a CPU."""
 _PACKAGES = ("Package", "Socket")
 _IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
-_TYPE = regex(
-    r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
-    r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
-)
-_RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
-"""AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
+_LIKE = patterns("evidence/lines", "hwloc")
 _END, _MOST_DISTANCES = "</distances2", 400_000
-_NUMBERS = regex(r"<(indexes|u64values)\b[^>]{0,100}>([0-9A-Za-z:\s]{1,100000})</")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
@@ -173,14 +168,13 @@ def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> Non
             _add_device(hwloc_object, draft, place)
     _counts(objects, draft, origin)
     _nvlinks(objects, blob, draft)
-    _gpu_links(
-        [one for one in objects if one.type == "OSDev" and _RSMI.fullmatch(one.get("name"))], blob, draft, origin
-    )
+    _gpu_links(objects, blob, draft, origin)
 
 
-def _gpu_links(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+def _gpu_links(objects: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
     as with a driver that does not tell."""
+    gpus = [one for one in objects if one.type == "OSDev" and _LIKE["rsmi"].fullmatch(one.get("name"))]
     numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
     peers = {number: set(_rsmi(one.infos.get("XGMIPeers", ""))) for number, one in numbers.items()}
     if not any(peers.values()):
@@ -195,7 +189,7 @@ def _gpu_links(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Ca
 
 
 def _rsmi(text: str) -> list[int]:
-    return [int(number) for number in _RSMI.findall(text)]
+    return [int(number) for number in _LIKE["rsmi"].findall(text)]
 
 
 def _distances(text: str, name: str) -> dict[tuple[str, str], int]:
@@ -203,7 +197,7 @@ def _distances(text: str, name: str) -> dict[tuple[str, str], int]:
     start = text.find(f'name="{name}"')
     end = text.find(_END, start, start + _MOST_DISTANCES) if start >= 0 else -1
     held: dict[str, list[str]] = {"indexes": [], "u64values": []}
-    for kind, cells in _NUMBERS.findall(text[start:end]) if end >= 0 else ():
+    for kind, cells in _LIKE["numbers"].findall(text[start:end]) if end >= 0 else ():
         held[kind] += (cell.rpartition(":")[2] for cell in cells.split())
     values = [int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 12 else 0 for cell in held["u64values"]]
     indexes = held["indexes"][:MAX_GPUS]
@@ -259,7 +253,7 @@ def _numa(numa: HwlocObject, draft: NodeDraft, place: Origin) -> None:
 
 def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, place: Origin) -> None:
     bus_id = normalise_bus_id(function.get("pci_busid"))
-    kind = _TYPE.match(function.get("pci_type").lower())
+    kind = _LIKE["type"].match(function.get("pci_type").lower())
     if bus_id is None or kind is None:
         return
     entity = draft.pci(bus_id)
@@ -343,7 +337,7 @@ def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
         _rdma(device, draft.nic(rdma=name, bus_id=bus_id), place)
     elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
         draft.netdev(name).offer("bus_id", bus_id, place)
-    elif (rsmi := _RSMI.fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
+    elif (rsmi := _LIKE["rsmi"].fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
         draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer(
             "name", device.infos.get("GPUModel", "")[:120] or None, place
         )

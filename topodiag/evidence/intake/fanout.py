@@ -21,9 +21,8 @@ from functools import partial
 
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
-from topodiag.lazy import regex
 from topodiag.words.node_sets import NodeSetError, expand
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
 MOST_SERIALS = 1 << 14
@@ -31,12 +30,8 @@ MOST_BLANK = 1 << 24
 """Lines of other hosts that all texts together hold as blank ones."""
 LEAST_EACH = 2
 """Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
-_NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
-_TABLES = own_data("evidence/intake/fanout")
-_LIKE = {
-    name: regex(text.replace("<name>", _NAME)) for table in ("heads", "names") for name, text in _TABLES[table].items()
-}
-_DEVICES, _NO_HOSTS = (frozenset(_TABLES["words"][name]) for name in ("devices", "no_hosts"))
+_LIKE = patterns("evidence/intake/fanout", "heads")
+_DEVICES, _NO_HOSTS = (frozenset(own_data("evidence/intake/fanout")["words"][name]) for name in ("devices", "no_hosts"))
 
 
 Chunks = dict[str, list[tuple[int, Sequence[str]]]]

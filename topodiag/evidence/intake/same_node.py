@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.evidence.intake.pieces import Piece
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.words.hosts import short_name
 from topodiag.words.joined import Sets
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 _TABLES = own_data("evidence/intake/names")
 SUBJECTS, _COMMANDS = (frozenset(_TABLES[name]) for name in ("subjects", "commands"))
-_WORDS = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
+_WORDS = patterns("evidence/intake/names", "words")
 ENDS = "._ \t"
 """Where a word of a file's name ends; hosts have dashes."""
 

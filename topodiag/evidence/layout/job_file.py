@@ -19,13 +19,12 @@ from topodiag.evidence.json_values import integer
 from topodiag.evidence.layout import job_settings as megatron
 from topodiag.evidence.marks import SIZE_NAMES
 from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
-from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
 from topodiag.model.errors import InputError
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 from topodiag.words.units import spell_bytes
 
 _MOST = 1 << 20
@@ -56,13 +55,7 @@ _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "f
 _ZERO = {"full_shard": "3", "1": "3", "hybrid_shard": "3", "shard_grad_op": "2", "2": "2", "no_shard": "0", "3": "0",
          "true": "3", "false": "2"}  # fmt: skip
 """FSDP's strategies, by name and number, and whether it frees the weights after the forward pass, as ZeRO's stages."""
-_SERVERS = regex(
-    r"\bvllm\s+serve\b|\bvllm\.entrypoints\b|\bvLLM API server\b|\bLLM engine \(v"
-    r"|\bsglang\s+serve\b|\bsglang\.launch_server\b|\bserver_args=ServerArgs\("
-)
-"""Command lines of engines, and what these print of their arguments at their start."""
-_TOML = regex(r"^\[[A-Za-z][\w.]{0,99}\][ \t]{0,99}(?:#.*)?$", re.MULTILINE)
-_KEY = regex(r"[\w\"'.-]{1,80}\s{0,9}:(?:\s|$)")
+_LIKE = patterns("evidence/layout/lines", "files")
 _FEW = 400
 """Lines in which the first word that is no comment stands."""
 
@@ -81,7 +74,7 @@ def read_job(blob: Blob) -> JobSettings:
     if len(blob.data) > MAX_BYTES:
         raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
     text = blob.text
-    serves, vllm = _SERVERS.search(text) is not None, "vllm" in text.lower()
+    serves, vllm = _LIKE["servers"].search(text) is not None, "vllm" in text.lower()
     document = not serves and _is_document(text)
     places = _places(blob, document=document)
     plain = _as_megatron({name: place.value for name, place in places.items()})
@@ -89,7 +82,7 @@ def read_job(blob: Blob) -> JobSettings:
         plain = _served(plain, vllm=vllm)
     elif not document and "num_layers" in plain:
         plain = _OFF | plain
-    elif _TOML.search(text) and plain.get("shard") != "1":
+    elif _LIKE["toml"].search(text) and plain.get("shard") != "1":
         plain.setdefault("zero_stage", "3")  # torchtitan shards the weights unless it is told not to
     slow = plain.get("use_tp_pp_dp_mapping") == "True" or (serves and vllm)
     order = plain.get("order", _STAGES_FIRST if slow else ORDER)
@@ -121,11 +114,11 @@ def _places(blob: Blob, *, document: bool) -> dict[str, _Place]:
 
 def _is_document(text: str) -> bool:
     """Whether a text is JSON, TOML or YAML by its first line that is no comment, and no script."""
-    if _TOML.search(text):
+    if _LIKE["toml"].search(text):
         return True
     lines = (line.strip() for line in text.split("\n", _FEW)[:_FEW])
     first = next((line for line in lines if line and not line.startswith("#") and line != "---"), "")
-    return first[:1] in ("{", "[") or _KEY.match(first) is not None
+    return first[:1] in ("{", "[") or _LIKE["key"].match(first) is not None
 
 
 def layout_of(settings: JobSettings) -> Layout | None:
@@ -233,7 +226,7 @@ def _served(arguments: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
 def _document(blob: Blob) -> Iterator[megatron.StatedSetting]:
     """The values of JSON, TOML or YAML by their paths. Raises InputError for what is none."""
     text = blob.text
-    if _TOML.search(text) and not text.lstrip().startswith("{"):
+    if _LIKE["toml"].search(text) and not text.lstrip().startswith("{"):
         try:
             document: Any = tomllib.loads(text)
         except (ValueError, RecursionError) as error:

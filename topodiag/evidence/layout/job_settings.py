@@ -14,7 +14,6 @@ SOURCE: megatron/training/arguments.py, _print_args; the names are the same in M
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -25,20 +24,9 @@ from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
-_COMMENT = regex(r"(?:^|(?<=\s))#[^\n]*")
-_SET = regex(
-    r"^[ \t]{0,40}(?:export |local |readonly )?[ \t]{0,40}([A-Za-z_]\w{0,60})="
-    r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|([^\s\"';()]{0,200}))[ \t]{0,40};?[ \t]{0,40}$",
-    re.MULTILINE,
-)
-_OPTION = regex(
-    r"(?<![\w./-])(?:--?([A-Za-z][\w.-]{0,80})(?:=|[ \t\v]{1,200}|(?=[\s)\"']|$))"
-    r"|[\"']?([a-z][a-z0-9]*[_.][\w.]{1,80})[\"']?(?:=|: ?))"
-    r"(?:[\"']?((?!-[A-Za-z-])[^\s\"'(),;]{1,80})[\"']?)?"
-)
-_VARIABLE = regex(r"\$(?:([A-Za-z_]\w{0,60})|\{([A-Za-z_]\w{0,60})(?::?-([^{}$]{0,80}))?\})")
+_LIKE = patterns("evidence/layout/lines", "settings")
 _DEEP = 5
 """Variables of variables."""
 _NAMES = own_data("evidence/layout/names")
@@ -56,10 +44,10 @@ class StatedSetting(NamedTuple):
 
 def command_words(text: str) -> Iterator[StatedSetting]:
     """Every option of a script with its value, `True` for a flag."""
-    text = _COMMENT.sub("", text).replace("\\\r\n", "\v").replace("\\\n", "\v")
+    text = _LIKE["comment"].sub("", text).replace("\\\r\n", "\v").replace("\\\n", "\v")
     variables = _variables(text)
     line, at = 1, 0
-    for match in _OPTION.finditer(text):
+    for match in _LIKE["option"].finditer(text):
         line += sum(text.count(sign, at, match.start()) for sign in "\n\v")
         at = match.start()
         name = match[1] or match[2]
@@ -72,7 +60,7 @@ def command_words(text: str) -> Iterator[StatedSetting]:
 def _variables(text: str) -> dict[str, str]:
     """The plain variables that the script sets; one that is set to two values is none."""
     variables: dict[str, str] = {}
-    for match in _SET.finditer(text):
+    for match in _LIKE["set"].finditer(text):
         name, value = match[1], next((part for part in match.groups()[1:] if part is not None), "")
         variables[name] = value if variables.get(name, value) == value else f"${name}"
     return variables
@@ -82,7 +70,7 @@ def _filled(value: str, variables: dict[str, str]) -> str:
     for _ in range(_DEEP):
         if "$" not in value or len(value) > 400:
             break
-        value = _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], match[3] or match[0]), value)
+        value = _LIKE["variable"].sub(lambda match: variables.get(match[1] or match[2], match[3] or match[0]), value)
     return value
 
 
@@ -174,7 +162,6 @@ def whole(arguments: Mapping[str, str], name: str) -> int | None:
 
 
 LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
-_ARGUMENT = regex(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
 _FORMER = {"model_parallel_size": "tensor_model_parallel_size", "pipe_parallel_size": "pipeline_model_parallel_size"}
 """What GPT-NeoX calls the same."""
 _MOST_NAMES, _MOST_LINE = 4000, 4000
@@ -194,7 +181,7 @@ def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     for number, begin, end, _ in lines_with(_dots(), data):
         line = data[begin : min(end, begin + _MOST_LINE)].decode("utf-8", "replace")
-        match = _ARGUMENT.search(line[:400]) if " .." in line[:200] else None
+        match = _LIKE["argument"].search(line[:400]) if " .." in line[:200] else None
         if match is None:
             continue
         if len(arguments) > _MOST_NAMES:

@@ -23,33 +23,18 @@ from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.json_values import integer, load, objects
 from topodiag.evidence.json_values import text as plain
 from topodiag.evidence.page import at_line, bare_lines
-from topodiag.lazy import regex
 from topodiag.model.cluster import Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.rank_hosts import RankHosts, ranks_on
 from topodiag.words.node_sets import MAX_GPUS, expand, short
+from topodiag.words.own_data import patterns
 
 _T = TypeVar("_T")
 MAX_RANKS = 1 << 22
 MAX_MAP = 512 << 20
 """Bytes of a map: 100,000 ranks take some 30 MB."""
-_HOST = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,252})"
-_SLOTS = regex(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100})*)\s*", re.ASCII | re.IGNORECASE)
-_SLOTS_WORD = regex(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
-_RANK = regex(r"rank\s{1,20}(\d{1,7})\s{0,20}=\s{0,20}\+?" + _HOST + r"(?:\s+slots?\s{0,20}=.{0,200})?",
-                   re.ASCII | re.IGNORECASE)  # fmt: skip
-_TORCHRUN = regex(r"(?:(\d{1,7})[\s:=]+)?" + _HOST, re.ASCII)
-
-
-def ranks_on(name: str, hosts: list[str], gpus: list[int] | None = None, *, whole: bool = False) -> RankHosts:
-    """One entry per rank. Raises InputError for none at all."""
-    if not hosts:
-        raise InputError(name, "names no hosts")
-    index = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
-    at = np.asarray([index[host] for host in hosts], np.int64)
-    gpu = np.full(len(hosts), -1, np.int64) if gpus is None else np.asarray(gpus, np.int64)
-    return RankHosts(name, tuple(index), at, gpu, whole)
+_LIKE = patterns("evidence/layout/lines", "ranks")
 
 
 def read_hostfile(blob: Blob) -> RankHosts:
@@ -58,10 +43,10 @@ def read_hostfile(blob: Blob) -> RankHosts:
     hosts: list[str] = []
     numbers: list[int | None] = []
     for line, text in bare_lines(blob):
-        match = _SLOTS.fullmatch(text)
+        match = _LIKE["slots"].fullmatch(text)
         if match is None:
             raise InputError(blob.name, f"{short(text)!r} is no line of a hostfile", line=line, hint=_HOSTFILE)
-        slots = _SLOTS_WORD.search(match[3])
+        slots = _LIKE["slots_word"].search(match[3])
         hosts.append(match[1])
         numbers.append(int(match[2]) if match[2] else int(slots[1]) if slots else None)
     if all(number is None for number in numbers) and len(set(hosts)) == len(hosts):
@@ -96,12 +81,12 @@ def read_slurm_hostfile(blob: Blob) -> RankHosts:
 
 def read_rankfile(blob: Blob) -> RankHosts:
     """`rank 0=host slot=0:0-3`. The slots are cores: the GPU is that of the rank's place in its node."""
-    return ranks_on(blob.name, _numbered(blob, _RANK, "line of a rankfile", "rank", "write rank 0=host slot=0"))
+    return ranks_on(blob.name, _numbered(blob, _LIKE["rank"], "line of a rankfile", "rank", "write rank 0=host slot=0"))
 
 
 def read_torchrun(blob: Blob) -> RankHosts:
     """The nodes in the order of their node ranks, one per line (`host`, or `3 host`): each runs a process per GPU."""
-    hosts = _numbered(blob, _TORCHRUN, "node", "node rank", "write one host per line")
+    hosts = _numbered(blob, _LIKE["torchrun"], "node", "node rank", "write one host per line")
     if len(set(hosts)) < len(hosts):
         hint = "one line per node; for one per rank use --slurm-hostfile"
         raise InputError(blob.name, "names a node twice", hint=hint)

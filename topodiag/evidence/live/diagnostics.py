@@ -25,18 +25,17 @@ from dataclasses import field
 
 import msgspec
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.step_waits import StepWaits
+from topodiag.words.own_data import patterns
 
 MAX_BYTES = 64 << 20
 MAX_LINES = 100_000
 MAX_LINE = 4000
 
-_LINE = regex(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
-_COMM = regex(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
-_RANK = regex(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
+_LIKE = patterns("evidence/live/lines", "diagnostics")
 
 
 def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
@@ -46,18 +45,18 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
     for number, line in enumerate(text.split("\n"), 1):
         if "NCCL DIAG" not in line or len(diagnosis) >= MAX_LINES:
             continue
-        match = _LINE.search(line[:MAX_LINE])
+        match = _LIKE["line"].search(line[:MAX_LINE])
         if match is None:
             comm, size = (0, -1) if "===" in line else (comm, size)
             continue
         tag, event, named_subject, value = match.groups()
         subject = event or named_subject
         host, _, pid = (line[: match.start()].split() or [""])[-1].rpartition(":")
-        named = _COMM.search(value)
+        named = _LIKE["comm"].search(value)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
         listed = value.partition("rank(s) {")[2].partition("}")[0]
-        ranks = listed.replace(" ", "").split(",") if listed else _RANK.findall(value)
+        ranks = listed.replace(" ", "").split(",") if listed else _LIKE["rank"].findall(value)
         diagnosis.append(
             Diagnosis(
                 tag == "OK",

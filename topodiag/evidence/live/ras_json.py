@@ -21,16 +21,16 @@ from string import hexdigits
 from typing import Any
 
 from topodiag.evidence.json_values import integer, objects
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
+from topodiag.words.own_data import patterns
 
 MAX_ANSWERS = 4096
 """Objects read from one text: a monitor of a day has fewer."""
 
-_NO_COMMA = regex(r'("nvml_dev"\s*:\s*-?\d{1,9})(\s*"status")')
-_START = regex(r"^\{", re.M)
+_LIKE = patterns("evidence/live/lines", "ras")
 _READY, _IN_PROGRESS = 0, 7
 """ncclSuccess and ncclInProgress, src/nccl.h.in."""
 
@@ -45,10 +45,10 @@ def answers_in_json(text: str, source: str) -> Iterator[RasAnswer]:
     """The answers of a text in the order in which they stand; events of a monitor are one answer together. What is no
     JSON of RAS is passed over."""
     decoder = json.JSONDecoder(parse_int=_bounded, parse_constant=lambda _: None)
-    whole = _NO_COMMA.sub(r"\1,\2", text)
+    whole = _LIKE["no_comma"].sub(r"\1,\2", text)
     events: list[RasEvent] = []
     end = 0
-    for number, match in enumerate(_START.finditer(whole)):
+    for number, match in enumerate(_LIKE["start"].finditer(whole)):
         if number >= MAX_ANSWERS:
             break
         if match.start() < end:
@@ -166,26 +166,7 @@ MAX_EVENTS = 1 << 16
 MAX_MEMBERS = 1 << 20
 """Ranks and processes kept of one answer."""
 
-_N = r"(\d{1,18})"
-_BEGIN = regex(r"^NCCL version (\S{1,40}) compiled with CUDA ", re.M)
-_EVENT = regex(
-    r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (PEER_[A-Z_]{1,40}):(?: Process (\d{1,9}) on node (\S{1,200})"
-    r"(?: managing GPUs? ([^\n]{1,200}))?)?",
-    re.M,
-)
-_JOB = regex(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9})\s+(\d{1,9}))?\s*")
-_GROUP = regex(
-    r"\s*\d{1,9}\s+(\d{1,9})\s+\d{1,9}\s+\d{1,9}(?:-\d{1,9})?\s+(\d{1,9})\s+\d{1,9}\s+[A-Z,|]{1,60}\s+\S+\s*"
-)
-_PROCESS = regex(r"\s+Process (\d{1,9}) on node (\S{1,200}) managing GPUs? ([^\n]{1,200})")
-_COMM = regex(r"#(\d{1,9})-\d{1,9} \(([0-9a-fA-F]{1,16})\) ([A-Z]{1,40})")
 _DIFFERENT = "Communicator ranks have different "
-_LAUNCHED = r"ha(?:s|ve) (?:launched up to operation (\d{1,18})|(not) launched any operations)"
-_SEVERAL = regex(rf"\s+{_N} ranks (?:{_LAUNCHED}|have status ([A-Z]{{1,20}})|reported ([^\n]{{1,120}}))")
-_RANK = regex(
-    rf"\s+Rank (\d{{1,9}})(?: {_LAUNCHED}| has status ([A-Z]{{1,20}})| reported (.{{1,120}}?))?"
-    r" -- (?:GPU ([^\n]{1,60}?) managed by process (\d{1,9}) on node (\S{1,200})|\[process information not found\])"
-)
 
 
 @dataclass(slots=True)
@@ -226,7 +207,7 @@ class _Draft:
 def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     """The answers of a text in the order in which they stand; events of a monitor are one answer together. Lines of
     other things are passed over."""
-    starts = [match.start() for match in islice(_BEGIN.finditer(text), MAX_ANSWERS)]
+    starts = [match.start() for match in islice(_LIKE["begin"].finditer(text), MAX_ANSWERS)]
     before, counted = 0, 0
     for at, end in pairwise([*starts, len(text)]):
         before, counted = before + text.count("\n", counted, at), at
@@ -235,7 +216,7 @@ def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
             yield ras_answer
     events: list[RasEvent] = []
     before, counted = 0, 0
-    for match in islice(_EVENT.finditer(text), MAX_EVENTS):
+    for match in islice(_LIKE["event"].finditer(text), MAX_EVENTS):
         before, counted = before + text.count("\n", counted, match.start()), match.start()
         end = text.find("\n", match.start())
         line = text[match.start() : end if end >= 0 else len(text)]
@@ -252,7 +233,7 @@ def _text_event(match: re.Match[str], origin: Origin) -> RasEvent:
 def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
     """The answer below a line with NCCL's version; None where no section of one follows: other programs print such a
     line too."""
-    begin = _BEGIN.match(lines[0])
+    begin = _LIKE["begin"].match(lines[0])
     draft = _Draft(begin[1] if begin is not None else "", Origin(source, before + 1, lines[0]))
     for at, line in enumerate(lines):
         _read(draft, line, Origin(source, before + at + 1, line))
@@ -278,10 +259,10 @@ def _read(draft: _Draft, line: str, origin: Origin) -> None:
     if line.startswith(("Job summary", "Communicators...", "Errors", "Warnings")):
         draft.section, draft.listed, draft.at = line.split(".", maxsplit=1)[0].strip(), "", None
     elif draft.section == "Job summary":
-        if match := _JOB.fullmatch(line):
+        if match := _LIKE["job"].fullmatch(line):
             draft.row = tuple(int(word) for word in match.groups() if word)
     elif draft.section == "Communicators":
-        if match := _GROUP.fullmatch(line):
+        if match := _LIKE["group"].fullmatch(line):
             draft.total += int(match[1])
             draft.sizes.append(int(match[2]))
     elif draft.section in ("Errors", "Warnings"):
@@ -289,7 +270,7 @@ def _read(draft: _Draft, line: str, origin: Origin) -> None:
 
 
 def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
-    if match := _COMM.match(line):
+    if match := _LIKE["comm"].match(line):
         number, key = int(match[1]), int(match[2], 16)
         size = draft.sizes[number] if number < len(draft.sizes) else 0
         draft.at = draft.comms.setdefault(key, _Comm(key, size, origin))
@@ -297,12 +278,12 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
     elif line[:1].strip():
         draft.listed, draft.at = line.strip(), None
     elif draft.at is None:
-        if match := _PROCESS.match(line):
+        if match := _LIKE["process"].match(line):
             process = RasProcess(match[2], int(match[1]), match[3].strip())
             (draft.dead if draft.listed == "DEAD" else draft.silent).append(process)
-    elif match := _RANK.match(line):
+    elif match := _LIKE["rank"].match(line):
         _read_rank(draft.at, match, origin)
-    elif match := _SEVERAL.match(line):
+    elif match := _LIKE["several"].match(line):
         draft.at.said = _counts(match, 2)
         _add(draft.at, draft.at.said, int(match[1]))
     elif line.lstrip().startswith(_DIFFERENT):

@@ -11,22 +11,17 @@ The rank is that of a line or a file that names it (`rank 0`, `rank0.txt`), or o
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.rank_names import rank_of_name
-from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.stacks import Frame, Stack
+from topodiag.words.own_data import patterns
 
 MAX_BYTES = 64 << 20
 MAX_STACKS = 100_000
 MAX_FRAMES = 200
 MAX_LINE = 1000
 
-_THREAD = regex(r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?:: \"([^\"]{0,80})\")?\s*\Z")
-_FRAME = regex(r"([\w.<>$~]{1,200}) \(([^()\n]{1,300}?)(?::[0-9]{1,7})?\)\Z")
-_RANK = regex(r"\brank[ _=:-]{0,2}([0-9]{1,6})(?![0-9])", re.IGNORECASE)
-_TITLE = regex(r"\b(?:Worker_)?((?:TP|PP|DP|EP)[0-9]{1,4}(?:_(?:TP|PP|DP|EP)[0-9]{1,4}){0,3})\b")
+_LIKE = patterns("evidence/live/lines", "stacks")
 _MAIN = "MainThread"
 
 
@@ -47,21 +42,21 @@ def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
         if of_process and line.startswith("Process ") and number_of.isdecimal():
             close()
             frames, pid = None, int(number_of[:10])
-            title = _TITLE.search(command)
+            title = _LIKE["title"].search(command)
             label = title[1] if title is not None else ""
-        elif (thread := _THREAD.match(line)) is not None:
+        elif (thread := _LIKE["thread"].match(line)) is not None:
             close()
             wanted = thread[1] in (None, _MAIN) and not any(
                 stack.pid == pid >= 0 and stack.rank == rank for stack in stacks
             )
             frames, at = ([], Origin(source, number, line[:MAX_QUOTE])) if wanted else (None, None)
-        elif frames is not None and (frame := _FRAME.match(line)) is not None:
+        elif frames is not None and (frame := _LIKE["frame"].match(line)) is not None:
             if len(frames) < MAX_FRAMES:
                 frames.append(Frame(frame[1], frame[2]))
-        elif line and _FRAME.match(line) is None:
+        elif line and _LIKE["frame"].match(line) is None:
             close()
             frames = None
-            if (of_line := _RANK.search(line)) is not None and len(line) < MAX_QUOTE:
+            if (of_line := _LIKE["rank"].search(line)) is not None and len(line) < MAX_QUOTE:
                 rank, pid, label = int(of_line[1]), -1, ""
     close()
     return tuple(stacks)

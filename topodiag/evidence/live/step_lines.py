@@ -13,10 +13,9 @@ from dataclasses import field
 from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 MAX_LINE = 4000
-_NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
 WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
 """A line without one of these, in whatever case, tells of no step."""
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
@@ -30,7 +29,7 @@ _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
 )
 _RATES: Mapping[str, frozenset[str]] = {unit: frozenset(names) for unit, names in _WORDS["rates"].items()}
 _SECONDS: Mapping[str, float] = _WORDS["seconds"]
-_LIKE = {name: regex(pattern.replace("<<number>>", _NUM)) for name, pattern in _WORDS["line"].items()}
+_LIKE = patterns("evidence/live/steps", "line")
 BAR = _LIKE["bar"]
 
 

@@ -30,6 +30,7 @@ from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.steps import Quotes, StepPart, Steps, StepSeries
+from topodiag.words.own_data import patterns
 
 MAX_BYTES = 256 << 20
 MAX_STEPS = 500_000
@@ -41,18 +42,7 @@ _JITTER = 3
 """Steps by which lines of ranks that print at once may stand in another order."""
 _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
-_RANK = regex(
-    r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[\"' =:]{0,4}([0-9]{1,6})\b",
-    re.IGNORECASE,
-)
-_RANK_BEHIND = regex(
-    r"[|,;{(\[]\s{0,3}[\"']?rank[\"']?\s{0,2}[=:]?\s{0,2}([0-9]{1,6})\s{0,3}(?=[|,;})\]])", re.IGNORECASE
-)
-"""Between two marks behind the step: `step 5 | rank 1 | loss ..`, `{"step": 5, "rank": 1, ..}`."""
-_HOST = regex(
-    r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
-)
-"""What pdsh and clush put before a line: names of nodes have a number."""
+_LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
 _MOST_LENGTHS = 8
@@ -221,9 +211,9 @@ def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     """Rank and host of a line: what stands before the step names them, or the name of the file."""
     match = None
     if "<std" in before or before.lstrip()[:1].isdigit() or "rank" in line[: len(before) + _NEAR].lower():
-        match = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
+        match = _LIKE["rank"].search(before) or _LIKE["rank_behind"].search(line, len(before), len(before) + _NEAR)
     rank = int(next(word for word in match.groups() if word)) if match is not None else of_file
-    named = _HOST.match(line)
+    named = _LIKE["host"].match(line)
     return rank, named[1] if named is not None else ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from topodiag.evidence.json_values import decoded, integer, objects, text
@@ -22,6 +23,7 @@ from topodiag.model.bench import BenchDevice, BenchRow, Timing
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
+from topodiag.words.own_data import own_data
 
 MAX_DEPTH = 64
 
@@ -66,12 +68,7 @@ def _closed(text: str) -> str | None:
     return text[:cut] + closers if cut > 0 else None
 
 
-_CONFIG = {
-    "nthreads": "nThread", "ngpus": "nGpus", "minimum_bytes": "minBytes", "maximum_bytes": "maxBytes",
-    "step_factor": "step", "step_bytes": "step", "warmup_iters": "warmup iters", "iterations": "iters",
-    "aggregated_iterations": "agg iters", "validation": "validation", "graph": "graph",
-    "blocking_collectives": "blocking", "parallel_init": "parallel_init", "unalign": "unalign",
-}  # fmt: skip
+_CONFIG: Mapping[str, str] = own_data("evidence/nccl_tests/words")["config"]
 """Keys of `config` by the names that the text output gives them."""
 _SETTINGS = ("NCCL_", "RCCL_", "UCX_", "FI_", "CUDA_VISIBLE_DEVICES")
 _KEYS = ("results", "config", "out_of_bounds")

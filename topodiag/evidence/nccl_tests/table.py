@@ -13,17 +13,12 @@ from topodiag.evidence.nccl_tests.words import OP, TYPE, TYPE_BYTES
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchRow, Timing
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.own_data import patterns
 
 TITLE = regex(r"(?:(?:\b(?:size|bytes)\s+(?:count|N)|\bN)\s+type)\b.{0,300}?\bbusbw\b.*")
 PREAMBLE = regex(rf"(?<![\w.+-])(\d{{1,20}})[ \t]+(?:(\d{{1,20}})[ \t]+)?({TYPE})(?![\w.])(?:[ \t]+({OP})(?![\w.]))?")
 """size, count, type and operation of a row, anywhere in a line. NCCL 1's own table had one number alone."""
-_OTHER = regex(
-    r"^\s*(\d{1,20})[ \t]+(\d{1,20})[ \t]+([a-z]\w{1,15})[ \t]+(?:([a-z]{2,12})[ \t]+)?(?=-?\d)"
-    r"(?:[-\d.e+]{1,30}[ \t]+){2,39}[-\d.e+]{1,30}\s*$"
-)
-"""A row of a type that is not known yet: nothing else may be on the line."""
-_CELL = regex(r"\s*(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?(?![\w])|N/A|-?nan\b|-?inf\b|X+(?:\.X+)?(?!\w))")
-_STAMP = regex(r"\s(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\b")
+_LIKE = patterns("evidence/nccl_tests/lines", "table")
 MAX_CELLS = 40
 MAX_SIZE = 1 << 62
 
@@ -87,7 +82,7 @@ def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple
     if match is not None and match[2] is None and (title is None or "N" not in title.preamble):
         match = None
     if match is None:
-        match = _OTHER.match(text)
+        match = _LIKE["other"].match(text)
         if match is None:
             return None
         end = match.end(4) if match[4] else match.end(3)
@@ -104,13 +99,13 @@ def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple
 
 def take_cells(row: OpenRow, text: str) -> str:
     """Move the numbers at the start of the text into the row; what is left of the text."""
-    stamp = _STAMP.search(text)
+    stamp = _LIKE["stamp"].search(text)
     if stamp:
         row.stamp = stamp[1]
         text = text[: stamp.start()] + text[stamp.end() :]
     at = 0
     while len(row.cells) < MAX_CELLS:
-        match = _CELL.match(text, at)
+        match = _LIKE["cell"].match(text, at)
         if match is None:
             break
         row.cells.append(match[1])
@@ -121,8 +116,8 @@ def take_cells(row: OpenRow, text: str) -> str:
 def only_cells(text: str) -> bool:
     """Whether a text holds numbers of a row and nothing else."""
     at = 0
-    text = _STAMP.sub("", text)
-    while (match := _CELL.match(text, at)) is not None:
+    text = _LIKE["stamp"].sub("", text)
+    while (match := _LIKE["cell"].match(text, at)) is not None:
         at = match.end()
     return at > 0 and not text[at:].strip()
 

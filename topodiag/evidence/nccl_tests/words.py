@@ -21,19 +21,14 @@ from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import NO_FIELDS, Value
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import own_data, patterns
 
-TYPE_BYTES = {
-    "int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8, "uint64": 8, "half": 2,
-    "float": 4, "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
-}  # fmt: skip
+TYPE_BYTES: Mapping[str, int] = own_data("evidence/nccl_tests/words")["type_bytes"]
 """Bytes of an element by the name in the `type` column; `char` and `int` before v2.13, `fp8_*` in RCCL's fork."""
 
 OPS = ("sum", "prod", "max", "min", "avg", "mulsum", "none")
 
-COLLECTIVES = (
-    "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "alltoall", "alltoallv", "scatter", "gather",
-    "sendrecv", "hypercube",
-)  # fmt: skip
+COLLECTIVES = tuple(own_data("evidence/nccl_tests/words")["collectives"])
 """Names without `_perf`."""
 
 SHARED = frozenset({"all_gather", "reduce_scatter", "alltoall", "alltoallv", "gather", "scatter"})
@@ -42,28 +37,20 @@ SHARED = frozenset({"all_gather", "reduce_scatter", "alltoall", "alltoallv", "ga
 TYPE = "|".join(sorted(TYPE_BYTES, key=len, reverse=True))
 OP = "|".join(sorted(OPS, key=len, reverse=True))
 
-_BINARY = regex(
-    r"(?<![A-Za-z0-9])(all_reduce|all_gather|reduce_scatter|alltoallv|alltoall|broadcast|reduce|scatter|gather|sendrecv"
-    r"|hypercube)_perf(?![a-z])"
-)
-_IN_NAME = regex(
-    r"reduce[-_]?scatter|all[-_]?reduce|all[-_]?gather|all[-_]?(?:to|2)[-_]?allv?|send[-_]?recv|broadcast|bcast"
-    r"|hypercube|(?<![a-z])(?:scatter|gather|reduce(?![a-z]))",
-    re.I,
-)
+_LIKE = patterns("evidence/nccl_tests/lines", "words")
 _BY_LETTERS = {name.replace("_", ""): name for name in COLLECTIVES} | {"bcast": "broadcast"}
 """Collectives by their letters, however a name writes them."""
 
 
 def collective_of_binary(text: str) -> str:
     """The collective whose `*_perf` program a line names, "" where it names none."""
-    match = _BINARY.search(text)
+    match = _LIKE["binary"].search(text)
     return match[1] if match else ""
 
 
 def collective_of_name(name: str) -> str:
     """The collective that a file's name speaks of, "" where it speaks of none or of several."""
-    spellings = _IN_NAME.findall(name.rsplit("/", 1)[-1])
+    spellings = _LIKE["in_name"].findall(name.rsplit("/", 1)[-1])
     named = {_BY_LETTERS[re.sub(r"[-_]", "", text).lower().replace("2", "to")] for text in spellings}
     return named.pop() if len(named) == 1 else ""
 
@@ -88,7 +75,6 @@ def version_of_code(code: int) -> str:
 
 
 PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
-_PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
 NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
 ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
@@ -100,7 +86,7 @@ def parameters_of(text: str) -> dict[str, str] | None:
     if match is None:
         return None
     parameters = {"nThread": match[1], "nGpus": match[2]}
-    for name, value in _PAIR.findall(match[3][:2000]):
+    for name, value in _LIKE["pair"].findall(match[3][:2000]):
         parameters.setdefault(name, value)
     return parameters
 
@@ -147,9 +133,6 @@ def labelled(number: int, text: str) -> Line:
     return Line(number, bare.stream, bare.text, text)
 
 
-_GLUED = regex(r"-1|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[A-Za-z])|N/A")
-
-
 def without_records(text: str, hosts: frozenset[str], words: re.Pattern[str], *, in_row: bool) -> tuple[str, str]:
     """What a line holds before NCCL's first record, and the records. A row is written in pieces without line ends, so
     the last cell of a piece can be glued to the host's name: `-1gpu-a01:12:34 [0] NCCL INFO`."""
@@ -166,6 +149,6 @@ def without_records(text: str, hosts: frozenset[str], words: re.Pattern[str], *,
         if ends:
             at += len(host) - len(max(ends, key=len))
         elif in_row or text[:at].strip()[:1].isdigit():
-            glued = _GLUED.match(host) or words.match(host)
+            glued = _LIKE["glued"].match(host) or words.match(host)
             at += glued.end() if glued else 0
     return text[:at], text[at:]

@@ -13,36 +13,26 @@ beside them. Format: ethtool's netlink/settings.c and ethtool.c.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Item, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import NotObserved
+from topodiag.words.own_data import own_data, patterns
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
-_COMMAND = regex(
-    r"(?:[#$] (?:sudo )?ethtool|\bethtool\s+(?:-i|--driver|(-S|--statistics)))"
-    r"\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*(\|.{1,200})?\Z"
-)
+_LIKE = patterns("evidence/network/lines", "ethtool")
 _SETTINGS = "Settings for "
 _STATISTICS = "NIC statistics:"
 _MODES = "Supported link modes"
 _BOARDS = ("MT_", "DEL_", "HP_", "LNV_", "NVD_", "ISL_", "SM_")
-_OF_A_QUEUE = regex(
-    r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
-)
-_OF_A_LOSS = (
-    "err", "drop", "discard", "bad", "miss", "fail", "timeout", "stall", "recover", "out_of", "overrun", "oos",
-)  # fmt: skip
-_KEYS = {
-    "Speed": "speed_mbps", "Link detected": "carrier", "driver": "driver", "firmware-version": "firmware",
-    "bus-info": "bus_id",
-}  # fmt: skip
+_OF_A_LOSS = tuple(own_data("evidence/network/words")["ethtool_losses"])
+_KEYS: Mapping[str, str] = own_data("evidence/network/words")["ethtool-keys"]
 
 
 def named_interface(item: Item | None) -> str:
@@ -76,7 +66,7 @@ def _blocks(page: Page) -> Iterator[_Block]:
     name, block = of_item, _Block("", False)
     for line in page.lines():
         text = line.bare
-        if (asked := _COMMAND.search(text)) is not None:
+        if (asked := _LIKE["command"].search(text)) is not None:
             yield block
             name, block = asked[2], _Block(asked[2] if asked[3] else "", bool(asked[1] and asked[3]))
         elif text.startswith(_SETTINGS):
@@ -126,7 +116,7 @@ def _count(page: Page, block: _Block) -> None:
     for line in block.lines:
         name, _, cell = line.bare.rpartition(":")
         count = words.count(cell) if name and cell.strip().isdecimal() else None
-        of_a_queue = _OF_A_QUEUE.match(name) is not None and not any(word in name for word in _OF_A_LOSS)
+        of_a_queue = _LIKE["of_a_queue"].match(name) is not None and not any(word in name for word in _OF_A_LOSS)
         if count is None or kept >= MAX_COUNTERS or of_a_queue:
             continue
         kept += 1

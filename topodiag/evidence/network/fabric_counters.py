@@ -20,7 +20,6 @@ rdma-core, infiniband-diags/ibnetdiscover.c (dump_ports_report).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
@@ -28,8 +27,7 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
-from topodiag.lazy import regex
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 _NAMES = "evidence/network/counters"
 MAX_PORTS = 100_000
@@ -105,11 +103,7 @@ class FabricLinks(Direct):
         return _offer_links(blob, draft, (link for link in listed_links(blob) if link.could is not None))
 
 
-_OF_PORTS = regex(
-    r"(CA|SW)\s{1,8}\d{1,6}\s{1,4}(\d{1,4}) 0x[0-9a-f]{1,16} (\d{1,2})x ([A-Z]{2,4}\d{0,3})\b.{0,12}? - (CA|SW)"
-    r"\s{1,8}\d{1,6}\s{1,4}(\d{1,4}) 0x[0-9a-f]{1,16} \( '([^']{1,200})' - '([^']{1,200})' \)",
-    re.ASCII,
-)
+_LIKE = patterns("evidence/network/lines", "ibnetdiscover")
 
 
 class IbNet(Direct):
@@ -124,7 +118,7 @@ class IbNet(Direct):
 def _of_ports(blob: Blob) -> Iterator[FabricLink]:
     """The rows of `ibnetdiscover -p` between a switch and a host, from the switch's end whichever end they are of."""
     for line, whole in blob.lines():
-        row = _OF_PORTS.match(text := whole[:MAX_LINE].strip(MARGIN))
+        row = _LIKE["of_ports"].match(text := whole[:MAX_LINE].strip(MARGIN))
         if row is not None and row[1] != row[5]:
             one = End("", row[7].strip(), int(row[2]), row[1] == "SW")
             other = End("", row[8].strip(), int(row[6]), row[5] == "SW")

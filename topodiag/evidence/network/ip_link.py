@@ -25,20 +25,10 @@ from topodiag.evidence.json_values import integer, line_of, load, objects, opens
 from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import MARGIN, MOST_OF_A_LIST, Line, OfPage, Page
-from topodiag.lazy import regex
 from topodiag.words.hosts import address_of
+from topodiag.words.own_data import patterns
 
-_HEAD = regex(
-    r"(?:\d{1,6}: )?([^\s:@]{1,15})(?:@[^\s:]{1,20})?: (flags=\d{1,6})?<([A-Z0-9_,-]{0,200})>\s{1,8}mtu (\d{1,9})\b"
-)
-_STATES = "UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT"
-_BRIEF = regex(
-    rf"([^\s:@]{{1,15}})(?:@\S{{1,20}})?\s{{1,20}}({_STATES})\s{{1,20}}"
-    r"(?:(?:[0-9a-f:]{12,62}\s{1,4})?<([A-Z0-9_,-]{1,200})>|(\S.{0,16000}))\Z"
-)
-"""A line of `-br`: interface, state, then its flags or its addresses."""
-_ONE_LINE = regex(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
-_INET = regex(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
+_LIKE = patterns("evidence/network/lines", "ip")
 _MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
@@ -99,7 +89,7 @@ def _read_entry(page: Page, entry: dict[str, Any]) -> None:
 
 def _begun(line: Line, text: str) -> Entity | None:
     """The interface that a line begins, with what the line says of it."""
-    head, brief = _HEAD.match(text), _BRIEF.match(text)
+    head, brief = _LIKE["head"].match(text), _LIKE["brief"].match(text)
     if head is not None and words.device_name(head[1]):
         entity, flags = line.page.draft.netdev(head[1]), set(head[3].split(","))
         cells = text[head.end() :].split()
@@ -137,14 +127,14 @@ def _fill(  # noqa: PLR0917 - what the forms of the first line say
 
 def _listed(text: str) -> tuple[str, list[str]] | None:
     """Interface and addresses of a line that stands for itself (`-o`, `-br`); None for another line."""
-    if (match := _ONE_LINE.match(text)) is not None:
+    if (match := _LIKE["one_line"].match(text)) is not None:
         addresses = [_address(match[2])]
-    elif (match := _BRIEF.match(text)) is not None:
+    elif (match := _LIKE["brief"].match(text)) is not None:
         addresses = [address_of(cell.partition("/")[0]) for cell in (match[4] or "").split()]
     return (match[1], addresses) if match is not None and words.device_name(match[1]) and all(addresses) else None
 
 
 def _address(text: str) -> str:
     """The address of one line of a block, "" for another line."""
-    match = _INET.match(text)
+    match = _LIKE["inet"].match(text)
     return address_of(match[1]) if match else ""

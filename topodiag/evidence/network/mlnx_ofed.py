@@ -16,14 +16,10 @@ from __future__ import annotations
 from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import OfPage, Page
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.words.own_data import patterns
 
-_LEFT = regex(
-    r"(?:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+)?(?P<name>\S{1,64})(?=\s)"
-    r"(?:\s+\((?P<hca>MT[0-9]{3,6})\s*-[^)]{0,80}\))?(?P<rest>.*)\sport\s+(?P<port>[0-9]{1,3})"
-    r"(?:\s*\(\s*(?P<state>[A-Za-z_]{2,16})\s*\))?\s*\Z"
-)
+_LIKE = patterns("evidence/network/lines", "ibdev2netdev")
 
 
 class Ibdev2netdev(OfPage):
@@ -34,7 +30,7 @@ class Ibdev2netdev(OfPage):
             if not line.bare or line.bare.startswith(("#", "$")):
                 continue
             left, _, right = line.bare.partition("==>")
-            match, (target, state, *_) = _LEFT.match(left.rstrip()), (*right.split(), "", "")
+            match, (target, state, *_) = _LIKE["left"].match(left.rstrip()), (*right.split(), "", "")
             name = words.device_name(match["name"]) if match else None
             interface = words.device_name(target) if state in ("(Up)", "(Down)") else None
             number = to_int(match["port"], high=words.MAX_PORT) if match else None

@@ -29,9 +29,7 @@ _STATES = {"polling": "Polling", "disable": "Disabled", "disabled": "Disabled", 
 """States of mlxlink that the kernel tells as a logical one, down, and a physical one."""
 _OF_SIGNAL = ("signal integrity", "high ber", "ber is high")
 """In its recommendations that blame the signal; others explain why a link is down, which its state says."""
-_AFTER_CORRECTION = ("Effective Physical BER", "Symbol BER")
-MOST_BER = 1e-12
-"""Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
+_AFTER_CORRECTION = {"Effective Physical BER": "effective_ber", "Symbol BER": "symbol_ber"}
 _Rows = dict[str, tuple[Line, str]]
 
 
@@ -86,15 +84,7 @@ def _offer(port: Entity, rows: _Rows) -> None:
             line.offer(port, "rate_gbps", lane_gbps * lanes if lane_gbps else sum_gbps, "no speed that is known")
         elif name == "Recommendation" and any(word in value.lower() for word in _OF_SIGNAL):
             line.offer(port, "signal", value[:100])
-        elif name in _AFTER_CORRECTION and _number(value) > MOST_BER:
-            line.offer(port, "signal", f"{name} {value}, and {MOST_BER:g} is the most of a link that is well")
+        elif name in _AFTER_CORRECTION:
+            line.offer(port, _AFTER_CORRECTION[name], value[:20])
         elif name in counters:
             line.count(port, counters[name], to_int(value, low=0))
-
-
-def _number(text: str) -> float:
-    """`15E-255` as a number; 0 for what is none."""
-    try:
-        return float(text[:20]) if text[:1].isdigit() else 0.0
-    except ValueError:
-        return 0.0

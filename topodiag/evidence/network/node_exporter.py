@@ -23,8 +23,7 @@ from topodiag.evidence.interface import MAX_LINE, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import regex
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 _PREFIX = "node_infiniband_"
 _WORD = 4
@@ -83,15 +82,7 @@ def _offer(line: Line, port: Entity, metric: str, value: float) -> None:
         line.count(port, counter, count // _WORD)
 
 
-_LINE_COUNTERS = (
-    r"link_down(?:ed|_events(?:_phy)?)|link_error_recovery|symbol_errors?|port_rcv_errors|local_link_integrity_errors"
-    r"|excessive_buffer_overrun_errors|port_xmit_discards|rx_(?:crc|symbol)_err(?:ors)?(?:_phy)?|rx_icrc_encapsulated"
-    r"|out_of_sequence|packet_seq_err|local_ack_timeout_err|rx_discards_phy|req_transport_retries_exceeded"
-)
-_LINE = regex(
-    r"\s{0,20}(mlx[45]_\d{1,3}|rdma\d{1,3}|ib\d{1,3}|hsn\d{1,2}|en[opsx]\w{1,12}|eth\d{1,3})(?:/(?:port)?\d{1,2}|:\d)?[\s:|,=-]{1,20}"
-    rf"(?:port ?\d{{1,2}}[\s:|]{{1,8}})?({_LINE_COUNTERS})[\s:|,=]{{1,20}}(\d{{1,18}})\s{{0,20}}$"
-)
+_LIKE = patterns("evidence/network/lines", "counters")
 _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
 
 
@@ -100,7 +91,7 @@ class CounterLines(OfPage):
 
     def read_page(self, page: Page) -> None:
         page.parsed.partial = True
-        rows = [(line, match) for line in page.lines() if (match := _LINE.match(line.text[:MAX_LINE])) is not None]
+        rows = [(line, match) for line in page.lines() if (match := _LIKE["line"].match(line.text[:MAX_LINE]))]
         if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
             for line, match in rows:
                 port = page.draft.nic(rdma=match[1]).child("port", 1)

@@ -23,8 +23,9 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, to_float
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.words.own_data import patterns
 
 _VERBS = ("RDMA_Write", "RDMA_Read", "Send", "Write", "Read", "Atomic")
 _ONE_WAY = tuple(f"{verb} BW Test" for verb in _VERBS[:-1])
@@ -51,7 +52,7 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
     tests: list[_Test] = []
     titled, hosts = -TITLE_ABOVE, tuple[str, ...]()
     for line in lines:
-        title = _TITLE.match(line.text) if len(line.text) < MAX_LINE else None
+        title = _LIKE["title"].match(line.text) if len(line.text) < MAX_LINE else None
         if title is not None and title["a"] != title["b"]:
             titled, hosts = line.number, title.group("a", "b")
         text, cells = line.bare, line.bare.split()
@@ -98,7 +99,7 @@ class Perftest(OfPage):
 def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
     """The tests of bandwidth in a text as runs of two hosts: those that a line above a test names, else `hosts`, else
     those of the file's name; a test without is left. Sizes in bytes, GB/s."""
-    named = _PAIR_FILE.search(source.rpartition("/")[2])
+    named = _LIKE["pair_file"].search(source.rpartition("/")[2])
     known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
     bench_runs = []
     for test in _tests(Page(Blob(source, text.encode("utf-8", "replace")), NodeDraft()).lines()):
@@ -116,14 +117,6 @@ def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchR
     return tuple(bench_runs)
 
 
-_NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"
-_TITLE = regex(
-    rf"[\s#=*$>|-]{{0,12}}(?P<a>{_NAME})\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|→|↔|\bto\b|\bvs\b)\s{{0,3}}(?P<b>{_NAME})\b"
-)
-_PAIR_FILE = regex(
-    r"(?<![A-Za-z0-9])(?P<a>(?P<stem>[A-Za-z](?:[A-Za-z0-9_-]{0,40}[A-Za-z_-])?)\d{1,6})"
-    r"(?:[-_](?:to|vs)[-_]|--|__|->|[-_+.,])(?P<b>(?P=stem)\d{1,6})(?!\d)"
-)
-"""Two nodes in the name of a file: the same letters and two numbers."""
+_LIKE = patterns("evidence/network/lines", "perftest")
 TITLE_ABOVE = 8
 """Lines between the title of a test and its own head."""

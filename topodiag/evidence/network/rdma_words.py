@@ -14,9 +14,9 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.evidence.page import Line
 from topodiag.evidence.readings import says_nothing
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
@@ -38,11 +38,7 @@ _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """enum ib_port_width to lanes."""
 _HEX = frozenset("0123456789abcdef")
 
-_NUMBERED = regex(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<last>[0-9]{1,3})\))?\s*\Z")
-_RATE = regex(
-    r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(?![0-9.])(?:\s*Gb/sec)?(?:\s*\((?:([0-9]{1,3})X)?\s*([A-Za-z0-9]{0,8})\))?"
-)
-_NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
+_LIKE = patterns("evidence/network/words", "spellings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +52,12 @@ class Rate:
 
 def device_name(text: str) -> str | None:
     """A kernel device name (RDMA devices have at most 63 characters, interfaces 15), or None."""
-    return text if _NAME.match(text) else None
+    return text if _LIKE["name"].match(text) else None
 
 
 def _numbered(text: str) -> tuple[str, int]:
     """The word and the number of `4: ACTIVE`, `PORT_ACTIVE (4)`, `Active`; -1 without one, and "" for what is none."""
-    match = _NUMBERED.match(text.strip()[:120])
+    match = _LIKE["numbered"].match(text.strip()[:120])
     return ("", -1) if match is None else (match["word"], int(match["first"] or match["last"] or -1))
 
 
@@ -95,7 +91,7 @@ def transport(text: str) -> str | None:
 
 def rate(text: str) -> Rate | None:
     """sysfs' `400 Gb/sec (4X NDR)`, where old kernels leave out the name of SDR, and ibstat's `40 (FDR10)`."""
-    match = _RATE.match(text.strip())
+    match = _LIKE["rate"].match(text.strip())
     if match is None or not 0.1 <= float(match[1]) <= 1e6:
         return None
     gbps, lanes = float(match[1]), int(match[2] or 0) or None

@@ -17,7 +17,7 @@ from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 MAX_PORTS = 4096
 _WORDS = own_data("evidence/network/switch_log")
@@ -26,9 +26,7 @@ _CHANGES = tuple(
     for pattern in (*_WORDS["changes"], *_WORDS["on_host"])
 )
 _UP = frozenset({"up", "gained", "connected"})
-_OF_KERNEL = regex(r"\b(?:mlx[45]_(?:core|en)|bnxt_en|ionic|ice|hns3) [0-9a-f:.]{7,16}[: ]|\bNIC Link is (?:Up|Down)\b")
-"""Lines of drivers with the device's address, and of Intel's: the reader of kernel logs takes them."""
-_ON_PURPOSE = regex(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|Administratively")
+_LIKE = patterns("evidence/network/switch_log", "lines")
 
 
 class SwitchLog(Reporting):
@@ -67,7 +65,7 @@ def _is_of_host(port: str) -> bool:
 
 def _change(line: str) -> tuple[str, str] | None:
     """The port that a line speaks of, and `up` or `down`."""
-    if _ON_PURPOSE.search(line) is not None or _OF_KERNEL.search(line) is not None:
+    if _LIKE["on_purpose"].search(line) is not None or _LIKE["of_kernel"].search(line) is not None:
         return None
     match = next((match for pattern in _CHANGES if (match := pattern.search(line)) is not None), None)
     return (match["port"], "up" if match["to"].lower() in _UP else "down") if match is not None else None

@@ -33,15 +33,11 @@ from statistics import median
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
 from topodiag.evidence.nvidia.dcgm import FAILED
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import patterns
 
-_HEX = r"([0-9a-fA-F]{1,4})"
-_SAMPLE = regex(
-    rf"^Device: ([0-9]{{1,3}}), (\S.{{0,80}}?), pciBusID: {_HEX}, pciDeviceID: {_HEX}, pciDomainID: ?{_HEX}\s*$"
-)
-_NVBANDWIDTH = regex(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\)\s*$")
+_LIKE = patterns("evidence/nvidia/lines", "copy_tests")
 _ONE_WAY, _BOTH_WAYS = "Unidirectional P2P=Enabled", "Bidirectional P2P=Enabled Bandwidth "
 """The latter counts, by half, where a text has no table of one direction."""
 _TITLES = (
@@ -67,7 +63,7 @@ class CopyTests(Direct):
         for number, whole in blob.lines():
             text = whole[:MAX_LINE].strip(" \t>|")
             origin = blob.origin(number, text)
-            if (match := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
+            if (match := _LIKE["sample"].match(text) or _LIKE["nvbandwidth"].match(text)) is not None:
                 devices.name(match, origin)
             elif (access := text.partition(" Access Peer "))[1]:
                 here, _, may = access[0].partition(" ")
@@ -152,7 +148,6 @@ FEWEST = 3
 SHARE = 0.7
 """Part of the others' pace below which one fell short: cards of a kind differ by a tenth."""
 _PROGRESS = "proc'd: "
-_PACE = regex(r"\((\d{1,9}) Gflop/s\)")
 
 
 class GpuBurn(Direct):
@@ -181,7 +176,7 @@ class GpuBurn(Direct):
 
 def _of_progress(text: str) -> Iterator[tuple[int, str]]:
     """The GPUs that fell short, and in what."""
-    paces = [int(pace) for pace in _PACE.findall(text)][:MAX_GPUS]
+    paces = [int(pace) for pace in _LIKE["pace"].findall(text)][:MAX_GPUS]
     wrong = re.findall(r"\d{1,12}", text.partition("errors:")[2].partition("temps:")[0])[:MAX_GPUS]
     for index, count in enumerate(map(int, wrong)):
         if count:

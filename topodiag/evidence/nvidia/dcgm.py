@@ -24,35 +24,22 @@ A card without a bridge has all links down. The links of NVSwitches are left out
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.page import OfPage, Page
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import patterns
 
 MAX_INDEX = 255
 MAX_RECORDS = 10_000
 
 FAILED = "failed_tests"
 """The field of a GPU that holds the sentences on its failed tests."""
-_CLOCKS = regex(
-    r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b"
-    r"|\bGPU ([0-9]{1,3}) (Thermal|Power) violations totaling"
-    r"|\b(Thermal|Power) violations totaling [0-9.]{1,16} s\w{0,6}\b.{0,60}? for GPU ([0-9]{1,3})\b",
-    re.I,
-)
-_NO_TIME = regex(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
-"""DCGM's counter of a violation moved by less than it prints: no time was lost."""
+_LIKE = patterns("evidence/nvidia/lines", "dcgm")
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
-_FAIL = regex(r"Fail(?:\s-\s(?:All|GPUs?: (?P<several>[0-9, ]{1,200})))?\Z|GPU ?(?P<one>[0-9]{1,3}): Fail\b")
-_REPORT = regex(
-    r"^\|\s{0,9}Diagnostic\s{1,40}\|\s{0,9}Result\s{1,60}\||^Successfully ran diagnostic for group"
-    r"|^\|[^|\n]{1,60}\|\s{0,9}(?:Pass|Skip) - All\s",
-    re.MULTILINE,
-)
-"""Heads and rows of `dcgmi diag`."""
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
 _OF_GPU = ("pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud")
@@ -75,7 +62,7 @@ class Dcgm(Direct):
 
     def recognises(self, head: str) -> bool:
         """A report in which all pass is one as well: nothing is held against the GPUs."""
-        if _REPORT.search(head) is not None or _NO_TIME.search(head) is not None:
+        if _LIKE["report"].search(head) is not None or _LIKE["no_time"].search(head) is not None:
             return True
         return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
@@ -112,7 +99,7 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
         row = text.startswith("|") and len(cells) == 2
         name, cell = (cells[0].strip("-"), cells[1]) if row else ("", text)
         if name:
-            test, before = name, "" if _FAIL.match(cell) else before
+            test, before = name, "" if _LIKE["fail"].match(cell) else before
         health_lines = list(_failures(test, cell, number, text)) if row else []
         for sentence in dict.fromkeys((cell, f"{before} {cell}")):
             health_lines = health_lines or list(_health_lines(sentence, number))
@@ -126,7 +113,7 @@ def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLi
         return
     if cell == "Pass - All":
         yield HealthLine(-1, PASSED, test, number, text)
-    failed = _FAIL.match(cell)
+    failed = _LIKE["fail"].match(cell)
     for index in (failed["one"] or failed["several"] or "").split(",") if failed is not None else ():
         if index.strip().isdigit() and len(index.strip()) <= 3:
             yield HealthLine(int(index), FAILED, f"the test {test} failed", number, text)
@@ -134,40 +121,33 @@ def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLi
 
 def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
     """The clocks that a sentence says are held down."""
-    clocks = _CLOCKS.search(text)
-    if clocks is not None and _NO_TIME.search(text) is None:
+    clocks = _LIKE["clocks"].search(text)
+    if clocks is not None and _LIKE["no_time"].search(text) is None:
         index, reason = int(clocks[2] or clocks[3] or clocks[6]), (clocks[1] or clocks[4] or clocks[5]).lower()
         yield HealthLine(index, "throttle", _REASONS[reason], number, text)
 
 
-_ERRORS = regex(
-    r"Link ([0-9]{1,2}) {1,40}\| {1,10}(CRC FLIT|CRC Data|Replay|Recovery) Errors? {0,40}\|? {0,40}([0-9]{1,15})\Z"
-)
 _COUNTERS = {"CRC FLIT": "crc_flit", "CRC Data": "crc_data", "Replay": "replay", "Recovery": "recovery"}
 _STATES = {"U": "active", "D": "inactive"}
 """In the model's words. Disabled, and not supported, are no state of a link that should be up."""
 
 
-class DcgmNvlink(Direct):
+class DcgmNvlink(OfPage):
     """States of NVLinks by `dcgmi nvlink`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         gpu: Entity | None = None
-        for number, whole in blob.lines():
-            text = whole[:MAX_LINE].strip(" \t>|")
-            origin = blob.origin(number, text)
-            if gpu is not None and (errors := _ERRORS.match(text)) is not None:
-                gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
-                parsed.records.append(number)
+        for line in page.bare_lines():
+            text = line.text
+            if gpu is not None and (errors := _LIKE["errors"].match(text)) is not None:
+                line.count(gpu.child("nvlink", int(errors[1])), _COUNTERS[errors[2]], int(errors[3]))
             elif text.startswith(("gpuId ", "GPU ")) and (index := text.split()[1].rstrip(":")).isdecimal():
-                gpu = draft.gpu(index=int(index)) if len(index) < 4 and int(index) <= MAX_INDEX else None
+                gpu = page.draft.gpu(index=int(index)) if len(index) < 4 and int(index) <= MAX_INDEX else None
             elif gpu is not None and (letters := text.split()) and set(letters) <= {*"UDX_"}:
+                page.mark(line.number)
                 for link, letter in enumerate(letters[:64]):
                     if letter in _STATES:
-                        gpu.child("nvlink", link).offer("state", _STATES[letter], origin)
-                parsed.records.append(number)
+                        line.put(gpu.child("nvlink", link), state=_STATES[letter])
                 gpu = None
             elif text.strip("+-= |"):
                 gpu = None
-        return parsed

@@ -31,6 +31,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import KernelEvent
+from topodiag.model.tables import GPU, TOTAL, Row, Table
 from topodiag.words.own_data import own_data
 
 _NAMES = own_data("evidence/nvidia/names")
@@ -41,8 +42,6 @@ MAX_XID = 9999
 _BLANKS = range((1 << 31) - 16, (1 << 31) - 8)
 _FP_BLANK = 1 << 47
 _LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9]{1,2})|TOTAL)")
-_MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
-"""Totals from which links have errors: those of one link in `checks/nvlink/errors.py`."""
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 HEAT = "tviol"
 """What nvidia-smi's monitor calls it where heat holds the clock: 1 where it does."""
@@ -87,18 +86,15 @@ class DcgmExporter(Direct):
             why = f"metrics of {len(hosts)} hosts in one text: give each host's own"
             parsed.leave(blob, sorted(hosts.values())[1], "", why)
             return parsed
-        totals = False
         for record in latest.values():
             parsed.records.append(record.line)
             _offer(blob, record, buses.get(record.index), draft)
-            total = _LINK.fullmatch(record.field)
-            if total is None or total[2]:
-                continue
-            totals = totals or record.value > 0
-            if record.value >= _MOST[total[1]]:
-                text = f"GPU {record.index}: {record.field} is {record.value:.0f}"
-                draft.reports.append(report("nvlink.errors", text, blob, record.line, record.text, trust=Trust.PERSON))
-        if totals:
+        totals = [record for record in latest.values() if (link := _LINK.fullmatch(record.field)) and not link[2]]
+        draft.tables.append(Table(tuple(
+            Row({GPU: str(total.index), f"{TOTAL}{total.field}": str(total.value)}, blob.origin(total.line, total.text))
+            for total in totals
+        )))  # fmt: skip
+        if any(total.value > 0 for total in totals):
             why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"
             draft.missing.append(NotObserved("which NVLinks have errors", why))
         return parsed

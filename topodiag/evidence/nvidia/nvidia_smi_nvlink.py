@@ -14,10 +14,9 @@ from typing import Any
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
-from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 MAX_LINKS = 64
 """Above NVML_NVLINK_MAX_LINKS (36 in nvml.h 13.3): a larger link number is a misread line."""
@@ -27,21 +26,7 @@ MAX_RECORDS = 400_000
 COUNTERS: Mapping[str, str] = own_data("evidence/nvidia/names")["nvlink-counters"]
 """nvidia-smi's counter names (lower case, underscores) by the name the model uses; others keep their own."""
 
-_GPU = regex(
-    r"GPU\s{1,4}([0-9]{1,4}):\s{0,4}([^\n(]{0,120}?(?:\([^()]{0,40}\)[^\n(]{0,40})?)\s{0,4}(?:\(UUID:\s{0,4}([^()\s]{1,64})\)?)?$"
-)
-_LINK = regex(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
-_WORDS = regex(
-    r"(?P<rate>[0-9]{1,6}(?:\.[0-9]{1,6})?)\s{0,4}GB/s"
-    r"|<?\s?(?P<state>inactive|active|sleep|disabled)\s?>?"
-    r"|(?:Remote Device\s{1,4})?(?P<remote>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
-    r"(?::\s{0,4}Link\s{1,4}(?P<far>[0-9]{1,4}))?"
-    r"|(?P<ability>[A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(?P<able>true|false)"
-    r"|(?P<counter>[A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(?P<count>\S{1,40})"
-    r"(?:\s{1,4}(?P<unit>KiB|B|bytes|packets))?",
-    re.IGNORECASE,
-)
-"""What is said of a link: its rate, its state, its far end, an ability, or a counter."""
+_LIKE = patterns("evidence/nvidia/lines", "nvlink")
 _NOISE = ".[]…`~=-_*+ \t"
 """What a paste puts where lines were left out."""
 NAMELESS = "no GPU header stands above this link"
@@ -69,11 +54,11 @@ class NvidiaSmiNvlink(Direct):
                 draft.missing.append(NotObserved(f"some NVLinks of GPU{gpu}", why))
             elif not text.strip(_NOISE) or "nvidia-smi" in text:
                 continue
-            elif (header := _GPU.match(text)) is not None:
+            elif (header := _LIKE["gpu"].match(text)) is not None:
                 gpu, inside = int(header[1]), True
                 headers.append((gpu, header[3] or "", blob.origin(number, text)))
                 draft.gpu(index=gpu).offer("name", reading(header[2].strip()), headers[-1][2])
-            elif (link := _LINK.match(text)) is not None:
+            elif (link := _LIKE["link"].match(text)) is not None:
                 why = _offer_link(draft, gpu, link, blob.origin(number, text))
                 if why:
                     parsed.leave(blob, number, text, why)
@@ -135,7 +120,7 @@ _Said = tuple[Mapping[str, Any], Mapping[str, int]]
 def _link_words(rest: str) -> _Said | None:
     """What the words behind `Link N:` say, or None when it is of no known shape. Nodes and links repeat the same few
     words by the thousand."""
-    words = _WORDS.fullmatch(rest)
+    words = _LIKE["words"].fullmatch(rest)
     if words is None:
         return None
     if words["rate"]:

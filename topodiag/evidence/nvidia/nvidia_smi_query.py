@@ -10,7 +10,6 @@ the same code as `nvidia-smi -q`. A table that repeats itself (`-l`) tells of ea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -19,7 +18,7 @@ from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.lazy import dataclass, regex
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 MAX_COLUMNS = 200
 MAX_ROWS = 100_000
@@ -33,9 +32,7 @@ _ALSO = regex(own_data("evidence/nvidia/names")["other-columns"]["names"])
 """Columns that make a header, and of which nothing is read."""
 
 _MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-_REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
-_COMMAND = regex(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
-_MARK = regex(r"^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M)
+_LIKE = patterns("evidence/nvidia/lines", "query")
 _MIN_KNOWN = 2
 """Columns of these that make a header: one word and a comma is any text."""
 
@@ -61,7 +58,8 @@ class NvidiaSmiQuery(Direct):
     """GPUs by the columns of a query."""
 
     def recognises(self, head: str) -> bool:
-        if not any(f"--query-{name}" in head for name in ("gpu", "remapped-rows")) and _MARK.search(head) is None:
+        asked = any(f"--query-{name}" in head for name in ("gpu", "remapped-rows"))
+        if not asked and _LIKE["mark"].search(head) is None:
             return False
         return any(True for _ in _rows(Blob("", head.encode())))
 
@@ -94,7 +92,7 @@ def _rows(blob: Blob) -> Iterator[QueryRow]:
     columns, picked = _asked_later(blob.text), False
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].strip().lstrip(">| \t")
-        asked = _COMMAND.search(line)
+        asked = _LIKE["command"].search(line)
         if asked is not None:
             columns = _columns(asked[1].split(","))
             picked = not {"-i", "--id"}.isdisjoint(line.replace("=", " ").split())
@@ -111,14 +109,14 @@ def _rows(blob: Blob) -> Iterator[QueryRow]:
 
 def _asked_later(text: str) -> tuple[str, ...]:
     """The columns of the only command of a text whose rows stand above it, without a header."""
-    commands = _COMMAND.findall(text[: MAX_LINE * 50])
+    commands = _LIKE["command"].findall(text[: MAX_LINE * 50])
     return _columns(commands[0].split(",")) if len(commands) == 1 and "noheader" in text else ()
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     """The column names of a header, in lower case and without units; none where the cells are no header."""
     names = tuple(cell.partition(" [")[0].strip().lower() for cell in cells)
-    known = sum(name in _PATHS or _REASON.fullmatch(name) is not None for name in names)
+    known = sum(name in _PATHS or _LIKE["reason"].fullmatch(name) is not None for name in names)
     if known == 0 or len(names) < _MIN_KNOWN or "pid" in names:
         return ()
     return names if all(name in _PATHS or _ALSO.fullmatch(name) for name in names) else ()
@@ -148,7 +146,7 @@ def _busiest(rows: Sequence[QueryRow]) -> list[QueryRow]:
 def _fields(row: QueryRow) -> list[XmlField]:
     xml_fields: list[XmlField] = []
     for column, text in row.cells:
-        path, reason = _PATHS.get(column), _REASON.fullmatch(column)
+        path, reason = _PATHS.get(column), _LIKE["reason"].fullmatch(column)
         if column in _MASKS:
             mask = to_int(text, low=0, high=2**63)
             for bit, name in EVENT_REASONS.items() if mask is not None else ():

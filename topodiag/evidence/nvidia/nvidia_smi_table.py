@@ -7,13 +7,6 @@
 Three rows for each GPU (two before R450), cells between bars; a name that ends in dots was cut by the tool. The line
 that stands in place of a report when a GPU has fallen off the bus is read too. Format: drivers R384 to R610.
 
-Rows of nvidia-smi's table with a value that no check asks about, and that a sound GPU does not show.
-
-    | ERR!   31C    P0              61W / 400W |      3MiB / 81559MiB |      0%      Default |  the fan does not answer
-    | N/A    31C    P0              61W / 400W |      3MiB / 40536MiB |      0%      Default |  its siblings have 80 GB
-
-None of them says what is wrong, if anything is: it is quoted, and leaves open whether the machine is well.
-
 The table of processes below `nvidia-smi`'s own, with it or pasted alone: which program has which GPU open.
 
     |  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
@@ -29,52 +22,24 @@ start by the tool. Format: drivers R384 to R610.
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
-from topodiag.evidence.sentences import report
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.model import tables
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
-from topodiag.words.own_data import own_data
-from topodiag.words.units import spell_bytes
+from topodiag.words.own_data import own_data, patterns
 
-LEAST_SHARE = 0.9
-"""Part of the siblings' memory below which it is another one."""
-PAIR = 2
-"""GPUs of which none is usual: the better one is what both should be."""
-HOT_C = 90
-"""Degrees at which GPUs of all kinds slow down, or are about to."""
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
-_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+_LIKE = patterns("evidence/nvidia/lines", "table")
 _TITLE = "| NVIDIA-SMI "
-_VERSION = regex(r"(Driver|KMD|CUDA)(?: UMD)? Version: {1,20}([0-9][0-9.]{1,20})")
-_FIRST_ROW = regex(
-    rf"^[ \t>]{{0,20}}\| {{1,4}}([0-9]{{1,3}}) {{1,4}}(\S[^|\n]{{0,80}}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\|"
-    rf" *({_BUS}) +(On|Off|N/A) *\|([^|\n]{{0,40}})\|",
-    re.MULTILINE,
-)
-"""Number, name, persistence, bus id, screen and errors of a GPU; also of a table whose title somebody cut off."""
-_READING = regex(
-    r"(?<!\S)(?:(?P<celsius>[0-9]{1,3})C|P(?P<pstate>[0-9]{1,2})"
-    r"|(?P<power>[0-9]{1,4})W {0,2}/ {0,3}(?P<limit>[0-9]{1,4})W"
-    r"|(?P<used>[0-9]{1,8})MiB {0,2}/ *(?P<memory>[0-9]{1,8})MiB)(?!\S)"
-)
-"""What stands in the second row of a GPU."""
-_LISTED = regex(
-    r"^[ \t>|]{0,20}GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)[ \t]*$", re.MULTILINE
-)
-"""A UUID that somebody masked is none (nvidia_words.py), and the line names the GPU all the same."""
 
 _COMPUTE_MODES: Mapping[str, str] = own_data("evidence/nvidia/names")["table-compute-modes"]
 _MIG = {"Enabled": True, "Disabled": False}
@@ -95,7 +60,7 @@ class TableGpu:
     second: tuple[int, str] = (0, "")
     """Its second row: temperature, power, memory and load."""
     readings: dict[str, int] = field(default_factory=dict)
-    """The numbers of that row, by their names in `_READING`."""
+    """The numbers of that row, by their names in `_LIKE["reading"]`."""
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
@@ -103,11 +68,11 @@ class NvidiaSmiTable(Direct):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     def recognises(self, head: str) -> bool:
-        if _FIRST_ROW.search(head) is not None or LOST.search(head) is not None:
+        if _LIKE["first_row"].search(head) is not None or LOST.search(head) is not None:
             return True
         lines = [line.lstrip(" \t>") for line in head.split("\n")]
         linked = any(line.lstrip("|").lstrip().startswith("Link ") for line in lines)
-        listed = not linked and _LISTED.search(head) is not None
+        listed = not linked and _LIKE["listed"].search(head) is not None
         return listed or any(line.startswith(_TITLE) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -119,13 +84,13 @@ class NvidiaSmiTable(Direct):
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
             if line.startswith(_TITLE):
                 row = None
-                for match in _VERSION.finditer(line):
+                for match in _LIKE["version"].finditer(line):
                     name = "cuda_version" if match[1] == "CUDA" else "driver_version"
                     draft.single("os").offer(name, match[2], blob.origin(number, line))
                     parsed.records.append(number)
             elif LOST.search(line):
                 parsed.records.append(number)
-            elif listed := _LISTED.match(line):
+            elif listed := _LIKE["listed"].match(line):
                 gpu = _gpu(gpus, int(listed[1]), number, line)
                 if gpu is not None:
                     gpu.uuid, gpu.name = gpu.uuid or listed[3], gpu.name or listed[2]
@@ -147,31 +112,22 @@ def _offer(blob: Blob, gpus: Sequence[TableGpu], draft: NodeDraft) -> None:
                 entity.count(name, value, blob.origin(number, text))
             else:
                 entity.offer(name, value, blob.origin(number, text))
-    for remark, table_gpu in _odd_rows([gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]):
-        draft.reports.append(report(REMARK, remark, blob, *table_gpu.second))
+    rows = [gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]
+    draft.tables.append(tables.Table(tuple(tables.Row(_cells(gpu), blob.origin(*gpu.second)) for gpu in rows)))
 
 
-def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:
-    """What is odd in the second row of a GPU, in words, and the GPU."""
-    groups: dict[str, list[tuple[TableGpu, int]]] = defaultdict(list)
-    for gpu in gpus:
-        text = gpu.second[1]
-        if "ERR!" in text or "Unknown Error" in text:
-            yield f"GPU{gpu.index}: a reading of it is an error", gpu
-        if "Prohibited" in text:
-            yield f"GPU{gpu.index}: its compute mode lets no program use it", gpu
-        celsius, memory = gpu.readings.get("celsius", 0), gpu.readings.get("memory")
-        if celsius >= HOT_C:
-            yield f"GPU{gpu.index}: {celsius} C", gpu
-        if memory is not None and gpu.name:
-            groups[gpu.name].append((gpu, memory))
-    for group in groups.values():
-        sizes = [size for _, size in group]
-        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
-        for gpu, size in group:
-            if 0 < size < LEAST_SHARE * usual:
-                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
-                yield f"GPU{gpu.index}: its memory is {own}, and others of its kind have {others}", gpu
+def _cells(gpu: TableGpu) -> dict[str, str]:
+    """What the second row of a GPU says beside the fields of the model."""
+    text = gpu.second[1]
+    cells = {
+        tables.GPU: str(gpu.index),
+        tables.PRODUCT: gpu.name or "",
+        tables.FAILED_READING: next((word for word in ("ERR!", "Unknown Error") if word in text), ""),
+        tables.COMPUTE_MODE: "Prohibited" if "Prohibited" in text else "",
+        tables.CELSIUS: str(gpu.readings.get("celsius", "")),
+        tables.MEMORY_MIB: str(gpu.readings.get("memory", "")),
+    }
+    return {name: cell for name, cell in cells.items() if cell}
 
 
 def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> TableGpu | None:
@@ -182,7 +138,7 @@ def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> Table
 
 def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str) -> TableGpu | None:
     """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
-    if (first := _FIRST_ROW.match(line)) is not None:
+    if (first := _LIKE["first_row"].match(line)) is not None:
         index, name, persistence, bus_id, screen, errors = first.groups()
         gpu = _gpu(gpus, int(index), number, line)
         if gpu is None or gpu.in_table:
@@ -208,7 +164,7 @@ def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str
 def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None:
     if not gpu.second[0]:
         gpu.second = number, line
-        for match in _READING.finditer(" ".join(cells[1:3])):
+        for match in _LIKE["reading"].finditer(" ".join(cells[1:3])):
             gpu.readings |= {name: int(digits) for name, digits in match.groupdict().items() if digits}
     values = gpu.readings
     load, _, mode = cells[3].strip().partition(" ")
@@ -236,14 +192,6 @@ def _put(gpu: TableGpu, name: str, value: object, number: int, line: str) -> Non
 
 
 MAX_ROWS = 4096
-_ROW = regex(
-    r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
-    r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
-)
-
-_SAMPLE = regex(
-    r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
-)
 
 
 class SmiProcesses(Direct):
@@ -255,7 +203,7 @@ class SmiProcesses(Direct):
         sampled = False
         for number, text in blob.lines():
             sampled = sampled or text[:MAX_LINE].strip("> \t").split()[:3] == ["#", "gpu", "pid"]
-            row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
+            row = _LIKE["row"].match(text[:MAX_LINE]) or (_LIKE["sample"].match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
                 program = known(row[3].strip(), blob.origin(number, text))
                 rows.setdefault(int(row[2]), []).append((int(row[1]), program))

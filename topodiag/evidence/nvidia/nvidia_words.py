@@ -14,14 +14,12 @@ Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float, to_int
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 _NAMES = own_data("evidence/nvidia/names")
 
@@ -91,7 +89,7 @@ def event_reasons(mask: int) -> tuple[str, ...]:
     )
 
 
-UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UUID, LOST = (patterns("evidence/nvidia/lines", "words")[name] for name in ("uuid", "lost"))
 
 
 def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
@@ -115,13 +113,6 @@ def distinct_bus_ids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
     given = [(index, text.strip().lower()) for index, text in named if text.strip()]
     texts = [text for _, text in given]
     return {index: text for index, text in given if texts.count(text) == 1}
-
-
-_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-LOST = regex(
-    rf"Unable to determine the device handle for (?:gpu|GPU) ?(?:([0-9]{{1,3}}): ?)?({_BUS}): {{0,2}}"
-    r"(GPU is lost|GPU requires reset|Unknown Error|Not Found)"
-)
 
 
 def fill_lost(blob: Blob, draft: NodeDraft) -> bool:

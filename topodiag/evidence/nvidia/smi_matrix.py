@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import patterns
 
 PATH_WORDS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 """Path levels of `topo -m`, nvidia-smi's own legend; `NV#` is matched apart."""
@@ -28,11 +29,7 @@ MAX_CELLS = 400_000
 MAX_NOTES = 4096
 MAX_LINE = 32768
 
-_LABEL = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
-_GLUED_LABELS = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
-_TAIL = regex(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
-_COLOURS = regex(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
-_NOTES = regex(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.IGNORECASE)
+_LIKE = patterns("evidence/nvidia/lines", "matrix")
 _DECORATION = " \t#>`*\"'$\u00a0"
 
 
@@ -109,7 +106,7 @@ class MatrixReader:
         self.tables = self.said = self.cells = 0
 
     def take(self, number: int, raw: str) -> None:
-        line = _COLOURS.sub("", raw).replace("\\t", "\t")
+        line = _LIKE["colours"].sub("", raw).replace("\\t", "\t")
         text = line.strip(_DECORATION)
         command = " ".join(line.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in line else ""
         label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
@@ -119,7 +116,7 @@ class MatrixReader:
         elif label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha():
             if self._is_taken(number):
                 self.nics.setdefault(f"NIC{int(label[3:])}", name[:64])
-        elif _NOTES.search(text) is not None:
+        elif _LIKE["notes"].search(text) is not None:
             if self._is_taken(number):
                 self.notes.append(text[:200])
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:
@@ -205,7 +202,7 @@ class MatrixReader:
 
 def _tail_names(text: str) -> tuple[str, ...]:
     """Which affinity columns a header names, in their order."""
-    words = [match[0].upper() for match in _TAIL.finditer(text)]
+    words = [match[0].upper() for match in _LIKE["tail"].finditer(text)]
     return tuple({"CPU": "cpu", "GPU": "memory"}.get(word[:3], "numa") for word in words[:8])
 
 
@@ -213,10 +210,10 @@ def _labels(text: str) -> tuple[str, ...] | None:
     """The device labels of a header, with or without blanks between them; None when a word is no label."""
     labels: list[str] = []
     for word in text.split(maxsplit=MAX_COLUMNS):
-        glued = _GLUED_LABELS.findall(word)
+        glued = _LIKE["glued_labels"].findall(word)
         if len(glued) > 1 and "".join(glued) == word:
             labels += glued
-        elif _LABEL.fullmatch(word):
+        elif _LIKE["label"].fullmatch(word):
             labels.append(word)
         else:
             return tuple(labels) if word in ("CPU", "NUMA", "GPU") else None
@@ -228,7 +225,7 @@ def _header(number: int, line: str) -> _Header | None:
     if not stripped.startswith("GPU") or any(_is_path_word(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
         return None  # a row, though one of its cells may read like the head of a column
     names = _tail_names(line)
-    first = _TAIL.search(line)
+    first = _LIKE["tail"].search(line)
     labels = _labels(line[: first.start()].strip(_DECORATION) if first else stripped.rstrip(_DECORATION))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
@@ -244,7 +241,7 @@ def _piped_header(number: int, line: str) -> _Header | None:
     if line.count("|") < 3:
         return None
     cells = _piped(line)
-    labels = tuple(cell for cell in cells if _LABEL.fullmatch(cell))
+    labels = tuple(cell for cell in cells if _LIKE["label"].fullmatch(cell))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
     if any(_is_path_word(cell) for cell in cells if cell):
@@ -254,7 +251,7 @@ def _piped_header(number: int, line: str) -> _Header | None:
 
 def _piped_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
     cells = _piped(line)
-    label = next((cell for cell in cells if _LABEL.fullmatch(cell)), None)
+    label = next((cell for cell in cells if _LIKE["label"].fullmatch(cell)), None)
     if line.count("|") < 3 or label is None or len(cells) != len(header.piped):
         return None
     by_name = dict(zip(header.piped, cells, strict=True))
@@ -286,7 +283,7 @@ def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
 
 
 def _is_row(header: _Header, words: list[str]) -> bool:
-    if len(words) < 2 or not _LABEL.fullmatch(words[0]):
+    if len(words) < 2 or not _LIKE["label"].fullmatch(words[0]):
         return False
     if words[0] in header.labels:
         return True

@@ -30,7 +30,7 @@ import msgspec
 
 from topodiag.lazy import dataclass, regex
 from topodiag.words.colours import without_colours
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
@@ -40,37 +40,22 @@ LEAST_LABELLED, LEAST_OF_HOST = 2, 3
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
 
-_CLOCK = (
-    r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-    r"(?:[.,](?P<part>\d{1,9}))?(?P<zone> ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
-)
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
-_HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
 _TABLES = own_data("evidence/signatures/wrappers")
-_PATTERNS = {
-    name: regex(pattern.replace("<<clock>>", _CLOCK).replace("<<host>>", _HOST))
-    for name, pattern in _TABLES["pattern"].items()
-}
-LABELS = {name: _PATTERNS[name] for name in _TABLES["labels"]}
+_LIKE = patterns("evidence/signatures/wrappers", "pattern")
+LABELS = {name: _LIKE[name] for name in _TABLES["labels"]}
 """What puts a label before every line that a program prints, by name."""
 _OF_JOBS = tuple(name for name in LABELS if name != "host")
 """Labels that say of a text what it is by themselves; a name before a colon stands before anything."""
-_OF_LAUNCHERS, _LAYERS = (tuple(_PATTERNS[name] for name in _TABLES[of]) for of in ("launchers", "layers"))
+_OF_LAUNCHERS, _LAYERS = (tuple(_LIKE[name] for name in _TABLES[of]) for of in ("launchers", "layers"))
 _KEYS = {name: tuple(keys) for name, keys in _TABLES["keys"].items()}
 """Members of JSON lines that hold the message, host, time, process and rank."""
-_ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
-_ISO = regex(_CLOCK)
 
-_AT_END = regex(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$|\[[^\[\]]{8,40}\] ?$")
 _MOST_AT_END = 50
 INSIDE = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
 """A label of mpirun in the middle of a line, which went on after another process had written."""
 FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
 """Source of a pattern for the begin of a line, or the end of whatever label stands there."""
-_ONLY = regex(r"\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}\.")
-_GLOG = regex(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
-_OF_DEFAULT_GROUP = regex(r"\[(?:PG (?:ID )?0 (?:[^\]]{0,100} )?)?[Rr]ank ?(\d{1,6})\]")
-"""In a process group other than the first, torch's `Rank` is that of the group."""
 
 Stream = tuple[str, int, int, str]
 """Whose output a line is: host, rank, process and container, as far as its labels name them."""
@@ -110,25 +95,25 @@ def unwrap(line: str) -> Unwrapped:
 
 def parted_at_end(text: str) -> tuple[str, str]:
     """A text whose line break was lost, and the label of mpirun or the time behind it, which belong to what follows."""
-    label = _AT_END.search(text[-_MOST_AT_END:])
+    label = _LIKE["at_end"].search(text[-_MOST_AT_END:])
     at = len(text) - len(label[0]) if label is not None else len(text)
     return text[:at], text[at:]
 
 
 def is_label(before: str) -> bool:
     """Whether nothing but what launchers and containers print stands before a sentence."""
-    return not before.strip() or _ONLY.fullmatch(unwrap(f"{before}.").text) is not None
+    return not before.strip() or _LIKE["only"].fullmatch(unwrap(f"{before}.").text) is not None
 
 
 def parted_at_place(text: str) -> tuple[str, str, str]:
     """What stands before the head of torch's and glog's logger, the file and line in it, and the sentence behind it."""
-    head = _GLOG.search(text)
+    head = _LIKE["place_in_source"].search(text)
     return ("", "", text) if head is None else (text[: head.start()], head[1], text[head.end() :])
 
 
 def rank_of_torch(text: str) -> str:
     """The rank of the job in torch's own head of a line, as digits; "" without."""
-    rank = _OF_DEFAULT_GROUP.search(text)
+    rank = _LIKE["of_default_group"].search(text)
     return str(int(rank[1])) if rank is not None else ""
 
 
@@ -199,7 +184,7 @@ def front(text: str) -> tuple[Unwrapped, float]:
 
 def without_clock(text: str) -> tuple[str, float]:
     """The text without the first clock in it, and the clock as seconds since the epoch; NaN where there is none."""
-    match = _ISO.search(text)
+    match = _LIKE["iso"].search(text)
     if match is None:
         return text, nan
     begin, end = match.span()
@@ -281,7 +266,7 @@ def _objects_of(line: Unwrapped) -> list[dict[str, Any]]:
 
 def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> Unwrapped:
     addresses = {
-        text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)
+        text for held in objects for text in held.values() if isinstance(text, str) and _LIKE["address"].fullmatch(text)
     }
     return Unwrapped(
         without_colours(message).rstrip("\r\n").replace("\n", " "),
@@ -326,7 +311,7 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     for held in objects:
         for name in _KEYS["time"]:
             value = held.get(name)
-            if isinstance(value, str) and (match := _ISO.search(value)) is not None:
+            if isinstance(value, str) and (match := _LIKE["iso"].search(value)) is not None:
                 return seconds_of(match.groupdict())
             if name == "__REALTIME_TIMESTAMP" and isinstance(value, str) and value.isascii() and value.isdigit():
                 return int(value[:18]) / 1e6

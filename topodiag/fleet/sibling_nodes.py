@@ -19,7 +19,10 @@ from typing import Any
 from topodiag.evidence.assemble import distinct_events, time_of
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.identities import (
+from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
+from topodiag.evidence.interface import Item
+from topodiag.evidence.registry import source
+from topodiag.fleet.identities import (
     LEAST_HOST,
     Exchange,
     Identities,
@@ -28,10 +31,7 @@ from topodiag.evidence.intake.identities import (
     form_of,
     means_something,
 )
-from topodiag.evidence.intake.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
-from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
-from topodiag.evidence.interface import Item
-from topodiag.evidence.registry import source
+from topodiag.fleet.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
 from topodiag.lazy import dataclass
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from topodiag.evidence.host.os_state import OsState
-from topodiag.evidence.intake import node_parts
-from topodiag.evidence.intake import sibling_nodes as module
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.node_parts import Touched
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.intake.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network.ethtool import Ethtool
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
+from topodiag.fleet import node_parts
+from topodiag.fleet import sibling_nodes as module
+from topodiag.fleet.node_parts import Touched
+from topodiag.fleet.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
 from topodiag.model.node import Node
 
 RDMA = "= sys/class/infiniband/mlx5_0/"

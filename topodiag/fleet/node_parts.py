@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, NoReturn
 
-from topodiag.evidence.intake.identities import Exchange, cut
+from topodiag.fleet.identities import Exchange, cut
 from topodiag.lazy import dataclass, regex
 from topodiag.model.node import Node
 from topodiag.model.provenance import MAX_QUOTE, Fact, Origin

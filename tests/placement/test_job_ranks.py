@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.evidence.layout.group_file import ranks_of
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job, Rank
+from topodiag.placement.job_ranks import ranks_of
 
 
 def job(hosts: str, *, without: tuple[int, ...] = (), gpus: bool = True) -> Job:

@@ -1,6 +1,6 @@
 """Identities are found in every form, and exchanged for another node's in the same form."""
 
-from topodiag.evidence.intake.identities import Exchange, Identities
+from topodiag.fleet.identities import Exchange, Identities
 
 
 def test_the_host_is_an_identity_where_it_is_known() -> None:

@@ -5,24 +5,13 @@ They are opaque to the sources, which copy them and no more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.words.own_data import patterns
 
-_HEX = "[0-9a-f]"
-# A UUID, a GUID in three forms, a MAC address. All but one begin with two digits, which are quick to search for.
-IDENTITY = regex(
-    rf"(\b(?:0x{_HEX}{{16}}|{_HEX}{{2}}(?:(?::{_HEX}{{2}}){{5}}|{_HEX}{{2}}(?::{_HEX}{{4}}){{3}}"
-    rf"|{_HEX}{{6}}(?:(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{8}})))\b)",
-    re.ASCII,
-)
-_GROUP = rf"{_HEX}{{1,4}}"
-SHORT_ADDRESS = regex(
-    r"(?<![0-9A-Za-z:.])(::ffff:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z:.])"
-    rf"|(?:{_GROUP})?::{_GROUP}(?::{_GROUP}){{0,5}}(?![0-9A-Za-z:.]))"
-)
+_LIKE = patterns("fleet/identities", "identities")
 _IPV4 = "0000ffff"
 """The first half of the digits of an IPv4 address in the lower half of a GID: the second is an identity by itself."""
 _LEAST_DIGITS = 5
@@ -65,10 +54,10 @@ def cut(text: str, host: str) -> list[str]:
     if len(host) >= LEAST_HOST:
         text = text.replace(host, _HOST)
     if "::" not in text:
-        return IDENTITY.split(text)
+        return _LIKE["identity"].split(text)
     texts: list[str] = []
-    for place, piece in enumerate(SHORT_ADDRESS.split(text)):
-        texts += [piece] if place % 2 else IDENTITY.split(piece)
+    for place, piece in enumerate(_LIKE["short_address"].split(text)):
+        texts += [piece] if place % 2 else _LIKE["identity"].split(piece)
     return texts
 
 

@@ -1,0 +1,43 @@
+"""Which GPUs of a cluster can be used: the free ones, without those that words take out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from topodiag.model.cluster import Bools
+from topodiag.model.errors import InputError
+from topodiag.words.node_sets import NodeSetError, expand, gpu_list, short
+
+
+def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:
+    """The slots that are usable and free. Raises InputError for a node that is not in the cluster or a GPU that it does
+    not have."""
+    mask = usable.copy()
+    mask[:] = False
+    for node, gpus in free.items():
+        number = index.get(node)
+        if number is None:
+            raise InputError(name, f"node {short(node)!r} is not in the cluster")
+        if gpus is None:
+            mask[number] = usable[number]
+            continue
+        if gpus and gpus[-1] >= usable.shape[1]:
+            raise InputError(name, f"node {short(node)!r} has no GPU {gpus[-1]}")
+        mask[number, list(gpus)] = usable[number, list(gpus)]
+    return mask
+
+
+def take_out(usable: Bools, index: Mapping[str, int], words: Sequence[str]) -> Bools:
+    """The slots without those that `gpu[01-04]` or `gpu07:0,3` names. Raises NodeSetError."""
+    mask = usable.copy()
+    for written in words:
+        nodes, colon, gpus = written.partition(":")
+        chosen = list(gpu_list(gpus)) if colon else []
+        for node in expand(nodes):
+            number = index.get(node)
+            if number is None:
+                raise NodeSetError(f"node {short(node)!r} is not in the cluster")
+            if chosen and chosen[-1] >= usable.shape[1]:
+                raise NodeSetError(f"node {short(node)!r} has no GPU {chosen[-1]}")
+            mask[number, chosen if colon else slice(None)] = False
+    return mask
