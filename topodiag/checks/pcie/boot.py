@@ -6,19 +6,12 @@ from collections.abc import Iterator
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import grouped
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_gbs
 
-_LIMITED = regex(
-    r"([\w-]{2,24}) ([0-9a-fA-F:]{7,13}\.[0-7]): ([0-9.]{1,9}) Gb/s available PCIe bandwidth,"
-    r" limited by [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
-    r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link\)"
-)
-"""pcie_report_downtraining and __pcie_print_link_status, drivers/pci/pci.c: the narrowest link on the way up. Linux
-before 5.7 writes `8 GT/s x8 link`, later ones `8.0 GT/s PCIe x8 link`."""
 _OURS = frozenset({"mlx5_core", "mlx4_core", "bnxt_en", "ice", "ionic", "nvidia", "amdgpu", "efa"})
 WHOLE = 16
 """Lanes of a device whose kind the line does not tell (`pci 0000:03:00.0`) from which on it is no disk."""
@@ -54,10 +47,14 @@ def narrow_at_boot(check: NodeCheck, node: Node) -> Iterator[Finding]:
 
 
 def _limited(event: KernelEvent) -> Limited | None:
-    match = _LIMITED.search(event.text) if event.kind == "pcie-bandwidth" else None
-    if match is None or (match[1] not in _OURS and int(match[7]) < WHOLE):
+    fields = event.fields
+    if event.kind != "pcie-bandwidth" or "module" not in fields or "expected" not in fields:
         return None
-    return Limited(match[2], match[1], int(match[4]), int(match[7]), float(match[3]), float(match[6]), match[5], event)
+    driver, lanes, able = str(fields["module"]), int(fields["count"]), int(fields["expected"])
+    if driver not in _OURS and able < WHOLE:
+        return None
+    gbps, able_gbps = float(fields["size"]), float(fields["value"])
+    return Limited(event.bus_id or "", driver, lanes, able, gbps, able_gbps, str(fields["address"]), event)
 
 
 def _finding(check: NodeCheck, node: Node, line: Limited, had: int) -> Finding:
