@@ -201,8 +201,7 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
     devices = _interfaces_of(node, nic)
     places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
     places += [device.counters for device in devices]
-    counters = [(limit_name(name), counter) for place in places for name, counter in place.items()]
-    grown = [counter for name, counter in counters if name in LOSSES and counter.delta]
+    grown = [counter for place in places for name, counter in place.items() if _is_loss(name) and counter.delta]
     if not grown:
         return None
     carried = {
@@ -224,3 +223,7 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
         (nic.name,),
         words={"meant": "flow control on the priority of the traffic: pause frames instead of loss"},
     )
+
+
+def _is_loss(name: str) -> bool:
+    return limit_name(name) in LOSSES
