@@ -1,4 +1,4 @@
-"""Prints what hostile XML costs: `topodiag scan --from FILE` and `topodiag topo check FILE`, memory limited.
+"""Prints what hostile XML costs: `topodiag scan FILE` and `topodiag topo check FILE`, memory limited.
 
     python benchmarks/hostile_xml.py
 

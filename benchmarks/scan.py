@@ -55,8 +55,8 @@ def main() -> None:
             "python -c pass": ([sys.executable, "-c", "pass"], None),
             "topodiag --help": ([TOPODIAG, "--help"], 120),
             "topodiag explain": ([TOPODIAG, "explain"], None),
-            "scan --from 8-GPU bundle": ([TOPODIAG, "scan", "--from", bundle, "--fail-on", "never"], 600),
-            "  the same, --format json": ([TOPODIAG, "scan", "--from", bundle, "--format", "json"], 600),
+            "scan of an 8-GPU bundle": ([TOPODIAG, "scan", bundle, "--fail-on", "never"], 600),
+            "  the same, --format json": ([TOPODIAG, "scan", bundle, "--format", "json"], 600),
             "scan (this machine)": ([TOPODIAG, "scan", "--fail-on", "never"], 1500),
         }
         for argv, _ in cases.values():

@@ -29,11 +29,11 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = 90_455
-MOST_PATTERNS = 372
-MOST_PATTERNS_OF_CHECKS = 95
+MOST_PATTERNS = 320
+MOST_PATTERNS_OF_CHECKS = 38
 MOST_FILES_OF_EVIDENCE = 204
 MOST_FILES_OF_CHECKS = 15
-MOST_GESTURES = 29
+MOST_GESTURES = 28
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""
 

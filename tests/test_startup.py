@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from tests.shown import ROOT
@@ -30,13 +31,24 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
     return modules, compiled
 
 
+def bundle_of(folder: Path, path: Path) -> Path:
+    """The archive of a captured machine as the collector writes it: its manifest first."""
+    with tarfile.open(path, "w:gz", format=tarfile.USTAR_FORMAT) as archive:
+        archive.add(folder / "manifest.json", "manifest.json")
+        for part in ("commands", "json", "trees"):
+            archive.add(folder / part, part)
+    return path
+
+
 @examples("arguments", "absent", "most_modules", "most_patterns")
 def test_a_run_loads_and_compiles_what_its_evidence_calls_for(
     tmp_path: Path, arguments: tuple[str, ...], absent: tuple[str, ...], most_modules: int, most_patterns: int
 ) -> None:
     line = tmp_path / "line.log"
     line.write_text(ONE_LINE)
-    modules, compiled = loaded(*(str(line) if argument == "LINE" else argument for argument in arguments))
+    bundle = bundle_of(ROOT / "fixtures" / "nodes" / "dgx-h100-healthy", tmp_path / "bundle.tar.gz")
+    inputs = {"LINE": str(line), "BUNDLE": str(bundle)}
+    modules, compiled = loaded(*(inputs.get(argument, argument) for argument in arguments))
     unwanted = (*ALWAYS, *MODEL, *absent)
     assert [
         name for name in modules if name in unwanted or name.startswith(tuple(f"{text}." for text in unwanted))

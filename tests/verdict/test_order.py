@@ -17,8 +17,9 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
+from topodiag.verdict import conditions
 from topodiag.verdict.order import arranged
-from topodiag.verdict.registry import CONTRADICTED_BY, HOLDS, RULES, relations_of
+from topodiag.verdict.registry import RULES, relations_of
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -125,7 +126,14 @@ def test_rules_speak_of_checks_and_say_why() -> None:
         assert rule.because[0].islower() or rule.because.startswith(("CUDA", "NCCL", "NICs", "NVLinks"))
         assert not rule.because.endswith(".")
     assert len({rule.name for rule in RULES}) == len(RULES)
-    assert {*HOLDS, *CONTRADICTED_BY} <= {rule.name for rule in RULES}
+
+
+def test_each_condition_is_that_of_a_rule() -> None:
+    own = {
+        function for function in vars(conditions).values() if getattr(function, "__module__", "") == conditions.__name__
+    }
+    asked = {function for rule in RULES for function in (rule.holds, rule.contradicted_by)}
+    assert {function.__name__ for function in own - asked if not function.__name__.startswith("_")} == set()
 
 
 def test_a_page_says_what_a_fault_leads_to_and_what_explains_it() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
+from topodiag.model.events import NO_FIELDS, Value
 from topodiag.model.provenance import Fact, Origin
 
 
@@ -79,7 +81,8 @@ class KernelEvent:
     link down), nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the
     processor, its memory, or the kernel itself), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
-    that it calls an error)."""
+    that it calls an error). `signature` is the entry of the catalogue that took the message, and `fields` what it names
+    there, beside `bus_id` and `code`."""
 
     kind: str
     text: str
@@ -91,6 +94,8 @@ class KernelEvent:
     """The GPU's number where that is told, which the log never does."""
     of_log: bool = True
     """False for what a program remembers of the log, and nothing of all that came before it (the last Xid of a GPU)."""
+    signature: str = ""
+    fields: Mapping[str, Value] = field(default_factory=lambda: NO_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

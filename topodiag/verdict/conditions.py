@@ -1,8 +1,6 @@
-"""Conditions of rules that no ids show, and what contradicts their causes, by the name of the rule."""
+"""Conditions of rules that no ids show, and what contradicts their causes, by the names that rules.toml uses."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from topodiag.checks.shared.node.kernel_events import lasted_s
 from topodiag.lazy import regex
@@ -10,23 +8,27 @@ from topodiag.model.clock_text import booted, is_wall
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
-from topodiag.verdict.interface import Condition, Contradiction
-from topodiag.verdict.job_errors import comes_from, error_is, error_says, is_severe, of_number, of_store, waits_for_all
+from topodiag.verdict.job_errors import comes_from, error_is, error_says, of_number, of_store, waits_for_all
 from topodiag.verdict.moments import waited_s
 from topodiag.verdict.one_node import wall_s
 from topodiag.verdict.scene import Scene
 from topodiag.words.own_data import own_data
 
 
-def _is_lost_by_itself(lost: Finding, other: Finding, _: Scene) -> bool:
+def is_severe(cause: Finding, _: Finding, __: Scene) -> bool:
+    """Whether the cause is as bad as can be."""
+    return cause.severity is Severity.ERROR
+
+
+def is_lost_by_itself(lost: Finding, other: Finding, _: Scene) -> bool:
     """Not where a GPU's processor does not answer and nvidia-smi shows none: the driver starts no such GPU."""
     return "(GSP)" not in other.message or "nvidia-smi finds no GPU" not in lost.message
 
 
-def _are_links_of_the_gpu(cause: Finding, other: Finding, scene: Scene) -> bool:
+def are_links_of_the_gpu(cause: Finding, other: Finding, scene: Scene) -> bool:
     if _ends_a_job(scene):  # then the failure is what its user asks for, and the links are its trace
         return False
-    return "nvlink" in f"{other.message} {other.observed}".lower() and _same_gpu(cause, other, scene)
+    return "nvlink" in f"{other.message} {other.observed}".lower() and same_gpu(cause, other, scene)
 
 
 def _ends_a_job(scene: Scene) -> bool:
@@ -35,7 +37,7 @@ def _ends_a_job(scene: Scene) -> bool:
     return any(event is not None and "nvlink error" in event.text.lower() for event in errors)
 
 
-def _same_gpu(cause: Finding, other: Finding, _: Scene) -> bool:
+def same_gpu(cause: Finding, other: Finding, _: Scene) -> bool:
     return bool(_gpus(cause) & _gpus(other))
 
 
@@ -51,7 +53,7 @@ _OPERATOR_POD = regex(
 its fabric."""
 
 
-def _refuses_cuda(cause: Finding, other: Finding, scene: Scene) -> bool:
+def refuses_cuda(cause: Finding, other: Finding, scene: Scene) -> bool:
     """Of ends a program that names no reason, or CUDA's, and no signal or limit of another kind."""
     if other.id != "JOB009" or _OPERATOR_POD.search(other.observed) is not None:
         return True
@@ -78,7 +80,7 @@ _ZONE_S = 14 * 3600.0
 """How far apart clocks of unknown zones show one moment."""
 
 
-def _takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
+def takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
     if not comes_from(cause, scene, waits_for_all):
         return False
     if other.id == "JOB006":
@@ -87,29 +89,29 @@ def _takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
     return bool(errors) and all(of_store(event) for event in errors)
 
 
-def _has_the_port(cause: Finding, _: Finding, scene: Scene) -> bool:
+def has_the_port(cause: Finding, _: Finding, scene: Scene) -> bool:
     return comes_from(cause, scene, lambda event: event.details.get("how") == "port taken")
 
 
-def _leaves_a_rank_to_nobody(cause: Finding, other: Finding, scene: Scene) -> bool:
+def leaves_a_rank_to_nobody(cause: Finding, other: Finding, scene: Scene) -> bool:
     errors = [event for event in scene.errors(other) if event is not None]
     if not errors or not comes_from(cause, scene, of_number):
         return False
     return all(of_number(event) or event.kind in _WAITED or of_store(event) for event in errors)
 
 
-def _is_more_than_a_wait(cause: Finding, _: Finding, scene: Scene) -> bool:
+def is_more_than_a_wait(cause: Finding, _: Finding, scene: Scene) -> bool:
     kinds = [event.kind for event in scene.errors(cause) if event is not None]
     return bool(kinds) and not _WAITED.issuperset(kinds)
 
 
-def _keeps_ranks_out(cause: Finding, other: Finding, scene: Scene) -> bool:
+def keeps_ranks_out(cause: Finding, other: Finding, scene: Scene) -> bool:
     """A watchdog reports that somebody is behind: it keeps nobody from a collective."""
     kinds = [event.kind for event in scene.errors(cause) if event is not None]
     return other.id != "JOB006" or not kinds or not _WAITED.issuperset(kinds)
 
 
-def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
+def lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
     """What is over by now held a rank only where it lasted about as long as ranks waited, and at no other time."""
     if cause.severity is not Severity.INFO:
         return True
@@ -125,23 +127,23 @@ def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
     )
 
 
-def _is_of_this_node(cause: Finding, other: Finding, scene: Scene) -> bool:
+def is_of_this_node(cause: Finding, other: Finding, scene: Scene) -> bool:
     """Whether what a node's own NICs bring about may follow: that a node lacks devices, or takes sockets, comes from
     no port of another node."""
     own = other.id in ("NIC005", "NET001") or (other.id == "NET007" and "Socket" in other.message)
     return not own or scene.same_node(cause, other)
 
 
-def _was_in_use(cause: Finding, _: Finding, scene: Scene) -> bool:
+def was_in_use(cause: Finding, _: Finding, scene: Scene) -> bool:
     """A port that was down before the job began had no connection over it."""
     return not clearing.devices_left_out(scene, cause.where.nodes, cause.where.nics)
 
 
-def _fails_by_name(_: Finding, other: Finding, scene: Scene) -> bool:
+def fails_by_name(_: Finding, other: Finding, scene: Scene) -> bool:
     return other.id != "JOB005" or error_is(other, scene, "plugin") or error_says(other, scene, "network", "NET/")
 
 
-def _networks_meet(cause: Finding, other: Finding, scene: Scene) -> bool:
+def networks_meet(cause: Finding, other: Finding, scene: Scene) -> bool:
     if "differ" not in cause.message and cause.id != "NET007" and "some" not in cause.message:
         return False
     if other.id != "JOB005" or error_is(other, scene, "mismatch", "connect", "watchdog", "timeout"):
@@ -149,15 +151,15 @@ def _networks_meet(cause: Finding, other: Finding, scene: Scene) -> bool:
     return error_says(other, scene, "wrong type 3 != 4", "wrong type 4 != 3")
 
 
-def _lists_the_devices(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+def lists_the_devices(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
     return clearing.devices_listed(scene, cause.where.nodes, cause.where.nics)
 
 
-def _uses_rdma(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+def uses_rdma(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
     return clearing.rdma_in_use(scene, cause.where.nodes)
 
 
-def _uses_gpudirect(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+def uses_gpudirect(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
     return clearing.gpudirect_in_use(scene, cause.where.nodes) if cause.id == "GDR001" else ()
 
 
@@ -169,11 +171,11 @@ EFFECTS = tuple(sorted({check_id for effects in CAN_CAUSE.values() for check_id 
 """What some setting can lead to."""
 
 
-def _names_the_missing(cause: Finding, other: Finding, _: Scene) -> bool:
+def names_the_missing(cause: Finding, other: Finding, _: Scene) -> bool:
     return bool(cause.settings and other.where.nics) and set(other.where.nics) <= set(cause.where.nics)
 
 
-def _can_cause(cause: Finding, other: Finding, scene: Scene) -> bool:
+def can_cause(cause: Finding, other: Finding, scene: Scene) -> bool:
     names = [name for name, _ in cause.settings]
     if not any(other.id in CAN_CAUSE.get(name, ()) for name in names):
         return False
@@ -186,14 +188,14 @@ def _can_cause(cause: Finding, other: Finding, scene: Scene) -> bool:
     return error_says(other, scene, *names, *values, *words)
 
 
-def _setting_is_not_in_force(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+def setting_is_not_in_force(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
     """A setting that is written somewhere and keeps NCCL from RDMA is not in force where NCCL uses RDMA."""
     if not any(name == "NCCL_IB_DISABLE" for name, _ in cause.settings):
         return ()
     return clearing.rdma_in_use(scene, cause.where.nodes)
 
 
-def _parts_ranks(cause: Finding, other: Finding, scene: Scene) -> bool:
+def parts_ranks(cause: Finding, other: Finding, scene: Scene) -> bool:
     if other.id == "ENV001":  # the same setting, told once more for what it costs the ranks that have it
         return not {name for name, _ in cause.settings}.isdisjoint(name for name, _ in other.settings)
     channels = any("NCHANNELS" in name or "CTAS" in name for name, _ in cause.settings)
@@ -207,7 +209,7 @@ _BUS_ERROR = regex(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b"
 """How a process ends that touches memory for which there is no room."""
 
 
-def _leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
+def leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
     """Of ends that whose line names the limit, and that of a page of a mapped file for which there is no room: the
     kernel sends SIGBUS."""
     if other.id != "JOB009":
@@ -216,34 +218,3 @@ def _leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
         return True  # the line with which it ended names the limit
     full = _SHM_FULL.search(cause.message) is not None and scene.same_node(cause, other)
     return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
-
-
-HOLDS: Mapping[str, Condition] = {
-    "LostGpuOnItsNode": _is_lost_by_itself,
-    "LinksThatTheKernelReported": _are_links_of_the_gpu,
-    "FaultMetByTest": _same_gpu,
-    "HungDriverHoldsJob": is_severe,
-    "FabricFailsJob": _refuses_cuda,
-    "AbsentAtMeeting": _takes_the_store,
-    "PortTaken": _has_the_port,
-    "NumbersDoNotFit": _leaves_a_rank_to_nobody,
-    "ErrorKeepsRanksOut": _is_more_than_a_wait,
-    "ErrorEndsInit": _keeps_ranks_out,
-    "StorageHoldsJob": _lasted_as_long,
-    "PortDown": _is_of_this_node,
-    "PortFails": _was_in_use,
-    "PluginFailsJob": _fails_by_name,
-    "NetworksMeet": _networks_meet,
-    "SettingLeavesOut": _names_the_missing,
-    "SettingDoesIt": _can_cause,
-    "SettingsDiffer": _parts_ranks,
-    "LimitReached": _leaves_no_room,
-    "MemoryRemoved": is_severe,
-}
-CONTRADICTED_BY: Mapping[str, Contradiction] = {
-    "PortDown": _lists_the_devices,
-    "MissingNic": _lists_the_devices,
-    "SocketsInUse": _uses_rdma,
-    "NoGpuDirect": _uses_gpudirect,
-    "SettingDoesIt": _setting_is_not_in_force,
-}

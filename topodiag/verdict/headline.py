@@ -17,14 +17,6 @@ from topodiag.words.units import in_gbs, percent, spell_gbs
 if TYPE_CHECKING:
     from topodiag.model.job import Job
 
-WORDS = {
-    State.FAILED: "failed",
-    State.HUNG: "hung",
-    State.SLOW: "slow",
-    State.AT_RISK: "at risk",
-    State.HEALTHY: "healthy",
-    State.UNKNOWN: "unknown",
-}
 _NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
 MAX_MESSAGE = 160
@@ -143,7 +135,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = S
 
 def _past_words(past: State) -> str:
     """How the worst of the earlier runs of the same log was; "" where all were well."""
-    how = {State.UNKNOWN: "is not judged", State.SLOW: "was slow", State.AT_RISK: "was at risk"}.get(past, WORDS[past])
+    how = {State.UNKNOWN: "is not judged", State.SLOW: "was slow", State.AT_RISK: "was at risk"}.get(past, past.value)
     return "" if past is State.HEALTHY else f"; an earlier run {how} (unrelated)"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.verdict.scene import Scene
 
 if TYPE_CHECKING:
@@ -16,11 +16,6 @@ ABSENT, NUMBERS = "absent", frozenset({"rank twice", "no such rank"})
 """Faults of lines on who did not come, and on numbers that do not fit (evidence/signatures/catalogue/process.toml)."""
 _STORE = regex(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
 """Words of torch for where ranks meet."""
-
-
-def is_severe(cause: Finding, _: Finding, __: Scene) -> bool:
-    """Whether the cause is as bad as can be."""
-    return cause.severity is Severity.ERROR
 
 
 def error_is(other: Finding, scene: Scene, *kinds: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
-from topodiag.verdict.conditions import CONTRADICTED_BY, EFFECTS, HOLDS
+from topodiag.verdict import conditions
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.scene import Scene
 from topodiag.words.own_data import own_data
@@ -23,12 +23,11 @@ def _by_nothing(_: Finding, __: Scene) -> tuple[Origin, ...]:
 
 def _rules() -> Iterator[Rule]:
     for entry in own_data("verdict/rules")["rule"]:
-        name = entry["name"]
         yield Rule(
-            name,
+            entry["name"],
             entry["mechanism"],
             tuple(entry["causes"]),
-            tuple(entry["leads_to"]) or EFFECTS,
+            tuple(entry["leads_to"]) or conditions.EFFECTS,
             entry["because"],
             Reach(entry.get("reach", "job")),
             tuple(entry.get("errors", ())),
@@ -36,8 +35,8 @@ def _rules() -> Iterator[Rule]:
             {check_id: regex(words) for check_id, words in entry.get("other_says", {}).items()},
             entry.get("notes", False),
             entry.get("in_part", False),
-            HOLDS.get(name, _always),
-            CONTRADICTED_BY.get(name, _by_nothing),
+            getattr(conditions, entry["holds"]) if "holds" in entry else _always,
+            getattr(conditions, entry["contradicted_by"]) if "contradicted_by" in entry else _by_nothing,
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.pasted import loud, said
 from topodiag.checks.job.shared_gpu import taken_before
+from topodiag.evidence.nccl_log.grammar.facts import facts_of
 
 ROW = (
     "|   {index}  Tesla V100-SXM2...  On   | 00000000:00:0{index}.0 Off |                    0 |\n"
@@ -75,5 +76,5 @@ def test_what_an_engine_finds_taken_at_its_start_is_told(tmp_path: Path, line: s
 
 @pytest.mark.parametrize("line", [VLLM.format("44.70"), SGLANG.format("21.9"), "INFO Free memory on device: 31 GiB\n"])
 def test_a_desktop_and_the_process_itself_take_little(tmp_path: Path, line: str) -> None:
-    assert taken_before(line) == 0
+    assert taken_before(facts_of(line)) == 0
     assert "JOB004" not in loud(tmp_path, line)

@@ -10,11 +10,12 @@ import pytest
 from tests.checks import nodes
 from tests.checks.nodes import only, read, status
 from topodiag.checks.nvlink.fabric import FabricNotReady
+from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.interface import Blob
 from topodiag.model.devices import GpuFabric, PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
-from topodiag.model.system import KernelEvent
+from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
 
 
@@ -171,7 +172,7 @@ REFUSED = "nvidia-nvswitch: Version mismatch, kernel version 450.80.02 user vers
 
 
 def refused(node: Node) -> Node:
-    return replace(node, events=(KernelEvent("nvrm", REFUSED, Origin("dmesg.txt", 4, REFUSED)),))
+    return replace(node, events=tuple(KernelLog().parse(Blob("dmesg.txt", REFUSED.encode())).records))
 
 
 def test_a_version_that_the_nvswitch_driver_refuses_is_an_error_by_itself() -> None:

@@ -12,10 +12,12 @@ from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.nodes import only, read, status
 from topodiag.checks.pcie.acs import AcsBetweenPeers
+from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.interface import Blob
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Fact
 from topodiag.model.system import KernelEvent
 
 REDIRECTING = 0x1D
@@ -165,7 +167,8 @@ def test_devices_below_root_ports_share_no_switch() -> None:
 
 
 def fault(text: str, bus_id: str | None) -> KernelEvent:
-    return KernelEvent("iommu-fault", text, Origin("dmesg", 1, text), 1.0, bus_id)
+    (event,) = KernelLog().parse(Blob("dmesg", text.encode())).records
+    return replace(event, bus_id=bus_id)
 
 
 AMD = "nvidia 0000:42:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"

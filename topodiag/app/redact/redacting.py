@@ -226,10 +226,10 @@ class _Walk(ABC):
 
 
 class _OfSecrets(_Walk):
-    """Hides secrets, and lets all else stand. The lines of steps, of which there may be a million, are not read: they
-    are printed as evidence of findings only, which are read for themselves."""
+    """Hides secrets, and lets all else stand. The lines of steps and of facts, of which there may be a million, are not
+    read: they are printed as evidence of findings only, which are read for themselves."""
 
-    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}}
+    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}, "Fact": _KEPT | {"origin"}}
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from topodiag.model.provenance import Origin
 
 _QUOTED = regex(r"failure [^']{0,300}'([^']{1,300})'")
 _UNWIND = regex(r"\.\. \S{1,300}.{0,60}: Test failure ")
-_WARNED = regex(r"CCL WARN (.{1,300})")
+_WARNED = "CCL WARN "
 _EPILOGUE = regex(r"Primary job +terminated|returned non-zero exit code|^srun: error: .{0,80}[Ee]xited with")
 """Lines of launchers: they say that a process ended, after it had said why."""
 
@@ -86,10 +86,11 @@ def _cause(judged: Benchmark) -> tuple[str, tuple[Origin, ...], tuple[str, ...]]
     )
     if finding is not None:
         return f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2])
-    warned = next(((origin, hit[1]) for origin in run.warnings if (hit := _WARNED.search(origin.text))), None)
+    warned = next((origin for origin in run.warnings if _WARNED in origin.text), None)
     if warned is not None:
-        cause, fix = _meaning(warned[1])
-        return cause or f"NCCL warned `{warned[1].strip()[:120]}`", (warned[0], *lines[:1]), (fix,)
+        words = warned.text.partition(_WARNED)[2]
+        cause, fix = _meaning(words)
+        return cause or f"NCCL warned `{words.strip()[:120]}`", (warned, *lines[:1]), (fix,)
     for origin in lines:
         cause, fix = _meaning(_reason(origin.text))
         if cause or fix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.checks.env.job_machine import LogMachines
@@ -52,22 +52,17 @@ def in_force(job: Job, *how: str) -> list[SettingInForce]:
 class SettingsInLog(JobCheck):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
-    def report(self, job: Job, force: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
-               confidence: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
+    def report(
+        self, job: Job, force: SettingInForce, advice: Advice, message: str, meant: str | None = None
+    ) -> Finding:
         """`meant`: the value that the setting should have, None where it should not be there."""
-        message, expected, fix, cost = words
         return self.finding(
             self.where_of(job, force.processes),
-            Advice(),
+            advice,
             f"{message} ({force.place(job)})",
-            severity=severity,
             observed=f"{force.name}={force.value[:80]}",
-            expected=expected,
-            fix=(fix,),
-            cost=Cost(text=cost),
             evidence=[force.given.origin],
             coverage=Coverage(len(force.processes), len(job.processes), "processes"),
-            confidence=confidence,
             settings=((force.name, meant),),
         )
 
@@ -93,11 +88,9 @@ class CostlySettingInLog(SettingsInLog):
         ]
         ended = [
             finding
-            for failure in _FAILURES
-            for name in failure.names
             for force in in_force(job, "environment")
-            if force.name == name and failed(job)
-            for finding in self._failed(job, force, failure)
+            if force.name in _FAILURES and failed(job)
+            for finding in self._failed(job, force)
         ]
         findings = [*ended, *findings, *self._by_rccl(job)]
         given = in_force(job, "environment", "command")
@@ -106,16 +99,16 @@ class CostlySettingInLog(SettingsInLog):
             return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
         return self.answer(job, findings)
 
-    def _failed(self, job: Job, force: SettingInForce, failure: _Failure) -> Iterator[Finding]:
+    def _failed(self, job: Job, force: SettingInForce) -> Iterator[Finding]:
         """A setting that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
         something slower, NET001 tells of that, and of the settings."""
-        lines = {at: failure.shows(job, job.processes[at]) for at in force.processes}
+        fact, what = _FAILURES[force.name]
+        lines = {at: _shown(job, job.processes[at], fact) for at in force.processes}
         shown = {at: line for at, line in lines.items() if line is not None}
         if not shown or (force.name == "NCCL_NET" and _device_fails(job, tuple(shown))):
             return  # or the network is there, and its device is not
-        words = (f"{force.name}={force.value[:60]} {failure.what}", failure.expected, failure.fix, "the job fails")
         own = replace(force, processes=tuple(shown), given=job.processes[min(shown)].settings[force.name])
-        finding = self.report(job, own, Severity.ERROR, words, failure.sure)
+        finding = self.report(job, own, self.advice(fact), f"{force.name}={force.value[:60]} {what}")
         yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *shown.values())))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> Iterator[Finding]:
@@ -132,9 +125,9 @@ class CostlySettingInLog(SettingsInLog):
                 )
 
     def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
-        words = (f"{force.name}={force.value[:60]}: {rule.what}", f"{force.name} not set", rule.fix, rule.what)
         confidence = min(rule.confidence, Confidence.MEDIUM) if force.given.how == "command" else rule.confidence
-        return self.report(job, force, rule.severity, words, confidence)
+        advice = Advice(rule.severity, confidence, f"{force.name} not set", (rule.fix,), Cost(text=rule.what))
+        return self.report(job, force, advice, f"{force.name}={force.value[:60]}: {rule.what}")
 
 
 class MisreadSettingInLog(SettingsInLog):
@@ -158,10 +151,10 @@ class MisreadSettingInLog(SettingsInLog):
                 continue
             refused = force.given.how == "invalid"
             fix = "correct the value" if refused else f"write {force.name}={meant}, in nccl.conf too"
-            cost = "the setting that was meant is not in force"
-            words = (f"{force.name}={value[:60]}: {what}", meant or "no value", fix, cost)
+            cost = Cost(text="the setting that was meant is not in force")
+            advice = Advice(expected=meant or "no value", fix=(fix,), cost=cost)
             value_meant = meant if meant and not refused else None
-            findings.append(self.report(job, force, Severity.WARNING, words, meant=value_meant))
+            findings.append(self.report(job, force, advice, f"{force.name}={value[:60]}: {what}", value_meant))
         return self.answer(job, [*findings, *self._refused(job)])
 
     def _refused(self, job: Job) -> Iterator[Finding]:
@@ -193,26 +186,32 @@ class UnknownSettingInLog(SettingsInLog):
             old = nccl_variables.renamed(name)
             if old is not None:
                 fix = f"use {old.now}" if old.now else f"remove {name}"
-                words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
-                findings.append(self.report(job, force, Severity.INFO, words))
+                cost = Cost(text="none while this NCCL reads it")
+                advice = Advice(Severity.INFO, expected=old.now or "no such setting", fix=(fix,), cost=cost)
+                findings.append(self.report(job, force, advice, f"{name} is {old.what}"))
         return self.answer(job, findings)
 
 
 # Settings that made a job fail, each with the line by which NCCL says so.
 
 
-Shows = Callable[[Job, Process], Origin | None]
-"""The line by which a process shows that a setting of its own failed."""
+_NO_ALGORITHM = "no algorithm", "leaves no algorithm for an operation of this job"
+_FAILURES = {
+    "NCCL_IB_HCA": ("no device", "leaves NCCL without an RDMA device: no such name, or none in the container"),
+    "NCCL_ALGO": _NO_ALGORITHM,
+    "NCCL_PROTO": _NO_ALGORITHM,
+    "NCCL_SYM_KERNEL": _NO_ALGORITHM,
+    "NCCL_NET": ("no network", "asks for a network that does not come up"),
+}
+"""What a line of the process says of it, which is the name of its advice, and in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    names: tuple[str, ...]
-    what: str
-    expected: str
-    fix: str
-    shows: Shows
-    sure: Confidence = Confidence.HIGH
+def _shown(job: Job, process: Process, fact: str) -> Origin | None:
+    """The line by which a process shows that a setting of its own failed."""
+    if fact == "no device":
+        return _no_device(job, process)
+    own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
+    return next((event.origin for event in own if fact in event.details), None)
 
 
 def _no_device(job: Job, process: Process) -> Origin | None:
@@ -220,28 +219,6 @@ def _no_device(job: Job, process: Process) -> Origin | None:
     if not given or given.startswith("^") or process.hcas:
         return None
     return next((message.origin for message in process.said("no hca")), None)
-
-
-def _event(fact: str) -> Shows:
-    def shows(job: Job, process: Process) -> Origin | None:
-        own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
-        return next((event.origin for event in own if fact in event.details), None)
-
-    return shows
-
-
-_FAILURES = (
-    _Failure(("NCCL_IB_HCA",), "leaves NCCL without an RDMA device: no such name, or none in the container",
-             "names of devices that `ibv_devices` lists in the job's container",
-             "`ibv_devices` in the job's container lists the names: correct NCCL_IB_HCA, or give the container its"
-             " devices", _no_device, Confidence.MEDIUM),
-    _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL"), "leaves no algorithm for an operation of this job",
-             "a value that has an algorithm for each operation in use",
-             "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event("no algorithm")),
-    _Failure(("NCCL_NET",), "asks for a network that does not come up",
-             "a network whose plugin loads, or NCCL's own: IB, Socket",
-             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event("no network")),
-)  # fmt: skip
 
 
 def _device_fails(job: Job, processes: Sequence[int]) -> bool:

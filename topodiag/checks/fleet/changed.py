@@ -30,8 +30,6 @@ _TRAINED = frozenset({
 """Facts that a boot brings up link by link."""
 _COMPARED = frozenset({FactKind.CATEGORY, FactKind.NUMBER})
 
-_COUNTED = regex(r"([0-9]{1,4}) ([a-z]{1,20})")
-
 Key = tuple[str, str, str]
 """Family, part, key."""
 
@@ -174,10 +172,10 @@ def awake(links: str) -> str:
     """`18 active` for `17 active, 1 sleep`: the states of a GPU's links with those that sleep among the active ones."""
     counts: Counter[str] = Counter()
     for part in links.split(", "):
-        match = _COUNTED.fullmatch(part)
-        if match is None:
+        count, _, state = part.partition(" ")
+        if not count.isdecimal() or not state.isalpha():
             return links
-        counts["active" if match[2] == "sleep" else match[2]] += int(match[1])
+        counts["active" if state == "sleep" else state] += int(count)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
@@ -192,10 +190,10 @@ _SOFTWARE = frozenset({
 something breaks, or is set up otherwise."""
 _LINKS = frozenset({"pci", "nvlink", "nic"})
 """Families whose changes alter the paths that the bandwidths of links make: those then follow, and are notes."""
-_MORE_IS_BETTER = regex(
-    r"(?:width|generation|lanes|rate|links|line rate|speed|GPUs|NVSwitches|.* network cards|locked memory|open files"
-    r"|shared memory|(?:interface )?MTU)\Z"
-)
+_MORE_IS_BETTER = frozenset({
+    "width", "generation", "lanes", "rate", "links", "line rate", "speed", "GPUs", "NVSwitches", "locked memory",
+    "open files", "shared memory", "MTU", "interface MTU",
+})  # fmt: skip
 _NUMBER = regex(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
@@ -316,7 +314,8 @@ def severity_of(change: FactChange, linked: bool) -> Severity:
     if follows or change.family in _SOFTWARE or change.after.lower() in GOOD:
         return Severity.INFO
     numbers = _NUMBER.match(change.before), _NUMBER.match(change.after)
-    if _MORE_IS_BETTER.match(change.key) and numbers[0] is not None and numbers[1] is not None:
+    more_is_better = change.key in _MORE_IS_BETTER or change.key.endswith(" network cards")
+    if more_is_better and numbers[0] is not None and numbers[1] is not None:
         before, after = float(numbers[0][0]), float(numbers[1][0])
         # Limits have -1 for "unlimited".
         if before >= 0 and (after > before or after < 0):

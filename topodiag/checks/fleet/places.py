@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from topodiag.lazy import regex
-
-_GPU = regex(r"gpu([0-9]{1,4})(?:/link([0-9]{1,4}))?\Z")
-_BUS = regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+from topodiag.model.busid import normalise_bus_id
 
 
 class Labels(TypedDict):
@@ -31,12 +28,13 @@ def labels(parts: Iterable[str]) -> Labels:
     nics: dict[str, None] = {}
     links: dict[str, None] = {}
     for part in parts:
-        gpu = _GPU.match(part)
-        if gpu is not None and gpu[2]:
-            links[f"GPU{gpu[1]} link {gpu[2]}"] = None
-        elif gpu is not None:
-            gpus[f"GPU{gpu[1]}"] = None
-        elif _BUS.match(part):
+        device, _, link = part.partition("/link")
+        gpu = device.removeprefix("gpu") if device.startswith("gpu") else ""
+        if gpu.isdecimal() and link.isdecimal():
+            links[f"GPU{gpu} link {link}"] = None
+        elif gpu.isdecimal() and device == part:
+            gpus[f"GPU{gpu}"] = None
+        elif normalise_bus_id(part) == part:
             links[part] = None
         elif part:
             # The one port of a card is the card to a reader.

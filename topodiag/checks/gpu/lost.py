@@ -24,7 +24,7 @@ from topodiag.checks.shared.node.kernel_events import (
 )
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.maker import dialect_of
@@ -45,9 +45,7 @@ Sign = tuple[str, Origin | None]
 """How a loss shows, in words, and where that stands."""
 
 
-_INIT_FAILED = regex(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
-_MINOR = regex(r"\bdevice bearing minor number (\d{1,3})\b")
-_OTHER_REASON = regex(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
+_OTHER_REASON = frozenset({"kernel.api_mismatch", "kernel.gpu_unsupported"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +223,10 @@ def _logged(node: Node) -> dict[str, list[Sign]]:
 def _not_started(node: Node) -> list[KernelEvent]:
     """Lines of older drivers on a GPU that they cannot start, which name no bus: not where the log says that firmware
     or another version of the driver is why, nor where the GPU of that minor number answers."""
-    if any(event.kind == "gsp" or _OTHER_REASON.search(event.text) for event in node.events):
+    if any(event.kind == "gsp" or event.signature in _OTHER_REASON for event in node.events):
         return []
-    failed = [event for event in node.events if event.kind == "gpu-init" and _INIT_FAILED.search(event.text)]
-    minors = [int(match[1]) for event in failed if (match := _MINOR.search(event.text)) is not None]
+    failed = [event for event in node.events if event.signature == "kernel.gpu_init"]
+    minors = [event.fields["gpu"] for event in failed if "gpu" in event.fields]
     up = {gpu.minor.value for gpu in node.gpus if answers(gpu)}
     return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 

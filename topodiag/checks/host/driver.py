@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 
-_MISMATCH = regex(r"NVRM: +API mismatch", re.IGNORECASE)
-_VERSION = regex(r"\b[0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?\b")
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 
@@ -73,7 +69,7 @@ class DriverMismatch(FaultCheck):
 
 
 def _refuses(event: KernelEvent) -> bool:
-    return _MISMATCH.search(event.text) is not None
+    return event.signature == "kernel.api_mismatch"
 
 
 def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
@@ -81,11 +77,9 @@ def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
     at = next((at for at in reversed(range(len(events))) if _refuses(events[at])), None)
     if at is None:
         return "", "", None
-    text = events[at].text
-    for further in events[at + 1 : at + 1 + _FURTHER_LINES]:
-        if "NVRM:" in further.text and not _refuses(further):
-            text += f" {further.text}"
-    client, module, *_ = (*_VERSION.findall(text), "", "")
+    lines = [events[at], *(line for line in events[at + 1 : at + 1 + _FURTHER_LINES] if line.kind == "nvrm")]
+    versions = [str(line.fields[name]) for line in lines for name in ("version", "value") if name in line.fields]
+    client, module, *_ = (*versions, "", "")
     return client, module, events[at]
 
 

@@ -23,7 +23,6 @@ from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, began_after, failed
 from topodiag.checks.words import hosts_in, hosts_word
-from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -118,7 +117,7 @@ def _below(event: Event, frame: Event) -> bool:
     return 0 < of.line - at.line <= MOST_BETWEEN
 
 
-BALANCED = regex(r"NUMA auto balancing enabled")
+BALANCED = "NUMA auto balancing enabled"
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 
@@ -129,12 +128,12 @@ class HostSettingWarned(JobCheck):
     id = "HST003"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        events = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
+        events = removed(judged) or [event for event in judged.events if BALANCED in event.text]
         if not events:
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
         hosts = hosts_in(events)
         advice, message = "job settings", f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}"
-        if BALANCED.search(events[0].text) is None:
+        if BALANCED not in events[0].text:
             advice = "shared memory removed"
             message = f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began"
         return self.any_of(judged, [self.of_events(events, advice, message, self.where(hosts))])

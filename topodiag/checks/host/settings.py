@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
@@ -16,8 +15,8 @@ MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpuf
 
 SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
 
-_ON = regex(r"\b(?:intel_iommu|amd_iommu)=on\b")
-_PASSES = regex(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
+_ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
+_PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 
 
 class HostSettings(FaultCheck):
@@ -129,11 +128,11 @@ def _iommu(node: Node) -> NodeFault | None:
     line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
     units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
     shown = line or enabled or units
-    asked = _ON.search(node.os.cmdline.get(""))
-    words = shown.text if shown is not None else asked.group() if asked is not None else ""
+    asked = next((option for option in _options(node) if option in _ON), "")
+    words = shown.text if shown is not None else asked
     if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
-    only_units = shown is units and asked is None  # what the kernel was built for may still let them pass
+    only_units = shown is units and not asked  # what the kernel was built for may still let them pass
     return NodeFault(
         Severity.INFO if only_units else Severity.WARNING,
         "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
@@ -141,7 +140,7 @@ def _iommu(node: Node) -> NodeFault | None:
         else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
         words,
         "iommu",
-        (shown.origin if shown is not None else None, node.os.cmdline if asked is not None else None),
+        (shown.origin if shown is not None else None, node.os.cmdline if asked else None),
         Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
     )
 
@@ -153,4 +152,9 @@ def _iommu_line(node: Node, words: str) -> KernelEvent | None:
 
 def _passes(node: Node) -> bool:
     """Whether the IOMMU was set to pass, or switched off."""
-    return _PASSES.search(node.os.cmdline.get("")) is not None or _iommu_line(node, "passthrough") is not None
+    return any(option in _PASSES for option in _options(node)) or _iommu_line(node, "passthrough") is not None
+
+
+def _options(node: Node) -> list[str]:
+    """The options of the kernel's command line, each with the first of its values (`intel_iommu=on,sm_on`)."""
+    return [option.partition(",")[0] for option in node.os.cmdline.get("").split()]

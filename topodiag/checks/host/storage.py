@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
-from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s
 
-_BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
-_DISK = regex(
-    r"I/O error, dev (\w{1,40})|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical).{0,20}?\(?device (\w{1,40})"
-    r"|XFS \((\S{1,60})\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
-    r"|nvme (nvme[0-9]{1,4}): .{0,40}(?:timeout, |controller is down)"
-)
+_SERVERS = {
+    "NFS server": (("kernel.nfs_silent",), "kernel.nfs_back"),
+    "Lustre target": (("kernel.lustre_lost", "kernel.lustre_evicted", "kernel.lustre_failed"), "kernel.lustre_back"),
+    "Ceph": (("kernel.ceph_silent",), "kernel.ceph_back"),
+    "CIFS server": (("kernel.cifs_silent",), ""),
+}
+"""Entries of the catalogue by which a server does not answer, and the one by which it does again."""
+_DISKS = ("kernel.disk_error", "kernel.file_system_error", "kernel.xfs_error", "kernel.nvme_error")
 _SHOWN = 4
 
 
@@ -64,7 +64,7 @@ class StorageStalls(FaultCheck):
     id = "HST006"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        events = [event for event in judged.events if event.kind == "storage"]
+        events = [event for event in judged.events if event.kind == "storage" and "name" in event.fields]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
         stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
         named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
@@ -77,20 +77,19 @@ class StorageStalls(FaultCheck):
 
 def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[NodeFault]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
-    for server in own_data("checks/host/storage")["server"]:
-        silent, again, what = regex(server["silent"]), regex(server.get("again", "(?!)")), server["what"]
+    for what, (silent, again) in _SERVERS.items():
         outages: dict[str, list[list[KernelEvent]]] = defaultdict(list)
         answering: set[str] = set()
         for event in events:
-            if match := silent.search(event.text):
-                name = next(part for part in match.groups() if part)
+            name = str(event.fields["name"])
+            if event.signature in silent:
                 if name in answering or name not in outages:
                     outages[name].append([])
                 answering.discard(name)
                 outages[name][-1].append(event)
-            elif (match := again.search(event.text)) and match[1] in outages.keys() - answering:
-                answering.add(match[1])
-                outages[match[1]][-1].append(event)
+            elif event.signature == again and name in outages.keys() - answering:
+                answering.add(name)
+                outages[name][-1].append(event)
         for name, several in outages.items():
             back = name in answering
             kernel_events = max(several, key=lasted_s) if back else several[-1]
@@ -112,8 +111,8 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[NodeFault]:
 def _disks(events: Sequence[KernelEvent]) -> NodeFault | None:
     kernel_events: dict[str, KernelEvent] = {}
     for event in events:
-        if match := _DISK.search(event.text):
-            kernel_events.setdefault(next(part for part in match.groups() if part), event)
+        if event.signature in _DISKS:
+            kernel_events.setdefault(str(event.fields["name"]), event)
     if not kernel_events:
         return None
     names = few(sorted(kernel_events), _SHOWN)
@@ -127,16 +126,15 @@ def _disks(events: Sequence[KernelEvent]) -> NodeFault | None:
 
 
 def _blocked(tasks: Sequence[KernelEvent]) -> NodeFault | None:
-    pairs = [(event, match) for event in tasks if (match := _BLOCKED.search(event.text))]
-    if not pairs:
+    if not tasks:
         return None
-    names = list(dict.fromkeys(match[1] for _, match in pairs))
-    longest = max(int(match[2]) for _, match in pairs)
+    names = list(dict.fromkeys(str(event.fields["name"]) for event in tasks))
+    longest = max(int(event.fields["seconds"]) for event in tasks)
     return NodeFault(
         Severity.WARNING,
         f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
-        observed=f"{plural(len(pairs), 'line')}: {pairs[0][0].text[:160]}",
+        observed=f"{plural(len(tasks), 'line')}: {tasks[0].text[:160]}",
         advice="blocked tasks",
-        evidence=tuple(event.origin for event, _ in pairs[:_SHOWN]),
+        evidence=tuple(event.origin for event in tasks[:_SHOWN]),
         confidence=Confidence.MEDIUM,
     )

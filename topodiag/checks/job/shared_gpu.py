@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -12,7 +11,6 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
-from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -22,22 +20,9 @@ from topodiag.model.node import Node
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
 
-_FREE = regex(r"Free memory on device (?:\S{1,12} )?\((\d{1,5}(?:\.\d{1,4})?)/(\d{1,5}(?:\.\d{1,4})?) GiB\) on startup")
-"""vLLM, v1/worker/gpu_worker.py (0.9 and later): taken before the model is loaded."""
-_UNBALANCED = regex(
-    r"memory capacity is unbalanced\..{0,120}?pre_model_load_memory=(\d{1,5}(?:\.\d{1,9})?).{0,60}?"
-    r"local_gpu_memory=(\d{1,5}(?:\.\d{1,9})?)"
-)
-"""SGLang, model_executor/model_runner.py: the least that is free on any rank, and what is free on this one."""
 LEAST_SHARE, LEAST_GIB = 0.1, 2.0
 """What others must have of a GPU at the start: the process's own context, and a desktop, have less."""
 
-_NO_MEMORY = regex(r"CUDA (?:error: )?out of memory|\bcudaErrorMemoryAllocation\b|\bCUDA_ERROR_OUT_OF_MEMORY\b", re.I)
-_WHERE = regex(r"\bGPU (\d{1,3})(?: has a total|;)")
-_ITS_OWN = regex(
-    r"\bthis process has (\d{1,5}(?:\.\d{1,4})?) GiB|\b(\d{1,5}(?:\.\d{1,4})?) GiB already allocated|already allocated"
-    r"|this process has"
-)
 TAKEN_MIB = 4096
 """Memory in use from which a GPU is taken by a program that computes."""
 EMPTY = 0.05
@@ -46,21 +31,16 @@ MOST_TAKEN = 0.5
 """Share of the GPUs above which those with memory in use are no exception: it is the job's own."""
 
 
-def taken_before(text: str) -> float:
+def taken_before(details: Mapping[str, str]) -> float:
     """GiB of a GPU that an engine finds taken at its own start; 0 where that is little or the line is none of these."""
-    free = _FREE.search(text)
-    if free is not None:
-        taken, capacity = float(free[2]) - float(free[1]), float(free[2])
-    elif (match := _UNBALANCED.search(text)) is not None:
-        taken, capacity = float(match[2]) - float(match[1]), float(match[2])
-    else:
-        return 0.0
+    capacity = float(details.get("had_at_start", 0.0))
+    taken = capacity - float(details.get("free_at_start", 0.0))
     return taken if taken >= max(LEAST_GIB, LEAST_SHARE * capacity) else 0.0
 
 
 def by_taken(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on one GPU, or a few, that are taken while the others of the machine are empty."""
-    errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
+    errors = [event for event in job.events if "no gpu memory" in event.details]
     for error, (host, node) in product(errors, job.machines.items()):
         if taken := _taken(node, error):
             yield _beside_empty(check, host, node, taken, error)
@@ -87,18 +67,15 @@ def _taken(node: Node, error: Event) -> list[Gpu]:
     most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
     taken = [gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most]
     are_few = most >= TAKEN_MIB and len(taken) <= MOST_TAKEN * len(gpus)
-    named = _WHERE.search(error.text)
-    there = named is None or int(named[1]) in {gpu.index for gpu in taken}
-    return taken if are_few and there and not _has_it_itself(error.text, most) else []
+    named = error.details.get("full_gpu")
+    there = named is None or int(named) in {gpu.index for gpu in taken}
+    return taken if are_few and there and not _has_it_itself(error.details, most) else []
 
 
-def _has_it_itself(text: str, most_mib: int) -> bool:
+def _has_it_itself(details: Mapping[str, str], most_mib: int) -> bool:
     """Whether the program says that half of what is taken, or an amount that is not said in GiB, is its own."""
-    own = _ITS_OWN.search(text)
-    if own is None:
-        return False
-    gib = own[1] or own[2]
-    return gib is None or float(gib) * 1024 > most_mib / 2
+    gib = details.get("own_gib")
+    return "own memory" in details and (gib is None or float(gib) * 1024 > most_mib / 2)
 
 
 BUSY = "busy"
@@ -106,17 +83,6 @@ BUSY = "busy"
 
 HELD = "held"
 """The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""
-_CAPACITY = regex(r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB")
-_OTHERS = regex(r"\bProcess (\d{1,10}) has (\d{1,5}\.\d{1,4}) GiB memory in use")
-_SIZES = regex(
-    r"(\d{1,5}\.\d{1,4}) GiB total capacity; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) already allocated;"
-    r" (\d{1,5}(?:\.\d{1,4})? \w{1,5}) free; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) (cached|reserved)"
-)
-_OWN = regex(
-    r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB of which (\d{1,5}(?:\.\d{1,4})? \w{1,5}) is free\."
-    r"(?! Process).{0,60}\bthis process has (\d{1,5}(?:\.\d{1,4})? \w{1,5}) memory in use"
-)
-"""What a GPU has, what is free, and what the process itself took: torch before 2.1, and where it may not see others."""
 _IN_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
 MOST_OWN = 0.5
 """Share of a GPU's memory that others must have where they are not named: libraries of the process itself take some
@@ -188,7 +154,7 @@ class SharedGpu(JobCheck):
         if busy := [event for event in job.events if event.details.get("fault") == BUSY]:
             return self._exclusive_mode(job, busy)
         held = [event for event in job.events if event.details.get("fault") == HELD]
-        if full := [event for event in held if others_hold(event.text)]:
+        if full := [event for event in held if others_hold(event.details)]:
             return self._full(job, full)
         short, usual = _short_nodes(job)
         return self._idle(job, short, usual) if short else None
@@ -252,7 +218,7 @@ class SharedGpu(JobCheck):
     def _full(self, job: Job, events: Sequence[Event]) -> Finding:
         """By torch's error: no room on the GPU, and other processes have a large part of it."""
         ranks = ranks_in(events)
-        held = others_hold(events[0].text)
+        held = others_hold(events[0].details)
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
@@ -280,30 +246,34 @@ class SharedGpu(JobCheck):
         )
 
 
-def others_hold(text: str) -> tuple[tuple[int, float], ...]:
+def others_hold(details: Mapping[str, str]) -> tuple[tuple[int, float], ...]:
     """Process number and GiB of the other processes on a GPU of which torch says that it is full; none where they have
     less than LARGE of it together, or its capacity is not said."""
-    unnamed = _unnamed_hold(text) or taken_before(text)
+    unnamed = _unnamed_hold(details) or taken_before(details)
     if unnamed:
         return ((NOBODY, unnamed),)
-    capacity = _CAPACITY.search(text)
-    held = tuple((int(pid), float(gib)) for pid, gib in _OTHERS.findall(text))
-    if capacity is None or fsum(gib for _, gib in held) < LARGE * float(capacity[1]):
+    held = tuple(_processes(details.get("processes", "")))
+    if "memory_gib" not in details or fsum(gib for _, gib in held) < LARGE * float(details["memory_gib"]):
         return ()
     return held
 
 
-def _unnamed_hold(text: str) -> float:
+def _processes(text: str) -> Iterator[tuple[int, float]]:
+    """`Process 71 has 8.59 GiB memory in use.`, of each process."""
+    for sentence in text.split("Process ")[1:]:
+        pid, _, size, unit, *_ = (*sentence.split(maxsplit=4), "", "", "", "")
+        if pid.isdecimal() and unit == "GiB":
+            yield int(pid), float(size)
+
+
+def _unnamed_hold(details: Mapping[str, str]) -> float:
     """GiB of a full GPU that are neither free nor its process's own, 0 where that is no large part of it."""
-    if (sizes := _SIZES.search(text)) is not None:
-        own = _gib(sizes[4]) + (_gib(sizes[2]) if sizes[5] == "cached" else 0.0)  # `cached` is beside the allocated
-        capacity, free = float(sizes[1]), _gib(sizes[3])
-    elif (match := _OWN.search(text)) is not None:
-        capacity, free, own = float(match[1]), _gib(match[2]), _gib(match[3])
-    else:
+    if "free" not in details:
         return 0.0
-    others = capacity - free - own
-    return others if others >= MOST_OWN * capacity else 0.0
+    # What torch has reserved holds the allocated; what it called cached is beside it.
+    own = [details["reserved"]] if "reserved" in details else [details["allocated"], details["cached"]]
+    others = float(details["memory_gib"]) - _gib(details["free"]) - fsum(map(_gib, own))
+    return others if others >= MOST_OWN * float(details["memory_gib"]) else 0.0
 
 
 def _gib(text: str) -> float:

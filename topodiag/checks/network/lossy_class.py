@@ -7,8 +7,7 @@ from typing import Any
 
 from topodiag.checks.shared.devices import compute_nics, is_efa
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.nic_counters import LIMITS, PRIORITY_DISCARDS
-from topodiag.lazy import regex
+from topodiag.checks.shared.node.nic_counters import LIMITS, limit_name
 from topodiag.model.devices import Counters, NetDev, Nic
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -23,9 +22,8 @@ DSCP_PER_PRIORITY = 8
 UNTAGGED = 0
 """The priority of a frame without a VLAN tag where the tag decides, and of traffic class 0."""
 
-_PAUSE = regex(r"[rt]x_prio[0-7]_pause")
-_BYTES = regex(r"[rt]x_prio([0-7])_bytes")
-_DISCARDS = regex(r"rx_prio[0-7]_discards")
+_PAUSES = frozenset(f"{way}_prio{priority}_pause" for way in ("rx", "tx") for priority in range(8))
+_BYTES = {f"{way}_prio{priority}_bytes": priority for way in ("rx", "tx") for priority in range(8)}
 
 
 class LossyClass(FaultCheck):
@@ -191,10 +189,7 @@ def _interfaces_of(node: Node, nic: Nic) -> list[NetDev]:
 
 def _pauses(node: Node, nic: Nic) -> list[Counter]:
     return [
-        counter
-        for device in _interfaces_of(node, nic)
-        for name, counter in device.counters.items()
-        if _PAUSE.fullmatch(name)
+        counter for device in _interfaces_of(node, nic) for name, counter in device.counters.items() if name in _PAUSES
     ]
 
 
@@ -210,10 +205,10 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
     if not grown:
         return None
     carried = {
-        int(match[1]): counter
+        _BYTES[name]: counter
         for device in devices
         for name, counter in device.counters.items()
-        if (match := _BYTES.fullmatch(name)) and counter.delta
+        if name in _BYTES and counter.delta
     }
     busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
     rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
@@ -231,4 +226,4 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
 
 
 def _is_loss(name: str) -> bool:
-    return name in LOSSES or (PRIORITY_DISCARDS in LOSSES and _DISCARDS.fullmatch(name) is not None)
+    return limit_name(name) in LOSSES

@@ -14,7 +14,7 @@ from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.checks.shared.phrases import phrase_in
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic, NicPort, NicRole, PciKind
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
@@ -42,19 +42,6 @@ AGAIN_S = 3600.0
 
 ONCE_S = 900.0
 """Longest time for which a link that is lost once is down before it counts as work on the machine."""
-_GONE = regex(
-    r"D3cold to D0|(?:device|config space) inaccessible|\b0xffffffff after \d|PCI device (?:is )?disconnected|health"
-    r".{0,40}device disconnected|\bPCIe link lost\b|\bAdapter removed\b"
-)
-"""What a driver says of an adapter whose registers read as all ones."""
-
-_NOT_STARTED = regex(
-    r"\bprobe (?:of \S{7,20}|with driver \w{2,16}) failed with error -(?!517\b)\d{1,4}"
-    r"|\bmlx5_(?:load|init)(?:_one)?\w{0,12}\b[^\n]{0,60} failed|\binit_one:\d{1,5}:[^\n]{0,40}: \w{2,40} failed"
-    r"|[Ff]irmware over \d{1,7} MS in (?:pre-)?initializing state|Firmware recovery mode detected"
-)
-"""A driver that gives an adapter up while it loads (drivers/base/dd.c, before and since Linux 6.7; mlx5 main.c; ice).
--517 is no failure: the driver is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +73,7 @@ def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
     failed: dict[str, list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
-            if _NOT_STARTED.search(event.text):
+            if event.signature == "kernel.nic_not_started":
                 failed[event.bus_id].append(event)
             elif is_up(event):
                 failed.pop(event.bus_id, None)
@@ -127,7 +114,7 @@ def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
     }
     for event in node.events:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
-            if _GONE.search(event.text):
+            if event.signature == "kernel.nic_gone":
                 words = "its driver no longer reads its registers"
                 lost.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
             elif is_up(event):
@@ -253,18 +240,10 @@ def _bit_errors(port: NicPort) -> Fact[str]:
 # The ups and downs of network ports by the kernel log, port by port.
 
 
-_DRIVER = r"(?:mlx[45]_(?:core|ib|en)|bnxt_(?:en|re)|ionic|irdma|hns3)"
-_BUS = r"[0-9a-fA-F:.]{7,16}"
 _NAME = r"[A-Za-z][\w.-]{1,31}"
-_ADAPTER = regex(rf"\b{_DRIVER}\b|\bbond[\w.-]{{1,12}}: (?:\(?slave |link status definitely )")
-"""Adapters that jobs use, and ports that somebody joined into one: the drivers of all other ports log the same."""
-_INTERFACE = regex(
-    rf"\b{_DRIVER} {_BUS}:? ({_NAME}): |\bslave ({_NAME})\)|\bstatus definitely \w{{2,4}} for interface ({_NAME})\b"
-    rf"|\b({_NAME}):? (?:NIC )?[Ll]ink is (?:[Uu]p|[Dd]own|UP|DOWN)\b"
-)
-_OF_ANY_DRIVER = regex(r"\b(?:NIC )?Link is (?:up|down)\b", re.IGNORECASE)
-_DOWN = regex(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
-_UP = regex(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
+_UPS, _DOWNS = frozenset({"up", "active"}), frozenset({"down", "unplugged"})
+_OF_ANY_DRIVER = "kernel.link_is"
+"""What the drivers of all ports say alike; adapters that jobs use, and bonds, are named by their entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +258,11 @@ class Changes:
 
 
 def is_up(event: KernelEvent) -> bool:
-    return _UP.search(event.text) is not None
+    return str(event.fields.get("reason", "")).lower() in _UPS
 
 
 def is_down(event: KernelEvent) -> bool:
-    return _DOWN.search(event.text) is not None
+    return str(event.fields.get("reason", "")).lower() in _DOWNS
 
 
 def changes(node: Node) -> list[Changes]:
@@ -297,8 +276,8 @@ def changes(node: Node) -> list[Changes]:
         if event.kind == "link-set":
             set_down |= set(re.findall(_NAME, event.text))
             continue
-        of_adapter = _ADAPTER.search(event.text) is not None
-        if not _counts(event) or not (of_adapter or _OF_ANY_DRIVER.search(event.text)):
+        of_adapter = "module" in event.fields
+        if not _counts(event) or not (of_adapter or event.signature == _OF_ANY_DRIVER):
             continue
         interface = _interface(event)
         if interface and event.bus_id is not None:
@@ -333,8 +312,7 @@ def _leave_repeats(by_port: dict[tuple[str | None, str], list[KernelEvent]], bus
 
 
 def _interface(event: KernelEvent) -> str:
-    match = _INTERFACE.search(event.text)
-    return next(filter(None, match.groups()), "") if match is not None else ""
+    return str(event.fields.get("nic", ""))
 
 
 def nic_of(node: Node, bus_id: str | None) -> Nic | None:

@@ -25,7 +25,6 @@ from topodiag.checks.nvlink.fabric_machine import (
 )
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
-from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -171,8 +170,7 @@ class FabricNotReady(NodeCheck):
         )
 
     def _versions_differ(self, node: Node, event: KernelEvent) -> Finding:
-        versions = _DIFFERS.search(event.text)
-        kernel, user = (versions[1], versions[2]) if versions else ("", "")
+        kernel, user = str(event.fields["version"]), str(event.fields["value"])
         return self.finding(
             self.where(node),
             "versions differ",
@@ -219,13 +217,9 @@ class FabricNotReady(NodeCheck):
         )
 
 
-_DIFFERS = regex(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
-"""The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
-
-
 def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
     """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
-    last = next((event for event in reversed(node.events) if _DIFFERS.search(event.text)), None)
+    last = next((event for event in reversed(node.events) if event.signature == "kernel.switch_mismatch"), None)
     up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)
     return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
 

@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
 from topodiag.checks.words import hosts_in, hosts_word, quoted
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -61,10 +61,8 @@ def _have_nvlinks(job: Job, hosts: set[str]) -> bool:
     )
 
 
-P2P_FILE = regex(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
-
-
-NVLS_FILE = regex(r"(?:^|/)nvls\.cc:")
+P2P_FILES = ("p2p.cc:", "mnnvl.cc:", "sym_kernels.cc:", "allocator.cc:", "alloc.h:")
+NVLS_FILE = "nvls.cc:"
 """Where NCCL sets NVLink SHARP up: what CUDA refuses there are multicast objects, in releases without words of their
 own for it (src/transport/nvls.cc v2.17 and later)."""
 COMPLETED = 3
@@ -185,14 +183,18 @@ def _not_imported(job: Job) -> list[Event]:
     return [
         event
         for event in job.events
-        if event.level == "WARN" and P2P_FILE.search(event.place) and "import refused" in event.details
+        if event.level == "WARN" and _file_of(event).startswith(P2P_FILES) and "import refused" in event.details
     ]
+
+
+def _file_of(event: Event) -> str:
+    return event.place.rpartition("/")[2]
 
 
 def _of_nvls(event: Event) -> bool:
     if "no multicast" in event.details:
         return True
-    failed = event.level == "WARN" and event.kind == "cuda" and NVLS_FILE.search(event.place) is not None
+    failed = event.level == "WARN" and event.kind == "cuda" and _file_of(event).startswith(NVLS_FILE)
     return failed and "out of memory" not in event.details
 
 

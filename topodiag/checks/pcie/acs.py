@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
-from topodiag.lazy import regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
@@ -23,8 +21,8 @@ Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone re
 PCI Express Base Specification, ACS Control Register."""
 
 
-_DRIVERS = regex(r"(?:nvidia|amdgpu|mlx5_core|mlx4_core|bnxt_en|efa|habanalabs) [0-9a-fA-F:]{7,13}\.[0-7]: ")
-"""How the kernel begins a message about a device of a GPU's or a fabric adapter's driver."""
+_DRIVERS = frozenset({"nvidia", "amdgpu", "mlx5_core", "mlx4_core", "bnxt_en", "efa", "habanalabs"})
+"""Drivers of GPUs and fabric adapters, which begin the kernel's message about a device. A disk's is none of them."""
 
 TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
@@ -208,19 +206,16 @@ def _faults(node: Node) -> tuple[KernelEvent, ...]:
         for event in node.events
         if event.kind == "iommu-fault"
         and event.bus_id is not None
-        and (event.bus_id in ends or _DRIVERS.match(event.text) is not None)
+        and (event.bus_id in ends or event.fields.get("module") in _DRIVERS)
     )
 
 
-_FAULT_AT = regex(r"\b(?:fault addr|addr(?:ess)?)[ =:]{1,2}(?:0x)?([0-9a-f]{5,16})\b", re.IGNORECASE)
 _PEERS_FROM, _PEERS_TO = 1 << 40, 1 << 47
 """Where firmware puts large 64-bit windows of devices: above all memory, below the end of physical addresses. Addresses
 that an IOMMU hands out itself lie below 4 GiB, or next to the end of what the device can address (all ones)."""
 _AT_THE_END = 8
 """Bits of ones from which on an address lies next to the end: IOVAs are given from there downwards."""
 LEAST_AT_PEERS = 2
-_OF_DRIVER = regex(r"[\w-]{1,40} [0-9a-fA-F:]{7,13}\.[0-7]: ")
-"""A line that begins with the driver of the device tells its kind: a disk's, where it is none of `_DRIVERS`."""
 
 
 def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
@@ -233,15 +228,13 @@ def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
     return tuple(
         event
         for own in by_bus.values()
-        if sum(_is_window(event.text) for event in own) >= LEAST_AT_PEERS
-        and not any(_OF_DRIVER.match(event.text) for event in own)
+        if sum(map(_is_window, own)) >= LEAST_AT_PEERS and not any("module" in event.fields for event in own)
         for event in own
     )
 
 
-def _is_window(text: str) -> bool:
-    match = _FAULT_AT.search(text)
-    at = int(match[1], 16) if match is not None else 0
+def _is_window(event: KernelEvent) -> bool:
+    at = int(str(event.fields.get("address", "0")), 16)
     return _PEERS_FROM <= at < _PEERS_TO and not bin(at)[2:].startswith("1" * _AT_THE_END)
 
 

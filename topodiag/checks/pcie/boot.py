@@ -6,71 +6,57 @@ from collections.abc import Iterator
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import grouped
-from topodiag.lazy import dataclass, regex
+from topodiag.model.events import Value
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_gbs
 
-_LIMITED = regex(
-    r"([\w-]{2,24}) ([0-9a-fA-F:]{7,13}\.[0-7]): ([0-9.]{1,9}) Gb/s available PCIe bandwidth,"
-    r" limited by [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
-    r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link\)"
-)
-"""pcie_report_downtraining and __pcie_print_link_status, drivers/pci/pci.c: the narrowest link on the way up. Linux
-before 5.7 writes `8 GT/s x8 link`, later ones `8.0 GT/s PCIe x8 link`."""
 _OURS = frozenset({"mlx5_core", "mlx4_core", "bnxt_en", "ice", "ionic", "nvidia", "amdgpu", "efa"})
 WHOLE = 16
 """Lanes of a device whose kind the line does not tell (`pci 0000:03:00.0`) from which on it is no disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
-    """One such line: the device, the lanes of the narrowest link above it and of its own, Gb/s of both."""
-
-    bus_id: str
-    driver: str
-    lanes: int
-    able: int
-    gbps: float
-    able_gbps: float
-    place: str
-    event: KernelEvent
-
-
 def narrow_at_boot(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A warning for each device whose last word is a link with fewer lanes than it has. A lower speed alone is how a
     board is built; so are fewer lanes where all devices alike have them, unless one had more at an earlier boot."""
-    lines = [line for event in node.events if (line := _limited(event)) is not None]
-    by_device = grouped((line.bus_id, line) for line in lines)
-    last = [own[-1] for own in by_device.values()]
-    for line in last:
-        had = max(own.lanes for own in by_device[line.bus_id])
-        alike = [other for other in last if (other.driver, other.able) == (line.driver, line.able)]
-        cards = {other.bus_id.rpartition(".")[0] for other in alike}  # functions of one card share its link
-        built_so = len(cards) > 1 and all(other.lanes == line.lanes for other in alike)
-        if line.lanes < line.able and (had > line.lanes or not built_so):
-            yield _finding(check, node, line, had)
+    by_device = grouped((event.bus_id or "", event) for event in node.events if _is_limited(event))
+    last = {bus_id: own[-1] for bus_id, own in by_device.items()}
+    for bus_id, event in last.items():
+        had = max(int(own.fields["count"]) for own in by_device[bus_id])
+        alike = {place: other for place, other in last.items() if _kind(other) == _kind(event)}
+        cards = {place.rpartition(".")[0] for place in alike}  # functions of one card share its link
+        lanes, able = int(event.fields["count"]), int(event.fields["expected"])
+        built_so = len(cards) > 1 and all(other.fields["count"] == lanes for other in alike.values())
+        if lanes < able and (had > lanes or not built_so):
+            yield _finding(check, node, event, had)
 
 
-def _limited(event: KernelEvent) -> Limited | None:
-    match = _LIMITED.search(event.text) if event.kind == "pcie-bandwidth" else None
-    if match is None or (match[1] not in _OURS and int(match[7]) < WHOLE):
-        return None
-    return Limited(match[2], match[1], int(match[4]), int(match[7]), float(match[3]), float(match[6]), match[5], event)
+def _is_limited(event: KernelEvent) -> bool:
+    fields = event.fields
+    named = event.kind == "pcie-bandwidth" and "module" in fields and "expected" in fields
+    return named and (fields["module"] in _OURS or int(fields["expected"]) >= WHOLE)
 
 
-def _finding(check: NodeCheck, node: Node, line: Limited, had: int) -> Finding:
-    lost = had > line.lanes
+def _kind(event: KernelEvent) -> tuple[Value, Value]:
+    """The driver of a device, and its own lanes."""
+    return event.fields["module"], event.fields["expected"]
+
+
+def _finding(check: NodeCheck, node: Node, event: KernelEvent, had: int) -> Finding:
+    fields, bus_id = event.fields, event.bus_id or ""
+    lanes, able = int(fields["count"]), int(fields["expected"])
+    gbs, able_gbs = in_gbs(float(fields["size"]) / 8), in_gbs(float(fields["value"]) / 8)
+    lost = had > lanes
     words = f", x{had} at an earlier boot" if lost else ""
     return check.finding(
-        check.where(node, links=[line.bus_id]),
+        check.where(node, links=[bus_id]),
         "narrow at boot",
-        f"{line.bus_id}: the kernel found a link of x{line.lanes} above a device of x{line.able}{words}",
+        f"{bus_id}: the kernel found a link of x{lanes} above a device of x{able}{words}",
         severity=Severity.ERROR if lost else Severity.WARNING,
-        observed=f"{in_gbs(line.gbps / 8)} at {line.place}",
-        expected=f"x{had if lost else line.able}: {in_gbs(line.able_gbps / 8)}",
-        cost=Cost(text=f"the device is held to {in_gbs(line.gbps / 8)} in each direction"),
-        evidence=[line.event.origin],
+        observed=f"{gbs} at {fields['address']}",
+        expected=f"x{had if lost else able}: {able_gbs}",
+        cost=Cost(text=f"the device is held to {gbs} in each direction"),
+        evidence=[event.origin],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.kernel_events import times
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -56,9 +55,8 @@ class _Count:
         return self.counter.name in UNCORRECTABLE
 
 
-_UNCORRECTED = regex(r"Uncorrect|Non-?Fatal|\(Fatal\)|severity=(?:Uncorrected|Fatal)", re.IGNORECASE)
-_FOREIGN = regex(r"^(?!pcieport|nvidia|mlx[45]_core|AER|bnxt_en|ice)[a-z][\w-]{1,20} [0-9a-f]{4}:")
-"""AER lines of another device's driver, as `nvme 0000:9a:00.0: PCIe Bus Error`."""
+_OURS = ("pcieport", "nvidia", "mlx4_core", "mlx5_core", "bnxt_en", "ice")
+"""Drivers whose lines count: others are of disks and the like, as `nvme 0000:9a:00.0: PCIe Bus Error`."""
 
 MIN_LOGGED = 100
 """Lines of corrected errors from which on the kernel log speaks against a link: a few come with every boot."""
@@ -66,11 +64,12 @@ MIN_LOGGED = 100
 
 def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
     """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
-    own = [event for event in node.events if event.kind == "aer" and not _FOREIGN.search(event.text)]
+    lines = (event for event in node.events if event.kind == "aer")
+    own = [event for event in lines if str(event.fields.get("module", _OURS[0])).startswith(_OURS)]
     return [
         (place, events)
         for place, events in grouped((event.bus_id or "a PCIe device", event) for event in own).items()
-        if len(events) >= MIN_LOGGED or any(_UNCORRECTED.search(event.text) for event in events)
+        if len(events) >= MIN_LOGGED or any("reason" in event.fields for event in events)
     ]
 
 
@@ -116,7 +115,7 @@ class PcieErrors(NodeCheck):
         return self.add_findings(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
     def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
-        hard = [event for event in events if _UNCORRECTED.search(event.text)]
+        hard = [event for event in events if "reason" in event.fields]
         kind = "uncorrectable" if hard else "corrected"
         return self.finding(
             self.where(node, links=[place] if ":" in place else ()),

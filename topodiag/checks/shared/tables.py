@@ -47,7 +47,7 @@ _FAULT_OF_SETUP = {
 }
 """Others are of a lossless class."""
 _WIDTH = regex(r"Width x(\d{1,2})")
-_ON_STORAGE = regex(r"\A(?:nfs|rpc_wait|ll_|lustre|cl_|gpfs|ceph|beegfs|weka|fuse)")
+_ON_STORAGE = ("nfs", "rpc_wait", "ll_", "lustre", "cl_", "gpfs", "ceph", "beegfs", "weka", "fuse")
 """Functions of the kernel's clients of file systems."""
 _COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
     ("nvlink.fabric", r"\bfabric\b|\bnv ?switch\b|\bimex\b"),
@@ -187,7 +187,7 @@ def _waits(table: Table) -> Iterator[TableFault]:
     stuck = [
         place
         for place, cell in table.column(tables.WAITS_IN).items()
-        if states.get(place, "").startswith("D") and _ON_STORAGE.match(cell)
+        if states.get(place, "").startswith("D") and cell.startswith(_ON_STORAGE)
     ]
     if stuck:
         where = few(list(dict.fromkeys(table.rows[place].cells[tables.WAITS_IN] for place in stuck)))

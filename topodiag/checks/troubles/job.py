@@ -23,9 +23,6 @@ FIRST_ERROR = "JOB005"
 DIED = "JOB009"
 """It names the end of a process that came first: further words on it, and on those that followed, are told."""
 
-_CODE = regex(r"-> [1-68]\b")
-"""ncclResult_t but for 7, which is no error: in progress."""
-
 
 def troubles(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
     """Of all jobs, in the order of their logs. `outcomes` are those of the same jobs."""
@@ -43,7 +40,7 @@ def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
         what = WHAT.get(event.level)
         if (ends_told and event.kind == "ended") or event.kind in ("launched", MET, TRIED_AGAIN):
             continue
-        if what is not None and (event.level != "UNWIND" or _CODE.search(event.text)):
+        if what is not None and (event.level != "UNWIND" or "result" in event.details):
             yield _trouble(what, event, job)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -102,7 +101,8 @@ _AROUND = {
 }  # fmt: skip
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
 
-_TROUBLE = regex(r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE)
+_TROUBLE = ("error", "fail", "fatal", "timeout", "mismatch", "cannot", "unable", "not ", "lost", "power", "health",
+            "temperature")  # fmt: skip
 
 
 def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
@@ -120,7 +120,8 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
     families = {finding.id[:3] for finding in findings}
     for event in node.events:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
-        if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
+        low = event.text.lower()
+        if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or any(word in low for word in _TROUBLE)):
             yield Trouble(
                 "kernel log",
                 event.text.strip(),

@@ -105,6 +105,8 @@ def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Li
         when,
         str(bus_id) if bus_id else None,
         int(code) if code is not None else None,
+        signature=taken.entry.id,
+        fields=taken.fields,
     )
 
 

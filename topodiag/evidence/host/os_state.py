@@ -8,7 +8,8 @@ The hypervisors' DMI strings are those that their makers document and that syste
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import to_int

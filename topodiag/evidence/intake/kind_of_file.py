@@ -10,14 +10,13 @@ import codecs
 import io
 import re
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
-from topodiag.evidence.live.step_forms import Forms
-from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.marks import (
     FACTS_MARK,
     PICKLED,
@@ -27,14 +26,14 @@ from topodiag.evidence.marks import (
     looks_like_flight,
     unread,
 )
-from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import OF_CONTAINERS, dress_of, label_of, looks_broken
 from topodiag.evidence.registry import as_table, recognise
-from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
+
+if TYPE_CHECKING:
+    from topodiag.evidence.live.step_forms import Forms
 
 _TEXT_CONTROL = bytes(range(8)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -88,6 +87,8 @@ def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool 
     binary = _binary(head, tuple(coding))
     if binary is not None:
         return binary
+    from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken  # noqa: PLC0415 - not for archives
+
     wide = _utf16(head)
     if wide:
         coding.append(wide)
@@ -114,8 +115,10 @@ def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool 
 def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes, bytes]:
     """Both ends without the labels that all lines share, which join `coding`. Of a job's lines those stay that say a
     rank, a host or a time: their readers know such labels."""
+    from topodiag.evidence.nccl_log.input.wrapped_lines import OF_CONTAINERS, label_of  # noqa: PLC0415 - not for archives
+
     while len(coding) < MOST_LAYERS and (layer := label_of(head, not tail and len(head) < HEAD_BYTES)):
-        if layer not in OF_CONTAINERS and (_holds_record(head) or holds_job_lines(head) or step_kinds(head)):
+        if layer not in OF_CONTAINERS and (_holds_record(head) or _holds_job_lines(head) or step_kinds(head)):
             break
         coding.append(layer)
         head, tail = _read_as(layer, head), _read_as(layer, tail)
@@ -149,7 +152,7 @@ def text_kinds(
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
     if logged:
         kinds.append(Kind.NCCL_LOG)
-    elif _may_hold_job_lines(kinds) and (holds_job_lines(head) or holds_job_lines(tail)):
+    elif _may_hold_job_lines(kinds) and (_holds_job_lines(head) or _holds_job_lines(tail)):
         kinds.append(Kind.JOB_OUTPUT)
         if is_pods(text):
             kinds.append(Kind.PODS)
@@ -184,6 +187,8 @@ def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
 
 def _readers(text: str) -> tuple[str, ...]:
     """The sources of a node's evidence that read a text, be it that a launcher put a prefix before its lines."""
+    from topodiag.evidence.signatures.wrappers import of_one_host  # noqa: PLC0415 - not for archives
+
     sources = recognise(text)
     label, bare = of_one_host(text) if not sources else ("", "")
     return recognise(bare) if label else sources
@@ -191,6 +196,8 @@ def _readers(text: str) -> tuple[str, ...]:
 
 def step_kinds(head: bytes, tail: bytes = b"", forms: Forms | None = None) -> tuple[Kind, ...]:
     """Whether the steps of a training stand in a text: NCCL's lines come first, the steps after them."""
+    from topodiag.evidence.live.step_times import holds_steps  # noqa: PLC0415 - not for archives
+
     return (Kind.STEPS,) if holds_steps(head, forms) or holds_steps(tail, forms) else ()
 
 
@@ -209,12 +216,18 @@ def speaking_kinds(block: bytes) -> Iterator[Kind]:
     """Whether lines of NCCL or of a job stand in a block."""
     if _holds_record(block):
         yield Kind.NCCL_LOG
-    elif holds_job_lines(block):
+    elif _holds_job_lines(block):
         yield Kind.JOB_OUTPUT
 
 
 def _holds_record(data: bytes) -> bool:
     return not held(data).isdisjoint(RECORDS) and _LIKE["record"].search(data) is not None
+
+
+def _holds_job_lines(data: bytes) -> bool:
+    from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines  # noqa: PLC0415 - not for archives
+
+    return holds_job_lines(data)
 
 
 def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:

@@ -23,7 +23,6 @@ from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.evidence.kinds import NODE_EVIDENCE
 from topodiag.evidence.signatures.literals import finder
-from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -137,6 +136,8 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
+        from topodiag.evidence.signatures.wrappers import of_one_host  # noqa: PLC0415 - not for bundles
+
         text = blob.text
         texts = registry.recognise(text)
         label, bare = of_one_host(text) if not texts else ("", "")

@@ -22,14 +22,10 @@ from topodiag.checks.shared.job.first_error import (
 from topodiag.checks.shared.job.text import ask_for, began_after, clocks_of, met
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_in, quoted
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
-
-_CODE = regex(r"-> ([1-68])\b")
-
 
 _OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
 """Faults, beside those of job_faults.toml, that a check of their own finds."""

@@ -80,14 +80,15 @@ _COLLECTIVE = regex(
     r"(?:_?(?:all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|barrier|allreduce|allgather|reducescatter"
     r"|alltoall|monitored_barrier)\w{0,40}|nccl(?:All|Reduce|Broadcast|Send|Recv|Group)\w{0,40})\Z"
 )
-_OF_LIBRARIES = regex(r"distributed_c10d\.py|pynccl|/nccl/|horovod/|deepspeed/comm/")
+_OF_LIBRARIES = ("distributed_c10d.py", "pynccl", "/nccl/", "horovod/", "deepspeed/comm/")
 """Files whose functions of those names are collectives: others may only be called so."""
 _AWAY = regex(
     r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|shutil|zipfile|tarfile|pickle|serialization|iterators"
     r"|dataloader|checkpointing|connection|popen_fork|filesystem|tempfile)\.py|checkpoint|/datasets?/|dataloader"
 )
 """Files in which a thread waits for something that is no collective: data, a lock, a disk, another process."""
-_GPU = regex(r"(?:synchronize|item|cpu|tolist|wait_stream|wait_event|run_backward|_engine_run_backward|backward)\Z")
+_GPU = frozenset({"synchronize", "item", "cpu", "tolist", "wait_stream", "wait_event", "run_backward",
+                  "_engine_run_backward", "backward"})  # fmt: skip
 """Functions in which the host waits for the GPU, which may itself be in a collective: no word on the rank."""
 INNER = 12
 """Frames from the innermost in which it is looked for: below them stands the program's own loop."""
@@ -104,7 +105,7 @@ def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
             inside[operation].append(stack)
         elif any(_AWAY.search(frame.file) for frame in stack.frames[:INNER]):
             away.append(stack)
-        elif not any(_GPU.match(frame.function) for frame in stack.frames[:INNER]):
+        elif not any(frame.function in _GPU for frame in stack.frames[:INNER]):
             elsewhere.append(stack)
     waiting = [stack for group in inside.values() for stack in group]
     if waiting and away:
@@ -117,7 +118,7 @@ def collective_of(stack: Stack) -> str:
     """The collective that the thread is in, by its library's own function; "" where it is in none."""
     for frame in stack.frames[:INNER]:
         if _COLLECTIVE.match(frame.function) and (
-            frame.function.startswith("nccl") or _OF_LIBRARIES.search(frame.file)
+            frame.function.startswith("nccl") or any(part in frame.file for part in _OF_LIBRARIES)
         ):
             return frame.function
     return ""

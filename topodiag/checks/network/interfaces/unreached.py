@@ -75,7 +75,6 @@ _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 the host itself."""
 TRIED_AGAIN = "tried"
 """Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
-LOOPBACK = regex(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
 
@@ -133,7 +132,11 @@ def _failed(job: Job) -> list[FailedConnect]:
 def _is_unreached(event: Event) -> bool:
     if event.level == "WARN" or "by sockets" in event.details:
         return "unreached" in event.details
-    return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
+    return event.details.get("why") in _NO_WAY and not _is_loopback(event.details["peer"])
+
+
+def _is_loopback(peer: str) -> bool:
+    return peer in ("localhost", "::1") or peer.startswith("127.")
 
 
 def _tried(job: Job) -> list[FailedConnect]:
@@ -149,7 +152,7 @@ def _tried(job: Job) -> list[FailedConnect]:
 def _still_tried(job: Job) -> list[FailedConnect]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
     events = [event for event in job.events if event.kind == TRIED_AGAIN]
-    tried = [event for event in events if "peer" in event.details and not LOOPBACK.fullmatch(event.details["peer"])]
+    tried = [event for event in events if "peer" in event.details and not _is_loopback(event.details["peer"])]
     if (
         not any("last" in connect.details for connect in tried)
         or len({"reached" in event.details for event in events}) > 1

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.checks.shared.devices import addresses_of_node
 from topodiag.checks.shared.job.text import NO_ERRORS, Clocks, clocks_of, failed, survived
-from topodiag.lazy import regex
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
 
@@ -154,8 +152,8 @@ def peer_of(job: Job, event: Event) -> str:
     address = (event.details.get("peer") or event.details.get("address", "")).split("<")[0]
     if not address:
         return ""
-    at = regex(rf":{re.escape(address)}<")
-    hosts = {process.host for process in job.processes if address in process.addresses or at.search(process.bootstrap)}
+    met = f":{address}<"
+    hosts = {process.host for process in job.processes if address in process.addresses or met in process.bootstrap}
     # A host that no line of the log is from is known by its capture.
     hosts = hosts or {host for host, node in job.machines.items() if address in addresses_of_node(node)}
     return f"{hosts.pop()} ({address})" if len(hosts) == 1 else address

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from string import hexdigits
 
 import numpy as np
 
@@ -21,14 +22,12 @@ from topodiag.checks.shared.job.evidence import (
     views,
     with_cut_lists,
 )
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.connections import distinct
 from topodiag.model.devices import NicRole, ports_of
 from topodiag.model.job import GivenSetting, Hca, Job
 from topodiag.model.job_wires import nics_of
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
-
-_HEX = regex(r"[0-9a-f]{1,8}")
 
 
 def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
@@ -98,7 +97,7 @@ def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
 def _number(net: SystemDevice) -> int:
     """The number of a NET in connections: its id has it in hexadecimal. -1 for another id."""
     digits = net.id.rpartition("-")[2]
-    return int(digits, 16) if _HEX.fullmatch(digits) else -1
+    return int(digits, 16) if 0 < len(digits) <= 8 and set(digits) <= set(hexdigits) else -1
 
 
 @dataclass(frozen=True, slots=True)
