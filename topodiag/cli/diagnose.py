@@ -62,11 +62,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.output import as_shown, verdict, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
-    check_written(printing, paths)
     if folder is not None:
         from topodiag.writing import check_new_folder  # noqa: PLC0415
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, options, report_options, was_given
+from topodiag.cli.options import Printing, options, report_options, value_options, was_given
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS
 
@@ -21,18 +21,13 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
-def view_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A switch for each view; those that are on reach the command as its argument `views`, in the registry's order."""
+def _on(**views: bool) -> tuple[str, ...]:
+    return tuple(name for name in VIEWS if views[name])
 
-    @wraps(command)
-    def wrapped(*args: Any, **given: Any) -> None:
-        on = {name: given.pop(name) for name in VIEWS}
-        command(*args, views=tuple(name for name in VIEWS if on[name]), **given)
 
-    decorated = wrapped
-    for name, view in reversed(list(VIEWS.items())):
-        decorated = click.option(f"--{name}", is_flag=True, help=view.help)(decorated)
-    return decorated
+_SWITCHES = (click.option(f"--{name}", is_flag=True, help=view.help) for name, view in VIEWS.items())
+view_options = value_options("views", _on, options(*_SWITCHES), VIEWS)
+"""A switch for each view; those that are on reach the command as its argument `views`, in the registry's order."""
 
 
 @click.command(cls=Command, sections={"Views, instead of summary and findings": tuple(VIEWS)})
@@ -74,11 +69,9 @@ def logs(  # noqa: PLR0917 - one parameter per option
     one_thread()
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result, write_table  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import as_shown, verdict, write_result, write_result_page, write_table  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
-    check_written(printing, (*paths, *flight))
     for dump in flight:
         _must_be_there(dump)
     options = LogOptions(workers=workers, dask=dask, layout=layout_of(sizes, order), flight=flight, save=save)

@@ -40,10 +40,9 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
     it.
     """
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import as_shown, write_report  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, save=save, sample=sample, deadline=deadline)
-    check_written(printing, sources)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
         from topodiag.cli.progress import working  # noqa: PLC0415

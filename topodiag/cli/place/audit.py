@@ -44,14 +44,12 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.output import as_shown, verdict, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    check_written(printing, (file.path for file in asked.inputs))
     audited, inputs = as_shown(
         (audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=printing.redact
     )

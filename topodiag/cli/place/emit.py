@@ -44,8 +44,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     """
     from topodiag.app.place import read_map  # noqa: PLC0415
     from topodiag.cli.errors import note_aside  # noqa: PLC0415
-    from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import as_shown, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
@@ -54,7 +53,6 @@ def emit(format_: str, map_: str, output: str | None) -> None:
         raise click.UsageError(
             "MAP is missing: a file that `place solve --format json` wrote, or its output by a pipe."
         )
-    check_output(output)
     place = read_map(map_)
     try:
         written = as_shown(write(place, format_), redact=False)

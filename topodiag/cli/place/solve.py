@@ -44,7 +44,7 @@ def solve(
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import as_shown, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
@@ -54,7 +54,6 @@ def solve(
             f"-o holds the report; for a {launcher}: this command with --format json -o map.json, then "
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
-    check_written(printing, (file.path for file in asked.inputs))
     answer = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
     solved, inputs = as_shown((answer, asked.inputs), redact=printing.redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
