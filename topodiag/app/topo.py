@@ -45,19 +45,9 @@ def result_of(*topologies: Topology) -> Result:
 
 
 CHECKED = (
-    "TOP001",
-    "TOP002",
-    "TOP003",
-    "TOP004",
-    "TOP005",
-    "TOP006",
-    "NET006",
-    "NVL001",
-    "NVL004",
-    "PCI001",
-    "NIC005",
+    "TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NET006", "NVL001", "NVL004", "PCI001", "NIC005",
     "NUM001",
-)
+)  # fmt: skip
 """What is asked of a topology file: the checks that its content can answer."""
 
 

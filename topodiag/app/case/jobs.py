@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.attach import attached, is_only, job_of, last_with
+from topodiag.app.case.attach import Readings, attached, is_only, job_of, last_with
 from topodiag.app.case.inspector import inspected, with_inspection
 from topodiag.app.case.job_texts import (  # fmt: skip
     diagnostics,
@@ -64,22 +64,19 @@ def _gaps(ingested: Ingested, problems: Sequence[str]) -> list[NotObserved]:
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
-    answers, asked, silent = ras_answers(intake)
-    dumped = stack_dumps(intake)
-    measured, reported, traced = inspected(intake), diagnostics(intake), step_waits(intake)
-    trained = step_times(intake)
-    stacks, steps = dumped.all, trained.read
-    asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
-    asked, silent = (*asked, *traced.inputs, *measured.inputs), (*silent, *traced.gaps, *measured.gaps)
-    asked, silent = (*asked, *steps.inputs), (*silent, *steps.gaps)
+    answers, dumped, reported = ras_answers(intake), stack_dumps(intake), diagnostics(intake)
+    traced, measured, trained = step_waits(intake), inspected(intake), step_times(intake)
+    texts: tuple[Readings[Any], ...] = (answers, dumped, reported, traced, measured, trained.read)
+    asked = tuple(taken for text in texts for taken in text.inputs)
+    silent = tuple(gap for text in texts for gap in text.gaps)
 
     def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
-        jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
-        return with_arguments(with_steps(jobs, steps.all), trained.arguments)
+        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.all), dumped.all), reported.all)
+        jobs = with_inspection(with_step_waits(jobs, traced.all), next(iter(measured.all), None))
+        return with_arguments(with_steps(jobs, trained.read.all), trained.arguments)
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
-    beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
+    beside = any(text.all for text in texts)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - pyarrow, which only logs need
@@ -90,12 +87,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
 
     with spooled(own, is_read) as plain:
         try:
-            ingested = ingest(
-                plain,
-                workers=chosen.workers,
-                dask=chosen.dask,
-                on_progress=on_progress,
-            )
+            ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress)
         except InputError as error:
             if not beside or chosen.flight or chosen.save is not None:
                 raise

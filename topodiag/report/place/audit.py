@@ -190,28 +190,20 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
         map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
         levels=map_of(audit.cluster, audit.assignment).levels,
         cost={
-            dimension.dimension: {
-                "ms_per_step": dimension.step_us / 1000,
-                "level": audit.level_name(int(dimension.levels[dimension.slowest])),
-                "bound_ms": dimension.bound_us / 1000,
-                "best_ms": dimension.best_us / 1000,
-                "lost_percent": 100 * audit.lost(dimension),
-                "groups": len(dimension.groups),
-                "size": dimension.demand.size,
-                "split": dimension.split.tolist(),
-                "demands": [from_model("place.Demand", cost) for cost in dimension.now],
-            }
+            dimension.dimension: from_model(
+                "place.AuditCost",
+                dimension,
+                level=audit.level_name(int(dimension.levels[dimension.slowest])),
+                lost_percent=100 * audit.lost(dimension),
+                groups=len(dimension.groups),
+                split=dimension.split.tolist(),
+            )
             for dimension in audit.dimensions
         },
         findings=findings,
         violations=findings,
-        gain_percent=100 * audit.gain,
         step_ms=audit.step_us / 1000 if audit.talk.base_us is not None else None,
-        communication_ms=audit.waited_us / 1000,
-        best_communication_ms=audit.best_us / 1000,
         groups=[row for dimension in audit.dimensions for row in _group_rows(audit, dimension)],
-        worst=_worst_json(audit),
-        worst_exchange=_could_json(audit),
         assumed=[*audit.talk.assumed, *audit.cluster.notes],
     )
 
@@ -231,18 +223,3 @@ def _group_rows(audit: Audit, dim: DimensionAudit) -> list[Document]:
         }
         for number, domains in enumerate(dim.domains.tolist())
     ]
-
-
-def _worst_json(audit: Audit) -> Document | None:
-    worst = audit.worst
-    if worst is None:
-        return None
-    return from_model("place.WorstGroup", worst, ms_per_step=worst.now_us / 1000, best_ms=worst.best_us / 1000)
-
-
-def _could_json(audit: Audit) -> Document | None:
-    could = audit.could
-    if could is None:
-        return None
-    dimension_ms = [us / 1000 for us in could.dimension_us]
-    return from_model("place.WorstExchange", could, lost_ms=could.lost_us / 1000, dimension_ms=dimension_ms)

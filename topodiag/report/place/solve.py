@@ -154,11 +154,7 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
         findings=split_findings(solved),
-        violations=solution.splits,
         gain_percent=100 * solved.gain,
-        ms_per_step=solution.cost.step_us / 1000,
-        bound_ms=solution.bound_us / 1000,
-        gap_percent=100 * solution.gap,
         before={"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
         nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
