@@ -12,7 +12,7 @@ from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
-from topodiag.cli.place.work import work_options
+from topodiag.cli.place.options import work_options
 
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, UnwrittenArtefact
@@ -74,7 +74,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     reached.code = verdict(result, printing.fail_on)
     solved = None
     if printing.html is not None:
-        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+        from topodiag.app.place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
     made_files: Sequence[Artefact | UnwrittenArtefact] = ()

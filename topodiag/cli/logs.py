@@ -79,7 +79,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None
     if printing.html is not None:
-        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+        from topodiag.app.place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths, options.layout)
     result, solved = as_shown((result, solved), redact=printing.redact)

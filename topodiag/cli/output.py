@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from topodiag.model.fleet import FleetResult
     from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
-    from topodiag.report.drawn import Draw
     from topodiag.report.html.interface import Extras, Sheet
+    from topodiag.report.page import Draw
     from topodiag.report.table_files import Row
     from topodiag.report.text import Page
 
@@ -92,14 +92,13 @@ def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], print
 
 def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
     """What a command has to say, as a page."""
-    from topodiag.report.answer import repeat_answers  # noqa: PLC0415 - rich, which other formats do not need
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     with opened(printing.output) as stream:
         page = Page(printing.style(stream))
         draw(page)
-        repeat_answers(page)
+        page.repeat_answers()
         print_page(page, stream)
 
 
@@ -118,7 +117,7 @@ def write_result(result: Result, printing: Printing, draw: Draw) -> None:
     """A result in the format that is asked for; `draw` is how the command shows it to a person."""
     with opened(printing.output) as stream:
         if printing.format_ == "table":
-            from topodiag.report.drawn import print_drawn  # noqa: PLC0415 - rich, which other formats do not need
+            from topodiag.report.page import print_drawn  # noqa: PLC0415 - rich, which other formats do not need
 
             print_drawn(draw, result, stream, printing.style(stream))
         else:

@@ -25,7 +25,7 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     Example
       topodiag emit nccl-conf fixture:dgx-h100-gpu5-x4 -o nccl.conf
     """
-    from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
+    from topodiag.app.judge.conf_file import make_conf_file  # noqa: PLC0415
     from topodiag.cli.output import as_shown, draw_aside, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
 

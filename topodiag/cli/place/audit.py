@@ -10,9 +10,7 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, answer_options, options
-from topodiag.cli.place.options import place_options
-from topodiag.cli.place.picture import Pictured, picture_options
-from topodiag.cli.place.work import work_options, work_said
+from topodiag.cli.place.options import Pictured, picture_options, place_options, work_options, work_said
 
 if TYPE_CHECKING:
     from topodiag.app.case.place_paths import PlaceOptions

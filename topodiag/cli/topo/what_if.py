@@ -42,7 +42,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.output import as_shown_with, write_answer  # noqa: PLC0415
-    from topodiag.report.html.machines import machines  # noqa: PLC0415
+    from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
     try:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -17,14 +20,13 @@ from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import regex
 from topodiag.report.findings import cost_words
 from topodiag.report.html.data import data_block
-from topodiag.report.html.interface import Sheet, markup
-from topodiag.report.html.registry import sections_of
+from topodiag.report.html.interface import Section, Sheet, markup
 from topodiag.report.html.sections.shared import quotes, word_of
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.version import __version__
-from topodiag.words.own_data import own_text
+from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
@@ -61,6 +63,18 @@ def html_of(sheet: Sheet) -> str:
             data=data_block(sheet, sent),
         )
     )
+
+
+ORDER: Mapping[str, str] = own_data("report/html/sections")["labels"]
+"""Sections with their words in the navigation."""
+
+
+def sections_of(sheet: Sheet) -> Iterator[Section]:
+    """The sections that have something to say."""
+    for name, label in ORDER.items():
+        section: Section | None = import_module(f"topodiag.report.html.sections.{name}").section(sheet)
+        if section is not None:
+            yield replace(section, label=label)
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.result import Result
-from topodiag.report.answer import repeat_answers
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.job.registry import VIEWS, View
@@ -32,7 +31,7 @@ def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
             first, last = (gaps, summary) if result.findings else (summary, gaps)
             first.lines += last.lines
             page.add_rest(first)
-        repeat_answers(page)
+        page.repeat_answers()
 
 
 def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:

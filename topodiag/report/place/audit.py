@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from topodiag.emit.place_map import rows
+from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.finding import Finding, Input, Outcome, Status
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
-from topodiag.report.place.map import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
@@ -61,10 +61,10 @@ def _head(page: Page, audit: Audit, action: str) -> None:
     page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
     if why := audit.hardly_matters:
-        note_answer(page, answer, ": ", ("topology hardly matters here", "ok"))
+        page.note_answer(answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
     elif audit.gain < _SHARE_SHOWN:
-        note_answer(page, answer, ": ", ("nothing to regain", "ok"))
+        page.note_answer(answer, ": ", ("nothing to regain", "ok"))
         page.add("", ("nothing to regain", "ok"), f": no order found on these GPUs makes a {unit} shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
@@ -73,7 +73,7 @@ def _head(page: Page, audit: Audit, action: str) -> None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
         page.add("", (words, "error"), f": {lost} of a {unit} is lost to placement")
         page.entry("do", (action, "strong"), hue="ok")
-        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
+        page.note_answer(answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
 
 
 def _dimensions(page: Page, audit: Audit) -> None:
@@ -223,3 +223,9 @@ def _group_rows(audit: Audit, dim: DimensionAudit) -> list[Document]:
         }
         for number, domains in enumerate(dim.domains.tolist())
     ]
+
+
+def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[Document]:
+    """One row per rank. `groups[dimension][rank]` is the number of its group, -1 for none. `nic` is the rail of the
+    rank's GPU, null where the fabric has none."""
+    return [from_model("place.MappedRank", None, **row) for row in rows(map_of(cluster, assignment, groups))]

@@ -7,11 +7,10 @@ from collections import Counter
 from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
-from topodiag.report.answer import FEW_LINES
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
-from topodiag.report.text import Page, more
+from topodiag.report.text import FEW_LINES, Page, more
 from topodiag.report.verdict.cause import (
     draw_answer,
     draw_chain,
