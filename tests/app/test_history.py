@@ -15,7 +15,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.history import FleetHistory
 from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.history import document, draw_history
-from topodiag.report.html.history import history_extras
+from topodiag.report.html.fleet import history_extras
 from topodiag.report.interface import Style
 from topodiag.report.page import print_page
 from topodiag.report.text import Page

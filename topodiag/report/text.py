@@ -190,6 +190,14 @@ class Page:
         if most:
             self.keep_lines(begin, most)
 
+    def entries(self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim") -> None:
+        """An entry of a line for each of the first `most` rows, and one that counts the others; with -v all."""
+        shown = self.some(rows, most)
+        for number, words in enumerate(shown):
+            self.entry("" if number else label, *words, hue=hue, most=1)
+        if len(rows) > len(shown):
+            self.entry("", (more(len(rows) - len(shown), what), "dim"))
+
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
         """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""
         self.lines.extend(self._last(label, words, hue))

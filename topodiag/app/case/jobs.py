@@ -6,16 +6,20 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.attach import Readings, attached, is_only, job_of, last_with
-from topodiag.app.case.inspector import inspected, with_inspection
-from topodiag.app.case.job_texts import (  # fmt: skip
+from topodiag.app.case.attach import (
+    Readings,
+    attached,
     diagnostics,
+    is_only,
+    job_of,
+    last_with,
     stack_dumps,
     step_waits,
     with_diagnostics,
     with_stacks,
     with_step_waits,
 )
+from topodiag.app.case.inspector import inspected, with_inspection
 from topodiag.app.case.progress import with_progress
 from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
@@ -27,15 +31,14 @@ from topodiag.evidence.kinds import Kind
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.job import Job
+from topodiag.model.job import FlightRecord, Job
+from topodiag.model.layout import Layout
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
     from topodiag.fleet.ingest import Ingested
-    from topodiag.model.job import FlightRecord
-    from topodiag.model.layout import Layout
 
 Read = Callable[[int, int], None]
 """Called with the bytes of logs that were read so far, and with those there are (0: not known)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.layout import LayoutRead
@@ -18,6 +18,7 @@ from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Outcome
+from topodiag.model.layout import Layout
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.declared import DeclaredRanks, compare_layouts, price_declared
@@ -27,9 +28,6 @@ from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.words.units import in_ms, percent
-
-if TYPE_CHECKING:
-    from topodiag.model.layout import Layout
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""

@@ -42,7 +42,7 @@ def history(
     from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
-    from topodiag.report.html.history import history_extras  # noqa: PLC0415
+    from topodiag.report.html.fleet import history_extras  # noqa: PLC0415
 
     with working(printing):
         answers = as_shown(ask(place, paths, nodelist), redact=printing.redact)

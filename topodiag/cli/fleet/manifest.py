@@ -11,7 +11,7 @@ from topodiag.cli.options import options, value_options
 
 KINDS = ("job", "daemonset")
 KEEP = "/var/lib/topodiag"
-_OPTIONS = options("nodelist", "image", "namespace", "every", "folder", "deadline", "output", of="fleet manifest")
+_OPTIONS = options("nodelist", "image", "namespace", "interval", "folder", "deadline", "output", of="fleet manifest")
 
 
 @click.command(cls=Command)
@@ -21,7 +21,7 @@ def manifest(  # noqa: PLR0917 - one parameter per option
     kind: str,
     nodelist: tuple[str, ...],
     asked: dict[str, Any],
-    every: float,
+    interval: float,
     folder: str,
     output: str | None,
 ) -> None:
@@ -40,4 +40,4 @@ def manifest(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.collect import request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import write_text  # noqa: PLC0415
 
-    write_text(output, written(kind, nodelist, request_of(**asked), every_s=every, keep=folder or KEEP))
+    write_text(output, written(kind, nodelist, request_of(**asked), every_s=interval, keep=folder or KEEP))

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
@@ -28,9 +29,6 @@ from topodiag.report.places import Places
 from topodiag.version import __version__
 from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 LONGEST = 4000
 """Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
@@ -85,8 +83,6 @@ def _template(name: str) -> str:
 @cache
 def environment() -> Environment:
     """The templates: escaping is on, a value that is missing is an error, foreign text is made visible."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - 0.1 s
-
     built = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,

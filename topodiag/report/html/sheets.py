@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from topodiag.model.result import Result
+from topodiag.report.documents.from_model import Document
 from topodiag.report.findings import draw_findings
 from topodiag.report.formats.json_report import document
 from topodiag.report.gaps import draw_gaps, gaps_of
@@ -15,9 +15,6 @@ from topodiag.report.interface import Style
 from topodiag.report.page import Draw
 from topodiag.report.places import Places
 from topodiag.report.text import Page
-
-if TYPE_CHECKING:
-    from topodiag.report.documents.from_model import Document
 
 WIDE = 110
 """Columns of the terminal's text on the page."""
