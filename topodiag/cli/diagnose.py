@@ -62,7 +62,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import as_shown, verdict, write_report  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     if folder is not None:
@@ -82,7 +82,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415
 
         made_files = artefacts(result, paths)
-    shown, solved, made_files = as_shown((result, solved, made_files), redact=printing.redact)
+    shown, solved, made_files = printable((result, solved, made_files), redact=printing.redact)
     write_report(printing, "diagnose", shown, _draw, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415

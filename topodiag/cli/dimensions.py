@@ -57,10 +57,10 @@ def size_options(defaults: Mapping[str, int] | None = None) -> Option:
         )
         for dimension in DIMENSIONS
     )  # fmt: skip
-    return value_options("sizes", _given_sizes, options(*listed), NAMES)
+    return value_options("sizes", _sizes_of, options(*listed), NAMES)
 
 
-def _given_sizes(**sizes: int | None) -> dict[str, int]:
+def _sizes_of(**sizes: int | None) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size is not None}
 
 

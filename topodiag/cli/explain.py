@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.errors import no_such
+from topodiag.cli.errors import unknown_name
 from topodiag.cli.options import format_option, options
 
 if TYPE_CHECKING:
@@ -149,9 +149,9 @@ def _unknown(given: str, ctx: click.Context) -> click.UsageError:
     from topodiag.checks.shared import nccl_variables  # noqa: PLC0415
 
     if given.strip().upper().startswith("NCCL_"):
-        return no_such("variable of NCCL", given, nccl_variables.known(), ctx)
+        return unknown_name("variable of NCCL", given, nccl_variables.known(), ctx)
     families = sorted({check_id[:3] for check_id in registry.ids()})
-    return no_such("check", given, [*registry.ids(), *families], ctx, hint=f"Families: {', '.join(families)}.")
+    return unknown_name("check", given, [*registry.ids(), *families], ctx, hint=f"Families: {', '.join(families)}.")
 
 
 def draw_sections(page: Page, parsed: PageOfCheck) -> None:

@@ -118,7 +118,7 @@ def value_options(argument: str, kind: Callable[..., Any], added: Option, names:
     return add
 
 
-def was_given(name: str) -> bool:
+def on_command_line(name: str) -> bool:
     """Whether the command line names this parameter, be it with the value of its default."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 

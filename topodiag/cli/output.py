@@ -102,7 +102,7 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
         print_page(page, stream)
 
 
-def draw_aside(draw: Callable[[Page], None]) -> None:
+def draw_note(draw: Callable[[Page], None]) -> None:
     """What is said beside an emitted file, on standard error."""
     from topodiag.cli.terminal import style_for  # noqa: PLC0415 - rich, which other formats do not need
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -126,7 +126,7 @@ def write_result(result: Result, printing: Printing, draw: Draw) -> None:
             report(printing.format_)(result, stream, printing.style(stream))
 
 
-def as_shown(answer: T, *, redact: bool) -> T:
+def printable(answer: T, *, redact: bool) -> T:
     """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
     names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
     token."""
@@ -135,13 +135,13 @@ def as_shown(answer: T, *, redact: bool) -> T:
     return redacted(answer) if redact else hidden(answer)
 
 
-def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
+def printable_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
     """The same where the report names the paths that it was made from."""
     if not redact:
-        return tuple(paths), as_shown(answer, redact=False)
+        return tuple(paths), printable(answer, redact=False)
     from topodiag.app.redact.redacting import Paths  # noqa: PLC0415
 
-    named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
+    named, shown = printable((Paths(tuple(paths)), answer), redact=True)
     return named.files, shown
 
 

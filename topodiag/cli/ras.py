@@ -33,7 +33,7 @@ def ras(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, verdict, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import draw_logs  # noqa: PLC0415
 
     quiet = printing.quiet
@@ -45,6 +45,6 @@ def ras(  # noqa: PLR0917 - one parameter per option
         asking=Asking(times, save=keep),
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
-    result = as_shown(result, redact=printing.redact)
+    result = printable(result, redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_report(printing, "ras", result, draw_logs)

@@ -41,7 +41,7 @@ def scan(
     fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
     it.
     """
-    from topodiag.cli.output import as_shown, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, write_report  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, live)
     if sources:
@@ -49,7 +49,7 @@ def scan(
         from topodiag.cli.progress import working  # noqa: PLC0415
 
         with working(printing):
-            result = as_shown(judge_nodes(sources, since=since), redact=printing.redact)
+            result = printable(judge_nodes(sources, since=since), redact=printing.redact)
     else:
         result = _live(since, live, printing)
     reached.code = _verdict(result, printing)

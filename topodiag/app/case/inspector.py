@@ -52,10 +52,10 @@ def inspected(intake: Intake) -> Readings[Inspection]:
     inspection = reader.found()
     if not inspection.communicators and not inspection.unclocked and not inspection.transfers:
         return Readings((), tuple(inputs), tuple(gaps))
-    return Readings(((ALONE, (inspection,)),), tuple(inputs), (*gaps, *_not_seen(inspection)))
+    return Readings(((ALONE, (inspection,)),), tuple(inputs), (*gaps, *_gaps(inspection)))
 
 
-def _not_seen(inspection: Inspection) -> list[NotObserved]:
+def _gaps(inspection: Inspection) -> list[NotObserved]:
     """What the records do not hold, which is never taken for health."""
     records = inspection.records + inspection.missing
     counted = [communicator for communicator in inspection.communicators if communicator.made_of is MadeOf.CALLS]

@@ -73,7 +73,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     asked = tuple(taken for text in texts for taken in text.inputs)
     silent = tuple(gap for text in texts for gap in text.gaps)
 
-    def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    def with_texts(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.all), dumped.all), reported.all)
         jobs = with_inspection(with_step_waits(jobs, traced.all), next(iter(measured.all), None))
         return with_arguments(with_steps(jobs, trained.read.all), trained.arguments)
@@ -81,7 +81,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
     beside = any(text.all for text in texts)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
+        return Case(jobs=with_texts(()), inputs=asked, not_observed=silent)
     from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - pyarrow, which only logs need
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
@@ -94,7 +94,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         except InputError as error:
             if not beside or chosen.flight or chosen.save is not None:
                 raise
-            return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
+            return Case(jobs=with_texts(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
@@ -106,7 +106,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
     return Case(
-        jobs=with_beside(jobs),
+        jobs=with_texts(jobs),
         flight=records,
         inputs=(*ingested.inputs, *asked),
         not_observed=(*gaps, *silent),

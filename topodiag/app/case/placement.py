@@ -57,7 +57,7 @@ def opened_on(
 ) -> Opened:
     """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
-    opened = cluster or open_cluster(options, seen=seen_of(ranks, job))
+    opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
     if job is not None:
         opened = joined_by_nvlink(opened, job)
     if ranks is not None:
@@ -85,7 +85,7 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
     return replace(cluster, usable=used[:, :width], notes=notes)
 
 
-def seen_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
+def rank_nodes_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
     """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:
         return RankNodes()

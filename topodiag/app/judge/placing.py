@@ -50,7 +50,7 @@ def open_place(options: PlaceOptions) -> Ready:
     """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
     options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
-    asked = _asked_ranks(options, groups)
+    asked = _rank_count(options, groups)
     opened = open_placement(options.cluster, options.places, asked)
     opened = replace(opened, cluster=replace(opened.cluster, notes=(*opened.cluster.notes, *left)))
     world = opened.world
@@ -59,7 +59,7 @@ def open_place(options: PlaceOptions) -> Ready:
     layout = options.layout
     if layout is None:
         return Ready(opened, None, groups, world, options.cluster.bundles)
-    if not _asked_ranks(options, ()) and (opened.assignment is None or options.places.rule):
+    if not _rank_count(options, ()) and (opened.assignment is None or options.places.rule):
         # Nobody says how many: as many whole replicas as the free GPUs hold.
         least = layout.least_world
         world -= world % least
@@ -77,7 +77,7 @@ def _groups(path: str) -> tuple[Demand, ...]:
     return read_groups(open_blob(path, stream_for((path,))))
 
 
-def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
     """The ranks that the options ask for, 0 where they leave it open."""
     if options.ranks:
         return options.ranks

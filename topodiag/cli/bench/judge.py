@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nccl_option, options, report_options, value_options, was_given
+from topodiag.cli.options import Printing, nccl_option, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def judge(  # noqa: PLR0917 - one parameter per option
     """
     _refuse(asked, csv_, gate=gate)
     from topodiag.app.bench import bench  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, opened, verdict, write_result, write_result_page  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import opened, printable, verdict, write_result, write_result_page  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     with working(printing):
-        result = as_shown(bench(paths, options=asked), redact=printing.redact)
+        result = printable(bench(paths, options=asked), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     if svg is not None:
         _write_svg(svg, result)
@@ -78,7 +78,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
     if gate:
         _write_gate(reached, result, paths, printing)
     if csv_ is not None:
-        from topodiag.report.bench.rows import write_bench_csv  # noqa: PLC0415
+        from topodiag.report.bench.json import write_bench_csv  # noqa: PLC0415
 
         with opened(printing.output) as stream:
             write_bench_csv(result, stream)
@@ -87,7 +87,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
 
 
 def _refuse(asked: BenchOptions, csv_: str | None, *, gate: bool) -> None:
-    if csv_ and was_given("format_"):
+    if csv_ and on_command_line("format_"):
         raise click.UsageError("--csv and --format exclude each other.")
     if asked.machine and asked.system is not None:
         raise click.UsageError("--machine and --system exclude each other.")

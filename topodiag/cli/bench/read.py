@@ -33,7 +33,7 @@ def read(  # noqa: PLR0917 - one parameter per option
       topodiag bench read plan.sweep
       topodiag bench read plan.sweep --next plan2.json
     """
-    from topodiag.cli.output import as_shown_with, write_answer, write_svg  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable_with, write_answer, write_svg  # noqa: PLC0415 - heavy from here on
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
@@ -52,7 +52,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
     reached.code = _code(judged, printing.fail_on)
     answer = (judged, stored.plans, further, stored.inputs)
-    (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=printing.redact)
+    (name,), (shown, plans, after, inputs) = printable_with([folder], answer, redact=printing.redact)
 
     fabric = plans[-1].fabric
     write_answer(

@@ -26,10 +26,10 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
       topodiag emit nccl-conf fixture:dgx-h100-gpu5-x4 -o nccl.conf
     """
     from topodiag.app.judge.conf_file import make_conf_file  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, draw_aside, write_text  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
+    from topodiag.cli.output import draw_note, printable, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.emit.files import draw_conf  # noqa: PLC0415
 
-    conf_file = as_shown(make_conf_file(sources, logs), redact=False)
-    draw_aside(lambda page: draw_conf(page, conf_file.advice, None if output == "-" else output))
+    conf_file = printable(make_conf_file(sources, logs), redact=False)
+    draw_note(lambda page: draw_conf(page, conf_file.advice, None if output == "-" else output))
     if conf_file.text:
         write_text(output, conf_file.text)

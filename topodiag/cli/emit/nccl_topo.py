@@ -52,8 +52,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, draw_aside, write_text  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
+    from topodiag.cli.output import draw_note, printable, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.emit.files import draw_topo_file  # noqa: PLC0415
 
     given = {"--host-capture": host_capture, "--instance": instance, "--affinity": affinity}
     chosen = [name for name, value in given.items() if value is not None]
@@ -76,10 +76,10 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     topo_file = make_topo_file(
         topology, version=nccl, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
     )
-    topo_file = as_shown(topo_file, redact=False)
+    topo_file = printable(topo_file, redact=False)
     refused = bool(topo_file.worse) and not force
     path = None if output is None or output == "-" else str(Path(output).absolute())
-    draw_aside(lambda page: draw_topo_file(page, topo_file, path, refused=refused))
+    draw_note(lambda page: draw_topo_file(page, topo_file, path, refused=refused))
     if refused:
         reached.code = FOUND
         return

@@ -53,13 +53,13 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import as_shown, fleet_verdict  # noqa: PLC0415
+    from topodiag.cli.output import fleet_verdict, printable  # noqa: PLC0415
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
     with reading(printing, "captures", "comparing", "MofNCompleteColumn") as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = fleet_verdict(result, printing.fail_on)
-    result = as_shown(result, redact=printing.redact)
+    result = printable(result, redact=printing.redact)
     _write_lists(result, pass_list, fail_list)
     _write_answer(result, printing)
     _write_rows(result, printing)

@@ -37,7 +37,7 @@ def history(
       topodiag fleet history gpu07/                     bundles, without a store
     """
     from topodiag.app.history import history as ask  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import as_shown, verdict, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_answer  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
@@ -45,7 +45,7 @@ def history(
     from topodiag.report.html.fleet import history_extras  # noqa: PLC0415
 
     with working(printing):
-        answers = as_shown(ask(place, paths, nodelist), redact=printing.redact)
+        answers = printable(ask(place, paths, nodelist), redact=printing.redact)
     result = Result(
         inputs=answers.inputs, findings=answers.findings, outcomes=answers.outcomes,
         not_observed=tuple(NotObserved("part of the input", text) for text in answers.aside),

@@ -12,10 +12,6 @@ from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page
 
 
-def no_marks() -> Sequence[Mark]:
-    return ()
-
-
 def draw_or_dump(
     draw: Callable[[Page], None],
     dump: Callable[[], Document],
@@ -24,7 +20,7 @@ def draw_or_dump(
     svg: str | None,
     series: Callable[[], Sequence[Series]],
     title: str,
-    marks: Callable[[], Sequence[Mark]] = no_marks,
+    marks: Callable[[], Sequence[Mark]] = tuple,
     picture: Callable[[], str] | None = None,
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""

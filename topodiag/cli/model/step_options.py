@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
-from topodiag.cli.options import Option, options, value_options, was_given
+from topodiag.cli.options import Option, on_command_line, options, value_options
 from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
@@ -100,4 +100,4 @@ def trained_options(*groups: Option) -> Option:
 
 
 def _trained_by_options(**given: Any) -> Trained:
-    return trained_by(click.get_current_context(), given, is_given=any(map(was_given, given)))
+    return trained_by(click.get_current_context(), given, is_given=any(map(on_command_line, given)))

@@ -14,7 +14,7 @@ import click
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
-from topodiag.cli.errors import note_aside
+from topodiag.cli.errors import print_note
 from topodiag.cli.model.step_options import TRAINED, Trained, trained_by
 from topodiag.cli.options import option, options, value_options
 from topodiag.cli.params import EVIDENCE
@@ -42,9 +42,9 @@ def _sorted(**given: Any) -> PlaceOptions:
     error."""
     from topodiag.app.case.place_paths import sort_paths  # noqa: PLC0415 - heavy from here on
 
-    sorted_options, left = sort_paths(asked_of(given))
+    sorted_options, left = sort_paths(place_options_of(given))
     for line in left:
-        note_aside(f"note: {clean(line)}")
+        print_note(f"note: {clean(line)}")
     return sorted_options
 
 
@@ -54,7 +54,7 @@ def _one_of(machine: str | None, system: str | None) -> str:
     return machine or system or ""
 
 
-def asked_of(given: dict[str, Any]) -> PlaceOptions:
+def place_options_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
     from topodiag.app.case.place_paths import place_options as placed  # noqa: PLC0415 - heavy from here on
 
@@ -99,7 +99,7 @@ def _trained(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 work_options = options(job_option, option("trained", callback=_trained))
 
 
-def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
+def training_of(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
     if trained.is_given and asked.layout is None:
         raise click.UsageError(f"--model goes with {flags()}.")

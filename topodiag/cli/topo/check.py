@@ -22,9 +22,9 @@ def check(reached: Outcome, file: str, nccl: str, against: str | None, printing:
     all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, verdict, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415 - heavy from here on
     from topodiag.report.topo.check import draw_check  # noqa: PLC0415
 
-    result = as_shown(check_topology(file, version=nccl, against=against), redact=printing.redact)
+    result = printable(check_topology(file, version=nccl, against=against), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_report(printing, "topo check", result, draw_check)

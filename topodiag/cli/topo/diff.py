@@ -28,12 +28,12 @@ def diff(  # noqa: PLR0917 - one parameter per option
       topodiag topo diff fixture:dgx-h100-healthy fixture:dgx-h100-gpu5-x4
     """
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
-    from topodiag.cli.output import as_shown_with, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=nccl)
-    (first, second), answer = as_shown_with([left, right], answer, redact=printing.redact)
+    (first, second), answer = printable_with([left, right], answer, redact=printing.redact)
     differences, pair = answer.differences, answer.predictions
     reached.code = FOUND if differences else 0
 

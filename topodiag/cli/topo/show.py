@@ -22,13 +22,13 @@ def show(file: str, printing: Printing) -> None:
       topodiag topo show fixture:dgx-h100-healthy
     """
     from topodiag.app.scan import scan  # noqa: PLC0415
-    from topodiag.cli.output import as_shown, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable, write_answer  # noqa: PLC0415
     from topodiag.report.formats.json_report import document  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.table import draw_machine  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    result = as_shown(scan([file]), redact=printing.redact)
+    result = printable(scan([file]), redact=printing.redact)
     unjudged = replace(result, findings=(), outcomes=())
 
     def draw(page: Page) -> None:

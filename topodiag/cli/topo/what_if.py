@@ -41,7 +41,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
-    from topodiag.cli.output import as_shown_with, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         answer = ask(topology, wanted, size=size, nodes=nodes, version=nccl)
     except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
-    (name,), (topology, answer) = as_shown_with([file], (topology, answer), redact=printing.redact)
+    (name,), (topology, answer) = printable_with([file], (topology, answer), redact=printing.redact)
 
     write_answer(
         printing,

@@ -60,22 +60,17 @@ class _Drawing:
         if device.gen.value is None and device.width.value is None:
             return self.page.text(("link ?" if device.gen.origin or device.width.origin else "", "dim"))
         words: list[Part] = []
-        findings = self.marks.about("PCI00", device.bus_id, *names)
-        narrow = any(finding.id == "PCI001" for finding in findings)
-        slow = any(finding.id == "PCI002" for finding in findings)
-        if device.gen.value is not None:
-            best = _best(device.slot_max_gen.value, device.max_gen.value)
-            low = best is not None and device.gen.value < best
-            words.append(
-                (f"Gen{device.gen.value}" + (f"/{best}" if low else ""), "sick" if slow else "dim" if low else "")
-            )
-            self.slashes |= low
-        if device.width.value is not None:
-            best = _best(device.slot_max_width.value, device.max_width.value)
-            low = best is not None and device.width.value < best
-            words.append(
-                (f"x{device.width.value}" + (f"/{best}" if low else ""), "sick" if narrow else "dim" if low else "")
-            )
+        checks = {finding.id for finding in self.marks.about("PCI00", device.bus_id, *names)}
+        for word, check, now, slot, most in (
+            ("Gen", "PCI002", device.gen.value, device.slot_max_gen.value, device.max_gen.value),
+            ("x", "PCI001", device.width.value, device.slot_max_width.value, device.max_width.value),
+        ):
+            if now is None:
+                continue
+            best = slot if slot is not None else most
+            low = best is not None and now < best
+            hue = "sick" if check in checks else "dim" if low else ""
+            words.append((f"{word}{now}/{best}" if low else f"{word}{now}", hue))
             self.slashes |= low
         return self.page.join(words, " ")
 
@@ -83,10 +78,6 @@ class _Drawing:
         shown = [part for part in detail if isinstance(part, tuple) or (part.plain if isinstance(part, Text) else part)]
         bus_text, words = self.page.text((short_bus(bus), "dim")), self.page.join(shown, "  ")
         self.rows.append(_Row(guide, below, self.page.text(name), bus_text, link, words))
-
-
-def _best(slot: int | None, device: int | None) -> int | None:
-    return slot if slot is not None else device
 
 
 def short_bus(bus_id: str | None) -> str:

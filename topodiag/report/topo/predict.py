@@ -99,7 +99,7 @@ def over_network(prediction: Prediction) -> bool:
 NVLS = 3
 
 
-def each_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
+def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
     """What one channel of a graph carries: between nodes, or on the only one."""
     return graph.bw_inter if over_network(prediction) else graph.bw_intra
 
@@ -107,7 +107,9 @@ def each_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
 def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    return None if graph.id == NVLS and not over_network(prediction) else graph.channels * each_gbs(prediction, graph)
+    return (
+        None if graph.id == NVLS and not over_network(prediction) else graph.channels * channel_gbs(prediction, graph)
+    )
 
 
 def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
