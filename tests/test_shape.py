@@ -28,12 +28,12 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 90_794
+MOST_CODE_LINES = 90_455
 MOST_PATTERNS = 521
 MOST_PATTERNS_OF_CHECKS = 95
 MOST_FILES_OF_EVIDENCE = 207
 MOST_FILES_OF_CHECKS = 15
-MOST_GESTURES = 29
+MOST_GESTURES = 20
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""
 

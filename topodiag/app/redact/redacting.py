@@ -14,13 +14,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.lazy import dataclass, getter, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
-from topodiag_probes.redact import Redactor
 from topodiag_probes.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from topodiag_probes.redact import Redactor
 
 T = TypeVar("T")
 
