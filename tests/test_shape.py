@@ -33,7 +33,7 @@ MOST_PATTERNS = 320
 MOST_PATTERNS_OF_CHECKS = 38
 MOST_FILES_OF_EVIDENCE = 204
 MOST_FILES_OF_CHECKS = 15
-MOST_GESTURES = 28
+MOST_GESTURES = 20
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""
 

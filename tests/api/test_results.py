@@ -17,7 +17,7 @@ from topodiag.api.results import Answer, Diagnosis, UnknownTableError
 from topodiag.api.tables import DTYPES, TABLES, Part, Table
 from topodiag.model.errors import TopodiagError
 from topodiag.model.result import Result
-from topodiag.report.columns import columns
+from topodiag.report.table_files import columns
 
 SICK = Diagnosis(machines.sick())
 EMPTY = Diagnosis(Result())

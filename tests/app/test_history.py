@@ -13,10 +13,9 @@ from topodiag.app.history import history
 from topodiag.app.redact.redacting import redacted
 from topodiag.model.errors import InputError
 from topodiag.model.history import FleetHistory
-from topodiag.report.answer import repeat_answers
 from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.history import document, draw_history
-from topodiag.report.html.history import history_extras
+from topodiag.report.html.fleet import history_extras
 from topodiag.report.interface import Style
 from topodiag.report.page import print_page
 from topodiag.report.text import Page
@@ -44,7 +43,7 @@ def _state(up: float, part: str, value: str, seen: float | None = None) -> dict[
 def drawn(answers: FleetHistory, width: int = 80) -> list[str]:
     page = Page(Style(width=width))
     draw_history(page, answers)
-    repeat_answers(page)
+    page.repeat_answers()
     stream = io.StringIO()
     print_page(page, stream)
     return stream.getvalue().splitlines()

@@ -18,9 +18,9 @@ from topodiag.app.case.jobs import LogOptions
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
 from topodiag.model.errors import InputError
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
+from topodiag.report.page import print_drawn
 from topodiag.report.verdict.table import draw_diagnosis
 
 INCIDENT = Path(__file__).parents[2] / "fixtures" / "incidents" / "gid-index-moved"

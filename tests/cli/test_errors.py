@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
-from topodiag.cli.errors import note_aside
+from topodiag.cli.errors import print_note
 
 ERRORS = {
     ("dgx-h100-healthy",): "fixture:dgx-h100-healthy",
@@ -59,7 +59,7 @@ def test_a_terminal_breaks_an_error_between_words_and_a_file_has_it_whole(monkey
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("COLUMNS", "40")
     words = "topodiag: error: No such option '--redacted'. (Did you mean one of: '--recompute', '--redact'?)"
-    note_aside(words)
+    print_note(words)
     lines = stream.getvalue().splitlines()
     assert " ".join(line.strip() for line in lines) == words
     assert (max(map(len, lines)) <= 40) == terminal

@@ -42,7 +42,7 @@ def test_every_command_that_shows_what_it_reads_hides_secrets() -> None:
         assert command.callback is not None
         source = inspect.getsourcefile(inspect.unwrap(command.callback))
         assert source is not None
-        if "as_shown" not in Path(source).read_text(encoding="utf-8"):
+        if "printable" not in Path(source).read_text(encoding="utf-8"):
             bare.add(words)
     assert bare == set(SHOW_NO_TEXT)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.evidence.intake.collected import fixture_path
-from topodiag.fleet.cluster import find_bundles, read_bundles, seen_of
+from topodiag.fleet.cluster import find_bundles, rank_nodes_of, read_bundles
 from topodiag.model.cluster_facts import ClusterFacts, merged, natural, nested, partition_of, usable
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
 from topodiag.model.errors import InputError
@@ -119,7 +119,7 @@ def test_of_two_captures_of_a_host_the_later_one_counts(tmp_path: Path) -> None:
 
 def test_a_gpu_that_does_not_answer_is_not_free() -> None:
     gpus = tuple(Gpu(n, lost=Fact("GPU is lost") if n == 2 else Fact()) for n in range(4))
-    seen = seen_of(Node("n", gpus=gpus), "n")
+    seen = rank_nodes_of(Node("n", gpus=gpus), "n")
     assert (seen.gpus, seen.out) == (4, (2,))
 
 
@@ -127,7 +127,7 @@ def test_nics_for_the_job_are_the_compute_ports_that_are_up() -> None:
     def nic(name: str, role: NicRole, rate: float, state: str = "ACTIVE") -> Nic:
         return Nic(name, ports=(NicPort(1, state=Fact(state), rate_gbps=Fact(rate)),), role=role)
 
-    seen = seen_of(
+    seen = rank_nodes_of(
         Node(
             "n",
             nics=(
@@ -152,7 +152,7 @@ def test_nics_for_the_job_are_the_compute_ports_that_are_up() -> None:
     ],
 )
 def test_a_domain_is_that_of_gpus_which_have_joined_it(fabric: GpuFabric, domain: str) -> None:
-    assert seen_of(Node("n", gpus=(Gpu(0, fabric=fabric),)), "n").domain == domain
+    assert rank_nodes_of(Node("n", gpus=(Gpu(0, fabric=fabric),)), "n").domain == domain
 
 
 def test_a_redacted_address_names_no_switch() -> None:
@@ -160,13 +160,13 @@ def test_a_redacted_address_names_no_switch() -> None:
         "SLURM_TOPOLOGY_ADDR": Fact("host-d8dc264615.d4f9fe6cee.example"),
         "SLURM_TOPOLOGY_ADDR_PATTERN": Fact("switch.switch.node"),
     }
-    assert seen_of(Node("n", scheduler=scheduler), "n").tiers == ()
+    assert rank_nodes_of(Node("n", scheduler=scheduler), "n").tiers == ()
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_address_names_switches_or_none(address: str, pattern: str) -> None:
     scheduler = {"SLURM_TOPOLOGY_ADDR": Fact(address), "SLURM_TOPOLOGY_ADDR_PATTERN": Fact(pattern)}
-    tiers = seen_of(Node("n", scheduler=scheduler), "n").tiers
+    tiers = rank_nodes_of(Node("n", scheduler=scheduler), "n").tiers
     assert not tiers or len(tiers) == pattern.count(".")
 
 

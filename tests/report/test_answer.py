@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from tests.report import machines
 from topodiag.model.finding import Severity
-from topodiag.report.answer import note_answer, repeat_answers
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
+from topodiag.report.page import print_drawn
 from topodiag.report.table import draw_result
 from topodiag.report.text import Page
 
@@ -29,8 +28,8 @@ def test_quiet_reports_and_short_ones_repeat_nothing():
     assert sum(line.startswith("✖") and "error" in line for line in lines) == 1
     page = Page(Style())
     page.add("", "one line")
-    note_answer(page, "one line")
-    repeat_answers(page)
+    page.note_answer("one line")
+    page.repeat_answers()
     assert [line.plain for line in page.lines] == ["one line"]
 
 
@@ -41,8 +40,8 @@ def test_answers_alike_are_folded_the_worst_first():
     for number in range(1, 5):
         bad = number == 3
         sign, hue, words = ("✖", "error", "1 error") if bad else ("✔", "ok", "no faults found")
-        note_answer(page, words, sign=sign, hue=hue, name=f"gpu{number}")
-    repeat_answers(page)
+        page.note_answer(words, sign=sign, hue=hue, name=f"gpu{number}")
+    page.repeat_answers()
     assert page.lines[-1].plain == "✖ gpu3  1 error · ✔ gpu[1-2,4]  no faults found"
 
 

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from tests.scanned import scanned
 from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
+from topodiag.report.page import print_drawn
 from topodiag.report.registry import names, report
 from topodiag.report.table import draw_result
 

@@ -19,10 +19,10 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.topics import Topic
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
+from topodiag.report.page import print_drawn
 from topodiag.report.table import draw_result
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged, of_hosts

@@ -6,13 +6,16 @@ function raises InputError, with the file, the reason and a remedy, for evidence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import Parameter, signature
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
-from topodiag.api.sources import Path, Source, paths_of
+from topodiag.app.case.opening import standard_input
 from topodiag.app.judge.trained import TRAINING, trained_of_log
 from topodiag.model.dimensions import NAMES
 
@@ -31,6 +34,28 @@ PLACEMENT = {
     "job": "Path | Sequence[Path]", "order": "str",
 }  # fmt: skip
 """Options of `topodiag place` by the names that `audit` and `solve` take, with what they take."""
+
+
+Path = str | os.PathLike[str]
+Source = Path | bytes | Iterable[Path]
+"""A path (also a pattern, `fixture:NAME` or `-`), several paths, or bytes."""
+
+
+@contextmanager
+def paths_of(source: Source | None) -> Iterator[tuple[str, ...]]:
+    """The paths as the use cases take them. Bytes are read where `-` reads standard input. Raises TypeError."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        with standard_input(io.BytesIO(bytes(source))):
+            yield ("-",)
+        return
+    if source is None:
+        yield ()
+        return
+    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    for path in given:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a path is a str or an os.PathLike, not {type(path).__name__}; bytes go alone")
+    yield tuple(os.fspath(path) for path in given)
 
 
 def _with_signature(**more: str) -> Callable[[Call], Call]:

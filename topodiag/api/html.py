@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from jinja2 import Environment, Template
+
 from topodiag.report.words import counted
 from topodiag.words.own_data import own_text
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-
     from topodiag.api.results import Answer
     from topodiag.model.finding import Where
     from topodiag.model.verdict import Verdict
@@ -22,8 +22,6 @@ SHOWN = 20
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment  # noqa: PLC0415 - 0.1 s, and only notebooks need it
-
     return Environment(autoescape=True, finalize=_visible).from_string(own_text("api/notebook.html"))
 
 

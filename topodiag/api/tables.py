@@ -12,11 +12,11 @@ from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.report.bench.json import benchmark_facts
-from topodiag.report.columns import Column, Row, columns
 from topodiag.report.documents.from_model import Document, from_model, reading
 from topodiag.report.gaps import gaps_of
 from topodiag.report.job import registry
 from topodiag.report.node.json import node_facts
+from topodiag.report.table_files import Column, Row, columns
 from topodiag.report.topo.predict import PATTERNS
 from topodiag.words.own_data import own_data
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.app.case.opening import stream_for, with_given
+from topodiag.app.case.opening import stream_for, with_paths
 from topodiag.app.case.runs import READ, read_runs
 from topodiag.app.judge.runs import BenchOptions, judged_runs
 from topodiag.evidence.intake.gather import gather
@@ -25,4 +25,4 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     watch().planned(intake.of(*READ))
     given = read_runs(intake)
     watch().judged()
-    return with_given(judged_runs(given, options), paths)
+    return with_paths(judged_runs(given, options), paths)

@@ -36,9 +36,10 @@ def collect_fleet(
     return collect(transport, nodes_of(sets), to, request, whole_s=whole_s, resume=not again, tell=tell)
 
 
-def request_of(**given: object) -> Request:
+def request_of(*, deadline: float | None = None, sample: float | None = None, **given: object) -> Request:
     """What is asked, with the collector of this installation."""
-    return Request(archive(), "", **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    asked = {"deadline_s": deadline, "sample_s": sample, **given}
+    return Request(archive(), "", **{name: value for name, value in asked.items() if value is not None})  # type: ignore[arg-type]
 
 
 def manifest(kind: str, sets: Sequence[str], request: Request, *, every_s: float, keep: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.build import open_case
 from topodiag.app.case.collecting import few_collections
-from topodiag.app.case.opening import with_given
+from topodiag.app.case.opening import with_paths
 from topodiag.app.judge.whole import judged_case
 from topodiag.model.result import Result
 
@@ -42,4 +42,4 @@ def diagnose(
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
         opened = open_case(paths, sizes=layout)
-    return with_given(judged_case(opened, trained), paths)
+    return with_paths(judged_case(opened, trained), paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from topodiag.app.case.jobs import LogOptions, Read, job_case
-from topodiag.app.case.opening import stream_for, with_given
+from topodiag.app.case.opening import stream_for, with_paths
 from topodiag.app.case.ras import Asking, asked
 from topodiag.app.judge.jobs import with_state
 from topodiag.evidence.intake.gather import gather
@@ -21,7 +21,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress)
-    return with_given(with_state(case), paths)
+    return with_paths(with_state(case), paths)
 
 
 def ras(
@@ -34,4 +34,4 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
-    return with_given(with_state(asked(case, places, asking, tell)), paths)
+    return with_paths(with_state(asked(case, places, asking, tell)), paths)

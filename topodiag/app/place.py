@@ -8,17 +8,21 @@ from typing import Any
 from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.opening import stream_for
 from topodiag.app.case.place_paths import PlaceOptions
-from topodiag.app.judge.placing import audited, open_place, talk_for
+from topodiag.app.judge.placing import audited, open_place, solve_placement, talk_for
 from topodiag.checks.run import fold
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.errors import TopodiagError
+from topodiag.model.finding import Finding, Outcome, Severity
+from topodiag.model.layout import Layout
 from topodiag.model.place_map import PlaceMap
+from topodiag.model.result import Result
 from topodiag.placement.audit import Audit
 from topodiag.placement.groups import Talk
 from topodiag.placement.seats import by_rule
+from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
 
@@ -58,3 +62,16 @@ def read_map(path: str) -> PlaceMap:
     from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415 - for this command only
 
     return read_place_map(open_blob(path, stream_for((path,))))
+
+
+def better_placement(result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:
+    """The map found on the evidence at `paths`, beside the layout of the job. None where no finding blames the
+    placement, where the evidence cannot be read a second time, or where it says too little for a map."""
+    blamed = any(finding.id.startswith("PLC") and finding.severity > Severity.INFO for finding in result.findings)
+    if not blamed or "-" in paths:
+        return None
+    try:
+        solved = solve_placement(PlaceOptions(layout=layout, paths=tuple(paths)))
+    except TopodiagError:
+        return None
+    return solved if solved.solution.cost.step_us < solved.before_cost.step_us else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.app.case.collecting import few_collections
 from topodiag.app.case.live import Options, Progress, captured
 from topodiag.app.case.nodes import case_of, node_case, one_node
-from topodiag.app.case.opening import stream_for, with_given
+from topodiag.app.case.opening import stream_for, with_paths
 from topodiag.app.judge.nodes import judged
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.watched import watch
@@ -29,7 +29,7 @@ def scan(paths: Sequence[str], *, options: Options | None = None, since: str | N
     watch().planned(intake.of(*NODE_KINDS))
     case = node_case(intake)
     watch().judged()
-    return with_given(judged(case, earlier, since or ""), paths)
+    return with_paths(judged(case, earlier, since or ""), paths)
 
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None, since: str | None = None) -> Result:

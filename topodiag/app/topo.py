@@ -45,19 +45,9 @@ def result_of(*topologies: Topology) -> Result:
 
 
 CHECKED = (
-    "TOP001",
-    "TOP002",
-    "TOP003",
-    "TOP004",
-    "TOP005",
-    "TOP006",
-    "NET006",
-    "NVL001",
-    "NVL004",
-    "PCI001",
-    "NIC005",
+    "TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NET006", "NVL001", "NVL004", "PCI001", "NIC005",
     "NUM001",
-)
+)  # fmt: skip
 """What is asked of a topology file: the checks that its content can answer."""
 
 
@@ -197,26 +187,16 @@ def _with_trained(
     return (*differences, *unlike), (NotObserved("trained PCIe links", why),) if unseen else ()
 
 
-def changes_of(
-    *,
-    down: Sequence[str] = (),
-    remove: Sequence[str] = (),
-    width: Sequence[str] = (),
-    speed: Sequence[str] = (),
-    rate: Sequence[str] = (),
-    off: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-) -> list[Change]:
-    """Changes in the words of `topodiag topo what-if`, in the order of its options. Raises ChangeError."""
-    return [
-        *map(edits.down, down),
-        *map(edits.remove, remove),
-        *map(edits.width, width),
-        *map(edits.speed, speed),
-        *map(edits.rate, rate),
-        *map(edits.off, off),
-        *(edits.setting(f"{name}={value}") for name, value in (env or {}).items()),
-    ]
+def changes_of(words: Mapping[str, Sequence[str]], env: Mapping[str, str] | None = None) -> list[Change]:
+    """Changes in the words of `topodiag topo what-if`, by its options and in their order. Raises ChangeError."""
+    changes = [edit(word) for name, edit in _EDITS.items() for word in words.get(name, ())]
+    return [*changes, *(edits.setting(f"{name}={value}") for name, value in (env or {}).items())]
 
+
+_EDITS = {
+    "down": edits.down, "remove": edits.remove, "lanes": edits.width, "speed": edits.speed, "rate": edits.rate,
+    "off": edits.off,
+}  # fmt: skip
+"""What makes a change, by the option of its words."""
 
 __all__ = ["ChangeError", "Compared", "WhatIf", "changes_of", "check_topology", "compare_topologies", "what_if"]

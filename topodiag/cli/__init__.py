@@ -87,9 +87,9 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         if self.of_paths and _may_be_input(name):
             return None, _load(self.of_paths), args
-        from topodiag.cli.errors import no_such  # noqa: PLC0415 - only on this error
+        from topodiag.cli.errors import unknown_name  # noqa: PLC0415 - only on this error
 
-        raise no_such("command", name, self.places, ctx, or_path=bool(self.of_paths))
+        raise unknown_name("command", name, self.places, ctx, or_path=bool(self.of_paths))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands, and the paths that may stand instead of one."""

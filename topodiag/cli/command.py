@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from topodiag.cli.params import PLACE, Evidence
+from topodiag.cli.params import FILE, PLACE, Evidence
 from topodiag.model.dimensions import NAMES
 from topodiag.words.own_data import own_data
 from topodiag.words.text import clean
@@ -69,24 +69,27 @@ class Command(click.Command):
             from topodiag.app.job_file import spelt  # noqa: PLC0415 - only with --job
 
             click.echo(f"note: {clean(spelt(settings))}", err=True)
-        outputs, inputs = _written(self, ctx), _read(self, ctx)
+        files, inputs = _written(self, ctx, FILE), _read(self, ctx)
+        outputs = [*files, *_written(self, ctx, PLACE)]
         if inputs.count("-") > 1:
             raise click.UsageError("Standard input can be read only once.", ctx=ctx)
         if outputs:
-            from topodiag.writing import check_apart, check_distinct  # noqa: PLC0415 - not for the help
+            from topodiag.writing import check_apart, check_distinct, check_writable  # noqa: PLC0415 - not for the help
 
             check_distinct(outputs)
             for path in outputs:
                 check_apart(path, inputs)
+            for path in files:
+                check_writable(path)
         return super().invoke(ctx)
 
 
-def _written(command: click.Command, ctx: click.Context) -> list[str]:
-    """The files that a command is told to write: its options of type PLACE."""
+def _written(command: click.Command, ctx: click.Context, kind: click.Path) -> list[str]:
+    """The files that a command is told to write: its options of this kind, FILE or PLACE."""
     return [
         value
         for param in command.params
-        if isinstance(param, click.Option) and param.type is PLACE
+        if isinstance(param, click.Option) and param.type is kind
         for value in _values(ctx, param)
         if value != "-"
     ]

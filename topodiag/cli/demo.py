@@ -20,12 +20,11 @@ def demo(name: str, printing: Printing) -> None:
     """
     from topodiag.app.diagnose import diagnose  # noqa: PLC0415 - heavy from here on
     from topodiag.app.fixtures import fixture_path  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_drawing  # noqa: PLC0415
+    from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.verdict.table import draw_diagnosis  # noqa: PLC0415
 
-    check_output(printing.output)
     path = fixture_path(name)
     with working(printing):
         result = diagnose([str(path)])

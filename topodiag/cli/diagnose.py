@@ -12,7 +12,7 @@ from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
-from topodiag.cli.place.work import work_options
+from topodiag.cli.place.options import work_options
 
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, UnwrittenArtefact
@@ -62,11 +62,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
-    check_written(printing, paths)
     if folder is not None:
         from topodiag.writing import check_new_folder  # noqa: PLC0415
 
@@ -76,7 +74,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     reached.code = verdict(result, printing.fail_on)
     solved = None
     if printing.html is not None:
-        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+        from topodiag.app.place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
     made_files: Sequence[Artefact | UnwrittenArtefact] = ()
@@ -84,7 +82,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415
 
         made_files = artefacts(result, paths)
-    shown, solved, made_files = as_shown((result, solved, made_files), redact=printing.redact)
+    shown, solved, made_files = printable((result, solved, made_files), redact=printing.redact)
     write_report(printing, "diagnose", shown, _draw, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415

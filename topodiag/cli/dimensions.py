@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.command import JOB
-from topodiag.cli.options import Command, option
+from topodiag.cli.options import Option, option, options, value_options
 from topodiag.cli.params import Count
 from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
 
@@ -46,26 +45,23 @@ order_option = click.option(
 )
 
 
-def size_options(defaults: Mapping[str, int] | None = None) -> Callable[[Command], Command]:
+def size_options(defaults: Mapping[str, int] | None = None) -> Option:
     """An option per dimension; those that are given, or have a default, reach the command as its argument `sizes`."""
     chosen = defaults or {}
 
-    def add(command: Command) -> Command:
-        @wraps(command)
-        def wrapped(*args: Any, **given: Any) -> None:
-            sizes = {name: size for name in NAMES if (size := given.pop(name)) is not None}
-            command(*args, sizes=sizes, **given)
+    listed = (
+        click.option(
+            f"--{dimension.name}", type=Count(1, _MOST), metavar="N", default=chosen.get(dimension.name),
+            help=dimension.help + (" (default: what the others leave)." if dimension.name == "dp" else "."),
+            show_default=dimension.name in chosen,
+        )
+        for dimension in DIMENSIONS
+    )  # fmt: skip
+    return value_options("sizes", _sizes_of, options(*listed), NAMES)
 
-        decorated: Command = wrapped
-        for dimension in reversed(DIMENSIONS):
-            what = dimension.help + (" (default: what the others leave)." if dimension.name == "dp" else ".")
-            decorated = click.option(
-                f"--{dimension.name}", type=Count(1, _MOST), metavar="N", help=what,
-                default=chosen.get(dimension.name), show_default=dimension.name in chosen,
-            )(decorated)  # fmt: skip
-        return decorated
 
-    return add
+def _sizes_of(**sizes: int | None) -> dict[str, int]:
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def layout_of(sizes: Mapping[str, int], order: str) -> Layout | None:

@@ -79,7 +79,7 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
     return code
 
 
-def no_such(
+def unknown_name(
     what: str,
     name: str,
     names: Iterable[str],
@@ -125,9 +125,9 @@ def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
     if code == INTERRUPTED:
         _complain("topodiag: interrupted")
     else:
-        note_aside(f"topodiag: error: {_line(message)}")
+        print_note(f"topodiag: error: {_line(message)}")
         if hint:
-            note_aside(f"  hint: {_line(hint)}")
+            print_note(f"  hint: {_line(hint)}")
     if not nagios:
         return code
     with suppress(OSError):
@@ -142,7 +142,7 @@ def _complain(line: str) -> None:
         click.echo(line, err=True)
 
 
-def note_aside(line: str) -> None:
+def print_note(line: str) -> None:
     """One line of words on standard error; a terminal shows it broken between words, a file has it whole."""
     if sys.stderr.isatty():
         import shutil  # noqa: PLC0415 - 5 ms

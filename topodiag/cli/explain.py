@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.errors import no_such
+from topodiag.cli.errors import unknown_name
 from topodiag.cli.options import format_option, options
 
 if TYPE_CHECKING:
+    from topodiag.app.sentences import Signature
     from topodiag.checks.interface import Check
     from topodiag.checks.page import PageOfCheck
     from topodiag.report.text import Page
@@ -54,7 +55,6 @@ def explain(
     as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.explain_sentences import draw_line  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -92,7 +92,6 @@ def _print_json(checks: list[type[Check[Any]]]) -> None:
 def _draw_other(page: Page, name: str) -> bool:
     """The names that --system takes, a variable or an event; False for a name of none of them."""
     from topodiag.app.model import known_systems  # noqa: PLC0415 - only where no check has the name
-    from topodiag.cli.explain_sentences import draw_event  # noqa: PLC0415
 
     if name.lower() != "systems":
         return draw_variable(page, name.upper()) or draw_event(page, name)
@@ -150,9 +149,9 @@ def _unknown(given: str, ctx: click.Context) -> click.UsageError:
     from topodiag.checks.shared import nccl_variables  # noqa: PLC0415
 
     if given.strip().upper().startswith("NCCL_"):
-        return no_such("variable of NCCL", given, nccl_variables.known(), ctx)
+        return unknown_name("variable of NCCL", given, nccl_variables.known(), ctx)
     families = sorted({check_id[:3] for check_id in registry.ids()})
-    return no_such("check", given, [*registry.ids(), *families], ctx, hint=f"Families: {', '.join(families)}.")
+    return unknown_name("check", given, [*registry.ids(), *families], ctx, hint=f"Families: {', '.join(families)}.")
 
 
 def draw_sections(page: Page, parsed: PageOfCheck) -> None:
@@ -193,3 +192,50 @@ def _draw_command(page: Page, command: str, remarks: tuple[str, ...]) -> None:
         rest = remarks
     for remark in rest:
         page.add("      ", (remark, "dim"))
+
+
+def draw_event(page: Page, name: str) -> bool:
+    """The entries of an event or the entry with this id; False where there is none."""
+    from topodiag.app.sentences import entries  # noqa: PLC0415 - the catalogue is read where it is asked for
+
+    signatures = entries(name)
+    for number, entry in enumerate(signatures):
+        if number:
+            page.blank()
+        _draw_entry(page, entry)
+    return bool(signatures)
+
+
+def draw_line(page: Page, line: str) -> None:
+    """Which entries take a line, with what they read out of it, and why others that have its words do not."""
+    from topodiag.app.sentences import LineMatch, verdicts  # noqa: PLC0415 - as above
+
+    answers = verdicts(line)
+    if not answers:
+        page.add("", "no entry of the catalogue has words of this line")
+    for answer in answers:
+        entry = answer.entry
+        if isinstance(answer, LineMatch):
+            page.add("", ("takes it  ", "ok"), (entry.id, "strong"), f"  event {entry.says}")
+            for name, value in answer.fields.items():
+                page.add("  ", f"{name} = {value}")
+        else:
+            page.add("", ("leaves it  ", "dim"), (entry.id, "strong"), f"  {answer.why}")
+
+
+def _draw_entry(page: Page, entry: Signature) -> None:
+    page.add("", (entry.id, "strong"), f"  event {entry.says}")
+    for name, text in (
+        ("source", "; ".join(entry.sources)),
+        ("speaker", f"{entry.trust}, about a {entry.scope}"),
+        ("literal", " | ".join(entry.literals)),
+        ("pattern", entry.match),
+        ("unless", entry.unless),
+        ("near", entry.near.match if entry.near is not None else ""),
+        ("ended by", entry.over.match if entry.over is not None else ""),
+    ):
+        if text:
+            page.add(f"  {name:<9}", text)
+    for name, lines in (("takes", entry.shows), ("leaves", entry.silent)):
+        for line in lines:
+            page.add(f"  {name:<9}", *line.replace("\n", " ⏎ ").splitlines())

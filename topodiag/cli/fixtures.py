@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.command import Command
+from topodiag.cli.options import Printing
+
+if TYPE_CHECKING:
+    from topodiag.app.fixtures import Fixture
+    from topodiag.report.text import Page
 
 HEADS = {
     "incident": ("incidents", "topodiag fixture:NAME; topodiag demo explains one"),
@@ -21,12 +27,12 @@ HEADS = {
 def fixtures() -> None:
     """List the incidents, machines, jobs and tables that ship with topodiag. Type fixture:NAME as the path of one."""
     from topodiag.app.fixtures import shipped  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.cli.output import write_drawing  # noqa: PLC0415
 
-    shipped_fixtures = shipped()
-    page = Page(style_for(sys.stdout))
+    write_drawing(lambda page: _draw(page, shipped()), Printing())
+
+
+def _draw(page: Page, shipped_fixtures: Sequence[Fixture]) -> None:
     wide = min(max((len(fixture.name) for fixture in shipped_fixtures), default=0) + 2, page.width // 2)
     for kind, (head, command) in HEADS.items():
         same = [fixture for fixture in shipped_fixtures if fixture.kind == kind]
@@ -38,4 +44,3 @@ def fixtures() -> None:
             page.keep_lines(begin, 1)
     if not shipped_fixtures:
         page.add("", "no fixtures are installed")
-    print_page(page, sys.stdout)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, options, report_options, was_given
+from topodiag.cli.options import Printing, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS
 
@@ -21,18 +21,13 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
-def view_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A switch for each view; those that are on reach the command as its argument `views`, in the registry's order."""
+def _on(**views: bool) -> tuple[str, ...]:
+    return tuple(name for name in VIEWS if views[name])
 
-    @wraps(command)
-    def wrapped(*args: Any, **given: Any) -> None:
-        on = {name: given.pop(name) for name in VIEWS}
-        command(*args, views=tuple(name for name in VIEWS if on[name]), **given)
 
-    decorated = wrapped
-    for name, view in reversed(list(VIEWS.items())):
-        decorated = click.option(f"--{name}", is_flag=True, help=view.help)(decorated)
-    return decorated
+_SWITCHES = (click.option(f"--{name}", is_flag=True, help=view.help) for name, view in VIEWS.items())
+view_options = value_options("views", _on, options(*_SWITCHES), VIEWS)
+"""A switch for each view; those that are on reach the command as its argument `views`, in the registry's order."""
 
 
 @click.command(cls=Command, sections={"Views, instead of summary and findings": tuple(VIEWS)})
@@ -68,28 +63,26 @@ def logs(  # noqa: PLR0917 - one parameter per option
     unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
-    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output)
+    _refuse(bool(views), printing.format_ if on_command_line("format_") else None, csv_, parquet, printing.output)
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import verdict, write_result, write_table  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_result, write_result_page, write_table  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
-    check_written(printing, (*paths, *flight))
     for dump in flight:
-        _must_be_there(dump)
+        _check_dump(dump)
     options = LogOptions(workers=workers, dask=dask, layout=layout_of(sizes, order), flight=flight, save=save)
     with reading(printing, "logs", "judging", "DownloadColumn", "TransferSpeedColumn") as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None
     if printing.html is not None:
-        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+        from topodiag.app.place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths, options.layout)
-    result, solved = as_shown((result, solved), redact=printing.redact)
+    result, solved = printable((result, solved), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_result_page(printing, "logs", result, _draw, solved)
     if name := parquet or csv_:
@@ -115,7 +108,7 @@ def _refuse(viewed: bool, format_: str | None, csv_: str | None, parquet: str | 
         raise click.UsageError("--parquet needs --output FILE.")
 
 
-def _must_be_there(dump: str) -> None:
+def _check_dump(dump: str) -> None:
     """A dump that was named and is not there is a mistake of the command line; one that is odd inside costs itself."""
     from topodiag.model.errors import InputError  # noqa: PLC0415
 

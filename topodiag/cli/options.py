@@ -5,7 +5,7 @@ A command takes them by name with `options`; several that belong together reach 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.core import ParameterSource
 
-from topodiag.cli.params import EVIDENCE, PLACE, Count, Duration, LinkParam, Micros, Number, Pair, Ratio, Size, Sizes
+from topodiag.cli.params import TYPES
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
@@ -24,13 +24,6 @@ Command = Callable[..., None]
 Option = Callable[[Command], Command]
 FORMATS = ("table", "json")
 DEFAULT_SYSTEM = "dgx-h100"
-TYPES: Mapping[str, Any] = {
-    "place": PLACE, "evidence": EVIDENCE, "folder": click.Path(file_okay=False), "duration": Duration(), "size": Size(),
-    "sizes": Sizes(), "number": Number(), "micros": Micros(), "nics": Pair("NICs", "8x400", whole=False),
-    "placement": Pair("a placement", "1x8 (nodes x ranks per node)", whole=True), "count": Count, "ratio": Ratio,
-    "link": LinkParam,
-}  # fmt: skip
-"""By its word in options.toml; what takes bounds or a name is a class."""
 
 
 def env_reader(prefix: str) -> Callable[[click.Context, click.Parameter, Sequence[str]], dict[str, str]]:
@@ -55,24 +48,25 @@ def _systems(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [name for name in known_systems() if name.startswith(incomplete.lower())]
 
 
+def _html(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value == "-":
+        raise click.UsageError("--html writes a file: name it, as --html report.html.")
+    return value
+
+
 OTHER_PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".eps", ".ps")
 SVG_ONLY = "A browser shows it; for a bitmap: rsvg-convert FILE.svg -o FILE.png"
 
 
 def _svg(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The name of a picture that can be written. Raises InputError before any work is done."""
-    if value is None:
-        return None
-    if value.lower().endswith(OTHER_PICTURES):
+    if value is not None and value.lower().endswith(OTHER_PICTURES):
         raise click.BadParameter(f"{value!r} does not end in .svg. {SVG_ONLY}", ctx, param)
-    from topodiag.writing import check_writable  # noqa: PLC0415 - not for the help
-
-    check_writable(value)
     return value
 
 
 _CODE: Mapping[str, Mapping[str, Any]] = {
     "env": {"callback": env_reader("NCCL_")},
+    "html": {"callback": _html},
     "svg": {"callback": _svg},
     "system": {"shell_complete": _systems},
 }
@@ -107,14 +101,16 @@ def options(*listed: str | Option, of: str = "") -> Option:
     return add
 
 
-def value_options(argument: str, kind: Callable[..., Any], added: Option) -> Option:
-    """These options as one argument of the command: a value of this kind, whose fields are called like them."""
+def value_options(argument: str, kind: Callable[..., Any], added: Option, names: Iterable[str] = ()) -> Option:
+    """These options as one argument of the command: what `kind` makes of those of these `names`; without names a value
+    of this kind, whose fields are called like them."""
 
     def add(command: Command) -> Command:
         @added
         @wraps(command)
         def wrapped(*args: Any, **given: Any) -> None:
-            value = kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.name in given})  # type: ignore[arg-type]
+            own = tuple(names) or [field.name for field in fields(kind)]  # type: ignore[arg-type]
+            value = kind(**{name: given.pop(name) for name in own if name in given})
             command(*args, **{argument: value}, **given)
 
         return wrapped
@@ -122,7 +118,7 @@ def value_options(argument: str, kind: Callable[..., Any], added: Option) -> Opt
     return add
 
 
-def was_given(name: str) -> bool:
+def on_command_line(name: str) -> bool:
     """Whether the command line names this parameter, be it with the value of its default."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
@@ -198,11 +194,11 @@ def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 def nccl_option(otherwise: str = "") -> Option:
-    """`version`; with `otherwise` an empty one, for which the command does what `otherwise` says."""
+    """`nccl`; with `otherwise` an empty one, for which the command does what `otherwise` says."""
     from topodiag.model.nccl_versions import DEFAULT_VERSION, spell_range  # noqa: PLC0415 - for few commands
 
     more = f" (default: {otherwise})" if otherwise else ""
     return click.option(
-        "--nccl", "version", default="" if otherwise else DEFAULT_VERSION, show_default=not otherwise,
+        "--nccl", default="" if otherwise else DEFAULT_VERSION, show_default=not otherwise,
         metavar="VERSION", callback=_version, help=f"NCCL version, {spell_range()}{more}.",
     )  # fmt: skip

@@ -1,27 +1,33 @@
-"""Where a report goes, standard output or a file, and the exit code that its findings call for."""
+"""Where a report goes: standard output or a file, as a page of HTML beside it, and the exit code that its findings call
+for."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar
+
+import click
 
 from topodiag.cli.errors import CLEAN, FOUND
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
-from topodiag.writing import check_writable, replacing
+from topodiag.writing import replacing
 
 if TYPE_CHECKING:
     from topodiag.cli.options import Printing
     from topodiag.model.fleet import FleetResult
+    from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
-    from topodiag.report.drawn import Draw
+    from topodiag.report.html.interface import Extras, Sheet
+    from topodiag.report.page import Draw
     from topodiag.report.table_files import Row
     from topodiag.report.text import Page
 
+T = TypeVar("T")
 STOPPED = (State.SLOW, State.FAILED, State.HUNG)
 LOW = ("low", "failed")
 """Words for a measured run that is not what its machine should reach."""
@@ -73,12 +79,6 @@ def write_svg(path: str, picture: str) -> None:
         raw.write(picture.encode())
 
 
-def check_output(path: str | None) -> None:
-    """Refuse a file that cannot be written before any work is done. Raises InputError."""
-    if path is not None and path != "-":
-        check_writable(path)
-
-
 def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], printing: Printing) -> None:
     """What a command has to say, as a page or, with the format `json`, as one object."""
     if printing.format_ != "json":
@@ -92,28 +92,110 @@ def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], print
 
 def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
     """What a command has to say, as a page."""
-    from topodiag.report.answer import repeat_answers  # noqa: PLC0415 - rich, which other formats do not need
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     with opened(printing.output) as stream:
         page = Page(printing.style(stream))
         draw(page)
-        repeat_answers(page)
+        page.repeat_answers()
         print_page(page, stream)
+
+
+def draw_note(draw: Callable[[Page], None]) -> None:
+    """What is said beside an emitted file, on standard error."""
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415 - rich, which other formats do not need
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    page = Page(style_for(sys.stderr))
+    draw(page)
+    print_page(page, sys.stderr)
 
 
 def write_result(result: Result, printing: Printing, draw: Draw) -> None:
     """A result in the format that is asked for; `draw` is how the command shows it to a person."""
     with opened(printing.output) as stream:
         if printing.format_ == "table":
-            from topodiag.report.drawn import print_drawn  # noqa: PLC0415 - rich, which other formats do not need
+            from topodiag.report.page import print_drawn  # noqa: PLC0415 - rich, which other formats do not need
 
             print_drawn(draw, result, stream, printing.style(stream))
         else:
             from topodiag.report.registry import report  # noqa: PLC0415 - not for other commands
 
             report(printing.format_)(result, stream, printing.style(stream))
+
+
+def printable(answer: T, *, redact: bool) -> T:
+    """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
+    names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
+    token."""
+    from topodiag.app.redact.redacting import hidden, redacted  # noqa: PLC0415 - heavy
+
+    return redacted(answer) if redact else hidden(answer)
+
+
+def printable_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
+    """The same where the report names the paths that it was made from."""
+    if not redact:
+        return tuple(paths), printable(answer, redact=False)
+    from topodiag.app.redact.redacting import Paths  # noqa: PLC0415
+
+    named, shown = printable((Paths(tuple(paths)), answer), redact=True)
+    return named.files, shown
+
+
+def _write_html(path: str, sheet: Sheet) -> None:
+    """Write the page; the file appears whole or not at all. Raises InputError."""
+    from topodiag.report.html.page import html_of  # noqa: PLC0415 - jinja2, which only pages need
+
+    text = html_of(sheet)
+    with replacing(path, private=True) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+    if not click.get_current_context().params.get("quiet"):
+        click.echo(f"page written: {path}", err=True)
+
+
+def write_answer(  # noqa: PLR0917 - what a page is made of
+    printing: Printing,
+    command: str,
+    draw: Callable[[Page], None],
+    dump: Callable[[], Document],
+    result: Callable[[], Result],
+    more: Callable[[], Extras],
+) -> None:
+    """What a command draws, on its stream and as a page of HTML; `result` holds its findings, nodes and inputs, `more`
+    the pictures and tables of that command alone."""
+    if printing.format_ in {"table", "json"}:
+        write_page(draw, dump, printing)
+    if printing.html is not None:
+        from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415 - for a page only
+
+        _write_html(printing.html, drawn_sheet(command, draw, dump(), result(), more()))
+
+
+def write_report(printing: Printing, command: str, result: Result, draw: Draw, solved: Solved | None = None) -> None:
+    """Write a result in the format that is asked for, and as a page of HTML."""
+    write_result(result, printing, draw)
+    write_result_page(printing, command, result, draw, solved)
+
+
+def write_result_page(
+    printing: Printing, command: str, result: Result, draw: Draw, solved: Solved | None = None
+) -> None:
+    """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
+    if printing.html is not None:
+        from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415 - for a page only
+
+        more = None if solved is None else _placed(solved)
+        _write_html(printing.html, result_sheet(command, result, draw, more))
+
+
+def _placed(solved: Solved) -> Extras:
+    from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
+    from topodiag.report.place.solve import solution_json  # noqa: PLC0415
+
+    return solve_extras(solved, solution_json(solved))
 
 
 def verdict(result: Result, fail_on: str) -> int:

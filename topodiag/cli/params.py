@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,9 @@ class Duration(_Seconds):
 
 PLACE = click.Path(readable=False)
 """A name that the shell completes; whether it can be used is judged where it is opened."""
+
+FILE = click.Path(readable=False)
+"""The same of a file to write: one that cannot be written is refused before any work is done."""
 FIXTURE = "fixture:"
 
 
@@ -213,3 +217,13 @@ class Pair(_Base):
         if match is None or int(match[1]) < 1 or float(match[2]) <= 0 or (self.whole and "." in match[2]):
             self.fail(f"{value!r} is not {self.what}; write it like {self.example}.", param, ctx)
         return int(match[1]), float(match[2])
+
+
+TYPES: Mapping[str, Any] = {
+    "place": PLACE, "file": FILE, "evidence": EVIDENCE, "folder": click.Path(file_okay=False),
+    "duration": Duration(), "size": Size(), "sizes": Sizes(), "number": Number(), "micros": Micros(),
+    "nics": Pair("NICs", "8x400", whole=False),
+    "placement": Pair("a placement", "1x8 (nodes x ranks per node)", whole=True), "count": Count, "ratio": Ratio,
+    "link": LinkParam,
+}  # fmt: skip
+"""By its word in options.toml; what takes bounds or a name is a class."""

@@ -27,7 +27,6 @@ def probe(output: str | None) -> None:
       scp gpu07:gpu07.tar.gz .
       topodiag scan gpu07.tar.gz
     """
-    from topodiag.cli.output import check_output  # noqa: PLC0415
     from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
     from topodiag.fleet.collect.archive import archive  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
@@ -39,7 +38,6 @@ def probe(output: str | None) -> None:
         sys.stdout.flush()
         return
     path = str(output)
-    check_output(path)
     with replacing(path) as stream:
         stream.write(archive())
     if os.path.isfile(path):

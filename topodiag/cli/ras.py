@@ -33,11 +33,9 @@ def ras(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import draw_logs  # noqa: PLC0415
 
-    check_written(printing, paths)
     quiet = printing.quiet
     if path := next((place for place in places if exists(place)), ""):
         raise click.UsageError(f"{path} is a path, and ras asks hosts. Answers that were kept: topodiag logs {path}")
@@ -47,6 +45,6 @@ def ras(  # noqa: PLR0917 - one parameter per option
         asking=Asking(times, save=keep),
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
-    result = as_shown(result, redact=printing.redact)
+    result = printable(result, redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_report(printing, "ras", result, draw_logs)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, options, page_options
+from topodiag.cli.options import Printing, format_option, options, page_options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.registry import names
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
+_OPTIONS = options("since", "save", "redact", "sample", "deadline", of="scan")
+
+
 @click.command(cls=Command)
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
-@options("since", "save", "redact", "sample", "deadline", of="scan")
+@value_options("live", dict, _OPTIONS, ("save", "sample", "deadline"))
 @format_option(names())
 @options("html", "fail_on", page_options)
 @click.pass_obj
-def scan(  # noqa: PLR0917 - one parameter per option
+def scan(
     reached: Outcome,
     sources: tuple[str, ...],
     since: str | None,
-    save: str | None,
-    sample: float | None,
-    deadline: float | None,
+    live: dict[str, Any],
     printing: Printing,
 ) -> None:
     """Check the GPUs, links and NICs of this node, or of captured nodes.
@@ -40,18 +41,17 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
     it.
     """
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, write_report  # noqa: PLC0415 - heavy from here on
 
-    _refuse_live_options(sources, save=save, sample=sample, deadline=deadline)
-    check_written(printing, sources)
+    _refuse_live_options(sources, live)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
         from topodiag.cli.progress import working  # noqa: PLC0415
 
         with working(printing):
-            result = as_shown(judge_nodes(sources, since=since), redact=printing.redact)
+            result = printable(judge_nodes(sources, since=since), redact=printing.redact)
     else:
-        result = _live(since, save, sample, deadline, printing)
+        result = _live(since, live, printing)
     reached.code = _verdict(result, printing)
     write_report(printing, "scan", result, _draw)
 
@@ -62,25 +62,19 @@ def _draw(page: Page, result: Result) -> None:
     draw_result(page, result)
 
 
-def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
+def _refuse_live_options(sources: tuple[str, ...], given: Mapping[str, object]) -> None:
     names = [f"--{name}" for name, value in given.items() if value not in (None, False)]
     if sources and names:
         raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without PATH.")
 
 
-def _live(
-    since: str | None, save: str | None, sample: float | None, deadline: float | None, printing: Printing
-) -> Result:
+def _live(since: str | None, given: Mapping[str, Any], printing: Printing) -> Result:
     from topodiag.app.case.live import Options  # noqa: PLC0415
     from topodiag.app.scan import live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
-    options = Options(save=save, redact=printing.redact)
-    options = replace(
-        options,
-        deadline_s=options.deadline_s if deadline is None else deadline,
-        sample_s=options.sample_s if sample is None else sample,
-    )
+    times = {f"{name}_s": given[name] for name in ("deadline", "sample") if given[name] is not None}
+    options = Options(save=given["save"], redact=printing.redact, **times)
     with spinner(printing) as tell:
         return live(options=options, on_progress=tell, since=since)
 

@@ -10,9 +10,9 @@ from topodiag.cli.options import options
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@options("textfile", "every", "size", "files", "times", "quiet", of="watch")
+@options("textfile", "interval", "size", "files", "times", "quiet", of="watch")
 def watch(  # noqa: PLR0917 - one parameter per option
-    folder: str | None, textfile: str | None, every: float, size: int, files: int, times: int | None, quiet: bool
+    folder: str | None, textfile: str | None, interval: float, size: int, files: int, times: int | None, quiet: bool
 ) -> None:
     """Watch this node: states and error counters of its links, sampled every few seconds.
 
@@ -28,7 +28,7 @@ def watch(  # noqa: PLR0917 - one parameter per option
     """
     if folder is None and textfile is None:
         raise click.UsageError("Say where to: DIR for the changes, --textfile FILE for Prometheus, or both.")
-    if every < 0.1:
+    if interval < 0.1:
         raise click.UsageError("--every takes 100ms and more.")
     from topodiag.app.watch import watch as run  # noqa: PLC0415
 
@@ -36,4 +36,4 @@ def watch(  # noqa: PLR0917 - one parameter per option
         if not quiet:
             click.echo(words, err=True, nl=False)
 
-    run(folder, textfile, every_s=every, size=size, keep=files, times=times or 0, tell=tell)
+    run(folder, textfile, every_s=interval, size=size, keep=files, times=times or 0, tell=tell)

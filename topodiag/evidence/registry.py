@@ -13,7 +13,7 @@ from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _LISTED: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
-SOURCES: Mapping[str, Mapping[str, Any]] = {kind: each for kind, each in _LISTED.items() if "same" not in each}
+SOURCES: Mapping[str, Mapping[str, Any]] = {kind: row for kind, row in _LISTED.items() if "same" not in row}
 """By kind, what `sources.toml` says of each source."""
 ASKED_LAST = "table"
 """Asked of a text that no other reader of anything takes: every tool prints tables."""

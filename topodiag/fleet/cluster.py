@@ -134,10 +134,10 @@ def read_one(path: str) -> NodeSeen:
     evidence.blobs = [
         blob for blob in evidence.blobs if blob.item is None or not (blob.item.sample or blob.item.kind in _NOT_NEEDED)
     ]
-    return seen_of(read_node(evidence).node, path)
+    return rank_nodes_of(read_node(evidence).node, path)
 
 
-def seen_of(node: Node, path: str) -> NodeSeen:
+def rank_nodes_of(node: Node, path: str) -> NodeSeen:
     """A node as one of a cluster."""
     names = Counter(gpu.name.value for gpu in node.gpus if gpu.name.value)
     product = catalog.gpu_by_name(names.most_common(1)[0][0]) if names else None

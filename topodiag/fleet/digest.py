@@ -241,9 +241,9 @@ def traits_of(node: Node) -> tuple[tuple[str, str], ...]:
 
 def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
     """Where a node stands, from the inside out, as far as its evidence says so."""
-    from topodiag.fleet.cluster import seen_of  # noqa: PLC0415 - numpy
+    from topodiag.fleet.cluster import rank_nodes_of  # noqa: PLC0415 - numpy
 
-    seen = seen_of(node, path)
+    seen = rank_nodes_of(node, path)
     pairs = [
         (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
     ]

@@ -37,7 +37,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent
 
-_said_of = attrgetter(*(each.name for each in fields(Item) if each.name != "duration_s"))
+_said_of = attrgetter(*(part.name for part in fields(Item) if part.name != "duration_s"))
 """All that the manifest says of an item, but for how long it took."""
 MOST_PATTERNS = 6
 """Patterns of captures that are held: those of the last kinds of machines, and of their states."""

@@ -1,10 +1,15 @@
-"""Puts a finished page on a stream, in colour or not."""
+"""Reports that are drawn on a page, and the page on a stream, in colour or not."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import TextIO
 
+from topodiag.model.result import Result
+from topodiag.report.interface import Style
+from topodiag.report.places import Places
 from topodiag.report.text import EXIT, Page
 
 
@@ -46,3 +51,14 @@ def _coloured(page: Page) -> str:
     for line in page.lines:
         console.print(line, soft_wrap=True)
     return drawn.getvalue()
+
+
+Draw = Callable[[Page, Result], None]
+"""Adds what a person reads of a result to a page, the line that repeats the answer too."""
+
+
+def print_drawn(draw: Draw, result: Result, stream: TextIO, style: Style) -> None:
+    """The page of a result, on a stream: the terminal has it, and the HTML page keeps it as text."""
+    page = Page(replace(style, names=Places(result).in_text))
+    draw(page, result)
+    print_page(page, stream)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.answer import repeat_answers
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
-from topodiag.report.node.header import draw_header
+from topodiag.report.node.header import draw_header, draw_machine_line
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
 from topodiag.report.text import Page
@@ -30,14 +29,20 @@ def draw_result(page: Page, result: Result) -> None:
         page.blank()
         draw_header(page, own, node)
         if page.style.verbose and not page.style.quiet:
-            _draw_machine(page, own, node)
+            _draw_parts(page, own, node)
     draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
     if not page.style.quiet:
         draw_gaps(page, result)
-    repeat_answers(page)
+    page.repeat_answers()
 
 
-def _draw_machine(page: Page, result: Result, node: Node) -> None:
+def draw_machine(page: Page, result: Result, node: Node) -> None:
+    """A machine without verdict: what it is, its tree, its matrix. What the checks found is still marked."""
+    draw_machine_line(page, node)
+    _draw_parts(page, result, node)
+
+
+def _draw_parts(page: Page, result: Result, node: Node) -> None:
     findings = findings_of(result, node)
     draw_tree(page, node, Marks(findings))
     draw_matrix(page, node, findings)

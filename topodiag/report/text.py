@@ -12,7 +12,7 @@ from rich.text import Text
 
 from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
-from topodiag.words.fold import plural
+from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.text import MAX_CHARS, clean
 
 T = TypeVar("T")
@@ -45,6 +45,10 @@ LAST = 3
 """Of these, the last: a blank one, the verdict and what to do."""
 FEW = 2
 """Lines by which a table may be longer than the screen before it is cut."""
+FEW_LINES = 10
+"""A report of so few lines needs no repetition."""
+GROUPS_SHOWN = 3
+_WORST_FIRST = "✖▲?●✔"
 EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
 
@@ -59,6 +63,12 @@ class Answer:
     words: Text
     action: str = ""
     """The first step of the change, where there is one."""
+
+
+def answer_groups(answers: Sequence[Answer]) -> list[list[Answer]]:
+    """Answers with the same sign and words together, the worst first."""
+    groups = grouped(((answer.sign, answer.words.plain), answer) for answer in answers)
+    return sorted(groups.values(), key=lambda group: _WORST_FIRST.find(group[0].sign) if group[0].sign else 0)
 
 
 def more(count: int, what: str, many: str = "") -> str:
@@ -97,6 +107,31 @@ class Page:
                 drawn.append_text(self.text(glue))
             drawn.append_text(self.text(part))
         return drawn
+
+    def note_answer(self, *words: Part, sign: str = "", hue: str = "", name: str = "", action: str = "") -> None:
+        """Keep an answer for the last lines."""
+        self.answers.append(Answer(sign, hue, name, self.text(*words), action))
+
+    def repeat_answers(self) -> None:
+        """The last lines repeat the answer and what to do, so that they are on the screen after any output: answers
+        alike folded, the worst first, and what to do about the worst."""
+        if not self.answers or self.style.quiet or len(self.lines) <= FEW_LINES:
+            return
+        groups = answer_groups(self.answers)
+        self.blank()
+        items: list[Part] = []
+        for group in groups[:GROUPS_SHOWN]:
+            first = group[0]
+            names = fold_hosts([answer.name for answer in group if answer.name])
+            lead = [self.text((first.sign, first.hue), " ")] if first.sign else []
+            items.append(self.text(*lead, *([self.text((names, "strong"), "  ")] if names else []), first.words))
+        if len(groups) > GROUPS_SHOWN:
+            items.append((f"{len(groups) - GROUPS_SHOWN} more", "dim"))
+        begin = len(self.lines)
+        self.add_items("", items)
+        self.keep_lines(begin, min(len(groups), GROUPS_SHOWN + 1))
+        if action := groups[0][0].action:
+            self.add_last("do", action, hue="ok")
 
     def blank(self) -> None:
         if self.lines and self.lines[-1].plain:
@@ -154,6 +189,14 @@ class Page:
         self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), *words)
         if most:
             self.keep_lines(begin, most)
+
+    def entries(self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim") -> None:
+        """An entry of a line for each of the first `most` rows, and one that counts the others; with -v all."""
+        shown = self.some(rows, most)
+        for number, words in enumerate(shown):
+            self.entry("" if number else label, *words, hue=hue, most=1)
+        if len(rows) > len(shown):
+            self.entry("", (more(len(rows) - len(shown), what), "dim"))
 
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
         """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""

@@ -17,7 +17,7 @@ from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.model.finding import Finding, Status
 from topodiag.report.interface import Style
-from topodiag.report.job.summary import draw_job_head
+from topodiag.report.job.table import draw_job_head
 from topodiag.report.text import Page
 
 BUSES = ("3000", "d000")

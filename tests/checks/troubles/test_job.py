@@ -13,11 +13,11 @@ from topodiag.app.logs import logs
 from topodiag.checks.troubles.job import troubles
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
-from topodiag.report.drawn import print_drawn
 from topodiag.report.formats import json_report, nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
 from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
+from topodiag.report.page import print_drawn
 
 HEAD = "n0:310:351 [0] NCCL INFO"
 WARN = "n0:310:351 [0] enqueue.cc:412 NCCL WARN"

@@ -11,8 +11,8 @@ from topodiag.app.scan import scan
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
+from topodiag.report.page import print_drawn
 from topodiag.report.table import draw_result
 
 

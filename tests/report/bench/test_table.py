@@ -18,12 +18,12 @@ from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Exp
 from topodiag.model.finding import Confidence
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
+from topodiag.report.bench.json import write_bench_csv
 from topodiag.report.bench.plot import series_of, title_of
-from topodiag.report.bench.rows import write_bench_csv
 from topodiag.report.bench.table import draw_bench
-from topodiag.report.drawn import print_drawn
 from topodiag.report.formats import json_report
 from topodiag.report.interface import Style
+from topodiag.report.page import print_drawn
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 SIZES = [1 << step for step in range(10, 34, 2)]

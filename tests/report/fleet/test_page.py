@@ -17,7 +17,6 @@ from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_l
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
-from topodiag.report.answer import repeat_answers
 from topodiag.report.documents.from_model import schema
 from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.json import COLUMNS, fleet_json, json_lines
@@ -44,7 +43,7 @@ def sick(monkeypatch: pytest.MonkeyPatch) -> FleetResult:
 def page_of(result: FleetResult, width: int = 80, verbose: int = 0) -> list[str]:
     page = Page(Style(width=width, verbose=verbose))
     draw_fleet(page, result)
-    repeat_answers(page)
+    page.repeat_answers()
     return [line.plain for line in page.lines]
 
 

@@ -26,8 +26,7 @@ from tests.report.html.pages import (
 from tests.report.verdict.test_page import LINKS
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Sheet
-from topodiag.report.html.page import environment, pieces
-from topodiag.report.html.registry import ORDER
+from topodiag.report.html.page import ORDER, environment, pieces
 from topodiag.report.html.sections.todo import section
 from topodiag.report.interface import Style
 from topodiag.report.text import Page

@@ -12,9 +12,9 @@ import pytest
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
 from topodiag.api import diagnose
 from topodiag.app.logs import logs
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
+from topodiag.report.page import print_drawn
 
 
 def answer(launched: int = 231, second: int = 50, **changes: int) -> str:

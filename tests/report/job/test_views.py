@@ -19,12 +19,12 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report import table_files
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
 from topodiag.report.job.registry import TABLES, VIEWS
 from topodiag.report.job.table import draw_logs
 from topodiag.report.job.transports import mixes
 from topodiag.report.job.words import clock, spell_driver, spell_ranks
+from topodiag.report.page import print_drawn
 from topodiag.report.registry import report
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())

@@ -18,8 +18,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment, Timeline
-from topodiag.report.drawn import print_drawn
 from topodiag.report.interface import Style
+from topodiag.report.page import print_drawn
 from topodiag.report.verdict.table import draw_diagnosis
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged

@@ -90,14 +90,14 @@ def open_case(
                 return Opened(_related(live(_worked(intake, logged, error))))
             case = _without(case, error)
         case = _with_texts(case, intake, logged)
-    case = _with_joined(case, intake)
+    case = _with_descriptions(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
     taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
     aside = [aside for aside in intake.beside(*JUDGED, *JOINED) if aside.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
-    return Opened(_related(live(_with_one_node_each(case))), runs)
+    return Opened(_related(live(_with_merged_nodes(case))), runs)
 
 
 def _holds_table(piece: Piece) -> bool:
@@ -130,7 +130,7 @@ def _alive(intake: Intake) -> Case:
     return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))
 
 
-def _with_one_node_each(case: Case) -> Case:
+def _with_merged_nodes(case: Case) -> Case:
     """The case with the parts of a machine in its capture: a kernel log may know its host by an address."""
     case = replace(case, nodes=merged(case.nodes))
     if len(case.nodes) > 1 and any(is_part(node) for node in case.nodes):
@@ -236,7 +236,7 @@ def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
 # --- what says more of the rest -------------------------------------------------------------------------------------
 
 
-def _with_joined(case: Case, intake: Intake) -> Case:
+def _with_descriptions(case: Case, intake: Intake) -> Case:
     """The case with pods, hostfiles, maps and descriptions of the cluster. One that cannot be read costs itself."""
     system = next((node.system.value for node in case.nodes if node.system.value), "")
     with spooled(intake, lambda piece: piece.is_any(JOINED)) as plain:

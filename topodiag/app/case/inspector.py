@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.attach import attached, hashes_of, job_of, last_with
+from topodiag.app.case.attach import Readings, attached, hashes_of, job_of, last_with
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading
-from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember, MadeOf
@@ -29,20 +28,11 @@ LITTLE = 0.02
 """Share of calls that may be missing without a word: a file ends while the job runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inspected:
-    """What was read, None without a record; the files, and what is not in the records."""
-
-    inspection: Inspection | None = None
-    inputs: tuple[Input, ...] = ()
-    gaps: tuple[NotObserved, ...] = ()
-
-
-def inspected(intake: Intake) -> Inspected:
-    """The records of all pieces. One bad file costs itself."""
+def inspected(intake: Intake) -> Readings[Inspection]:
+    """The records of all pieces, none where they tell of nothing. One bad file costs itself."""
     pieces = intake.of(Kind.INSPECTOR)
     if not pieces:
-        return Inspected()
+        return Readings()
     from topodiag.evidence.live.inspector import InspectorReader  # noqa: PLC0415 - numpy, which only jobs need
 
     reader = InspectorReader()
@@ -61,102 +51,94 @@ def inspected(intake: Intake) -> Inspected:
             inputs.append(Input(piece.name, Kind.INSPECTOR.value, records=size))
     inspection = reader.found()
     if not inspection.communicators and not inspection.unclocked and not inspection.transfers:
-        return Inspected(None, tuple(inputs), tuple(gaps))
-    return Inspected(inspection, tuple(inputs), (*gaps, *_not_seen(inspection)))
+        return Readings((), tuple(inputs), tuple(gaps))
+    return Readings(((ALONE, (inspection,)),), tuple(inputs), (*gaps, *_gaps(inspection)))
 
 
-def _not_seen(inspection: Inspection) -> list[NotObserved]:
+def _gaps(inspection: Inspection) -> list[NotObserved]:
     """What the records do not hold, which is never taken for health."""
-    small = "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
-    gaps = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
-    if inspection.unread:
-        gaps.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
-    gaps += _not_in_metrics(inspection)
     records = inspection.records + inspection.missing
-    if inspection.missing > LITTLE * records:
-        gaps.append(
-            NotObserved(
-                PART,
-                f"{percent(inspection.missing / records)} of the sequence numbers have no record: too small, without"
-                " the GPU's time, or overwritten in the ring between two dumps (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
-            )
-        )
-    if inspection.untimed:
-        gaps.append(
-            NotObserved(
-                PART,
-                f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
-                " stream as well",
-            )
-        )
-    if inspection.transfers:
-        gaps.append(
-            NotObserved(
-                PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
-            )
-        )
     counted = [communicator for communicator in inspection.communicators if communicator.made_of is MadeOf.CALLS]
     silent_ranks = sum(communicator.nranks - len(communicator.members) for communicator in counted)
-    if silent_ranks:
-        cut = sum(communicator.nranks > len(communicator.members) for communicator in counted)
-        gaps.append(
-            NotObserved(
-                PART,
-                f"{plural(silent_ranks, 'rank')} of {plural(cut, 'communicator')}"
-                f" without a record: their files are not here",
-            )
-        )
-    if inspection.one_in > 1:
-        gaps.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
-    if len(inspection.hours) == 1 and inspection.records > 100_000:
-        gaps.append(
-            NotObserved(
-                "which hours were slow",
-                "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
-            )
-        )
-    return gaps
+    cut = sum(communicator.nranks > len(communicator.members) for communicator in counted)
+    lines = (
+        (
+            True, BLIND,
+            "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
+            " NCCL_INSPECTOR_ENABLE_P2P=1",
+        ),
+        (inspection.unread, PART, f"{plural(inspection.unread, 'line')} without a record that can be read"),
+        *_not_in_metrics(inspection),
+        (
+            inspection.missing > LITTLE * records, PART,
+            f"{percent(inspection.missing / max(records, 1))} of the sequence numbers have no record: too small,"
+            " without the GPU's time, or overwritten in the ring between two dumps"
+            " (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
+        ),
+        (
+            inspection.untimed, PART,
+            f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
+            " stream as well",
+        ),
+        (
+            inspection.transfers, PART,
+            f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged",
+        ),
+        (
+            silent_ranks, PART,
+            f"{plural(silent_ranks, 'rank')} of {plural(cut, 'communicator')} without a record: their files are not"
+            " here",
+        ),
+        (
+            inspection.one_in > 1, PART,
+            f"one in {inspection.one_in} calls was kept: all of them exceed the memory",
+        ),
+        (
+            len(inspection.hours) == 1 and inspection.records > 100_000, "which hours were slow",
+            "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
+        ),
+    )  # fmt: skip
+    return [NotObserved(what, why) for lacks, what, why in lines if lacks]
 
 
-def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
-    """What Prometheus' metrics of the Inspector do not tell."""
-    if inspection.samples:
-        yield NotObserved(
-            BLIND, "single calls: a sample of Prometheus is the mean of a GPU's calls since the dump before it"
-        )
-    if inspection.rates:
-        yield NotObserved(
-            PART,
+def _not_in_metrics(inspection: Inspection) -> tuple[tuple[object, str, str], ...]:
+    """What Prometheus' metrics of the Inspector do not tell: whether something lacks, what, and why."""
+    several = list(dict.fromkeys(comm.name for comm in inspection.communicators if not comm.is_one))
+    return (
+        (
+            inspection.samples, BLIND,
+            "single calls: a sample of Prometheus is the mean of a GPU's calls since the dump before it",
+        ),
+        (
+            inspection.rates, PART,
             f"{plural(inspection.rates, 'sample')} of bandwidth without a time: the times are those of the smallest"
             " message of the size label at that bandwidth, the true ones are as long or longer; ask for"
             " nccl_collective_exec_time_microseconds as well",
-        )
-    if inspection.unclocked:
-        yield NotObserved(
-            PART,
+        ),
+        (
+            inspection.unclocked, PART,
             f"{plural(inspection.unclocked, 'sample')} of NCCL 2.29, whose text does not say whose clock timed them:"
             " not judged; its JSON lines say so (without NCCL_INSPECTOR_PROM_DUMP)",
-        )
-    several = [communicator for communicator in inspection.communicators if not communicator.is_one]
-    if several:
-        names = few(list(dict.fromkeys(communicator.name for communicator in several)), 3)
-        yield NotObserved(
-            "who comes last, and which communicator is slow",
-            f"{names}: not as many GPUs as one communicator of the name has ranks, and metrics do not say which belong"
-            " together; JSON lines do (without NCCL_INSPECTOR_PROM_DUMP)",
-        )
-    if inspection.other_jobs:
-        yield NotObserved(
-            PART, f"samples of {plural(inspection.other_jobs, 'other job')}: select one by its label slurm_job_id"
-        )
-    if inspection.others:
-        yield NotObserved(
-            "metrics of other exporters",
+        ),
+        (
+            several, "who comes last, and which communicator is slow",
+            f"{few(several, 3)}: not as many GPUs as one communicator of the name has ranks, and metrics do not say"
+            " which belong together; JSON lines do (without NCCL_INSPECTOR_PROM_DUMP)",
+        ),
+        (
+            inspection.other_jobs, PART,
+            f"samples of {plural(inspection.other_jobs, 'other job')}: select one by its label slurm_job_id",
+        ),
+        (
+            inspection.others, "metrics of other exporters",
             f"{plural(inspection.others, 'sample')} that are not NCCL's: topodiag diagnose reads those of DCGM and of"
             " RDMA ports",
-        )
-    if inspection.full:
-        yield NotObserved(PART, "more samples than are kept: take a longer step of the query, or fewer days")
+        ),
+        (
+            inspection.full, PART,
+            "more samples than are kept: take a longer step of the query, or fewer days",
+        ),
+    )  # fmt: skip
 
 
 def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:

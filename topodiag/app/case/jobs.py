@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.attach import attached, is_only, job_of, last_with
-from topodiag.app.case.inspector import inspected, with_inspection
-from topodiag.app.case.job_texts import (  # fmt: skip
+from topodiag.app.case.attach import (
+    Readings,
+    attached,
     diagnostics,
+    is_only,
+    job_of,
+    last_with,
     stack_dumps,
     step_waits,
     with_diagnostics,
     with_stacks,
     with_step_waits,
 )
+from topodiag.app.case.inspector import inspected, with_inspection
 from topodiag.app.case.progress import with_progress
 from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
@@ -27,15 +31,14 @@ from topodiag.evidence.kinds import Kind
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.job import Job
+from topodiag.model.job import FlightRecord, Job
+from topodiag.model.layout import Layout
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
     from topodiag.fleet.ingest import Ingested
-    from topodiag.model.job import FlightRecord
-    from topodiag.model.layout import Layout
 
 Read = Callable[[int, int], None]
 """Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
@@ -64,24 +67,21 @@ def _gaps(ingested: Ingested, problems: Sequence[str]) -> list[NotObserved]:
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
-    answers, asked, silent = ras_answers(intake)
-    dumped = stack_dumps(intake)
-    measured, reported, traced = inspected(intake), diagnostics(intake), step_waits(intake)
-    trained = step_times(intake)
-    stacks, steps = dumped.all, trained.read
-    asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
-    asked, silent = (*asked, *traced.inputs, *measured.inputs), (*silent, *traced.gaps, *measured.gaps)
-    asked, silent = (*asked, *steps.inputs), (*silent, *steps.gaps)
+    answers, dumped, reported = ras_answers(intake), stack_dumps(intake), diagnostics(intake)
+    traced, measured, trained = step_waits(intake), inspected(intake), step_times(intake)
+    texts: tuple[Readings[Any], ...] = (answers, dumped, reported, traced, measured, trained.read)
+    asked = tuple(taken for text in texts for taken in text.inputs)
+    silent = tuple(gap for text in texts for gap in text.gaps)
 
-    def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
-        jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
-        return with_arguments(with_steps(jobs, steps.all), trained.arguments)
+    def with_texts(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.all), dumped.all), reported.all)
+        jobs = with_inspection(with_step_waits(jobs, traced.all), next(iter(measured.all), None))
+        return with_arguments(with_steps(jobs, trained.read.all), trained.arguments)
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
-    beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
+    beside = any(text.all for text in texts)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
+        return Case(jobs=with_texts(()), inputs=asked, not_observed=silent)
     from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
@@ -90,16 +90,11 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
 
     with spooled(own, is_read) as plain:
         try:
-            ingested = ingest(
-                plain,
-                workers=chosen.workers,
-                dask=chosen.dask,
-                on_progress=on_progress,
-            )
+            ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress)
         except InputError as error:
             if not beside or chosen.flight or chosen.save is not None:
                 raise
-            return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
+            return Case(jobs=with_texts(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
@@ -111,7 +106,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
     return Case(
-        jobs=with_beside(jobs),
+        jobs=with_texts(jobs),
         flight=records,
         inputs=(*ingested.inputs, *asked),
         not_observed=(*gaps, *silent),

@@ -12,7 +12,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, skipped
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.hardware.catalog import gpu_by_name, systems
@@ -101,8 +101,7 @@ def _from_path(path: str) -> Machine:
     if machine.nodes or machine.jobs:
         return replace(machine, paths=(path,))
     for left_out in (*aside, *intake.beside(*NODE_KINDS)):
-        reads = f"; {left_out.command} reads it" if left_out.command else ""
-        raise InputError(left_out.path, f"{left_out.why}{reads}", hint=HINT)
+        raise InputError(left_out.path, left_out.words, hint=HINT)
     raise InputError(path, "holds no machine", hint=HINT)
 
 
@@ -115,8 +114,7 @@ def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -
         try:
             machine += of_logs(intake, logs)
         except InputError as error:
-            why = error.message.removeprefix(f"{error.path}: ")
-            aside.append(SkippedFile(error.path, why, hint=error.hint))
+            aside.append(skipped(error))
     return machine, aside
 
 
@@ -149,7 +147,7 @@ def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[
         try:
             node = read_node(evidence_of(capture, part)).node
         except InputError as error:
-            aside.append(SkippedFile(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
+            aside.append(skipped(error))
             continue
         why = lacking(node)
         if why:

@@ -43,9 +43,9 @@ def stream_for(paths: Sequence[str]) -> BinaryIO | None:
     return stdin() if STDIN in paths else None
 
 
-def with_given(result: Result, paths: Sequence[str]) -> Result:
+def with_paths(result: Result, paths: Sequence[str]) -> Result:
     """The result with what the user named: reports name files of the evidence from there on."""
     return replace(result, given=tuple(resolve(path) for path in paths))
 
 
-__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_given"]
+__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_paths"]

@@ -210,6 +210,5 @@ def _take(by_path: dict[str, str], option: str, path: str) -> None:
 def _refuse(intake: Intake) -> None:
     """No path is of use to `place`: the first one says what it is."""
     for left_out in (*map(left_aside, intake.pieces), *intake.aside):
-        reads = f"; {left_out.command} reads it" if left_out.command else ""
-        raise InputError(left_out.path, f"{left_out.why}{reads}", hint=left_out.hint or HINT)
+        raise InputError(left_out.path, left_out.words, hint=left_out.hint or HINT)
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)

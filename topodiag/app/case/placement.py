@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from topodiag.app.case.cluster import ClusterOptions, RankNodes, open_cluster
 from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.job import Job
 from topodiag.model.job_domains import domains
 from topodiag.model.job_wires import interface_gbps, wires_of
 from topodiag.model.rank_hosts import RankHosts
@@ -26,9 +27,6 @@ from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.seats import assign, by_rule, check_room
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
-
-if TYPE_CHECKING:
-    from topodiag.model.job import Job
 
 RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
 """What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
@@ -59,7 +57,7 @@ def opened_on(
 ) -> Opened:
     """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
-    opened = cluster or open_cluster(options, seen=seen_of(ranks, job))
+    opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
     if job is not None:
         opened = joined_by_nvlink(opened, job)
     if ranks is not None:
@@ -87,7 +85,7 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
     return replace(cluster, usable=used[:, :width], notes=notes)
 
 
-def seen_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
+def rank_nodes_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
     """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:
         return RankNodes()

@@ -88,7 +88,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
     """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
     process or a communicator ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it.
     `intake` holds plain files (spool); standard input was read, and is left out."""
-    asked = {file for job in jobs if _is_asked(job) for file in job.files}
+    asked = {file for job in jobs if _needs_progress(job) for file in job.files}
     read = {
         piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
         for piece in intake.pieces
@@ -287,7 +287,7 @@ def _file(event: Event) -> str:
     return event.origin.source if event.origin is not None else ""
 
 
-def _is_asked(job: Job) -> bool:
+def _needs_progress(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
     return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.attach import hashes_of, job_of, last_with, read_texts
+from topodiag.app.case.attach import Readings, hashes_of, job_of, last_with, read_texts
 from topodiag.checks.job.hang.ras import BLIND
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
@@ -29,7 +29,7 @@ ALONE = "RAS"
 PART = "part of what NCCL's RAS answered"
 
 
-def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
+def ras_answers(intake: Intake) -> Readings[RasAnswer]:
     """All answers in order, the files they came from, and what could not be read."""
     texts = read_texts(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
     gaps = list(texts.gaps)
@@ -38,7 +38,7 @@ def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...
             gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
         if not answers:
             gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
-    return in_order(texts.all), texts.inputs, tuple(gaps)
+    return Readings(((ALONE, in_order(texts.all)),), texts.inputs, tuple(gaps))
 
 
 def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
@@ -67,20 +67,12 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
             host, pid = member.process.key
             text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
             lost_peer = member.error.lower().startswith("remote process")
-            events.setdefault(
-                (host, pid),
-                Event(
-                    "peer closed" if lost_peer else "other",
-                    text,
-                    host,
-                    pid,
-                    ts=answer.time,
-                    level="APP",
-                    secondary=lost_peer,
-                    details={"peer gone": "1"} if lost_peer else {},
-                    origin=member.origin,
-                ),
-            )
+            kind, details = ("peer closed", {"peer gone": "1"}) if lost_peer else ("other", {})
+            error = Event(
+                kind, text, host, pid, ts=answer.time, level="APP", secondary=lost_peer, details=details,
+                origin=member.origin,
+            )  # fmt: skip
+            events.setdefault((host, pid), error)
     return tuple(events.values())
 
 

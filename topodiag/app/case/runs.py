@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
 
@@ -142,10 +142,8 @@ def _with_scripts(given: BenchEvidence) -> BenchEvidence:
 
 def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
     """Nothing holds a run: the first file that was given says why."""
-    left = [NotObserved(left_out.path, left_out.why) for left_out in intake.aside]
-    others = [
-        left_out for piece in intake.pieces if not piece.is_any(_TABLES) for left_out in [_left_out(left_aside(piece))]
-    ]
+    left = [NotObserved(aside.path, aside.why) for aside in intake.aside]
+    others = _left_out(left_aside(piece) for piece in intake.pieces if not piece.is_any(_TABLES))
     for first in (*rest, *left, *others, *gaps):
         raise InputError(first.what, first.why, hint=HINT)
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
@@ -162,12 +160,12 @@ def _with_machine(
     used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
     given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
     others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    given.gaps.extend(_left_out(left_out) for left_out in (*aside, *map(left_aside, others), *intake.aside))
+    given.gaps.extend(_left_out((*aside, *map(left_aside, others), *intake.aside)))
     return replace(given, machine=machine)
 
 
-def _left_out(left_out: SkippedFile) -> NotObserved:
-    return NotObserved(left_out.path, left_out.why + (f"; {left_out.command} reads it" if left_out.command else ""))
+def _left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
+    return [NotObserved(left_out.path, left_out.words) for left_out in aside]
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:

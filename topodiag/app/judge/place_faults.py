@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from topodiag.checks.run import run
 from topodiag.evidence.intake.collected import resolve
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Severity
+from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
-
-if TYPE_CHECKING:
-    from topodiag.model.job import Job
 
 _HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
 """Families whose findings in a log tell of a node, not of the job."""

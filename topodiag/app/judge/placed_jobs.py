@@ -13,7 +13,7 @@ from typing import Any
 
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.placement import Opened, opened_on, seen_of
+from topodiag.app.case.placement import Opened, opened_on, rank_nodes_of
 from topodiag.app.judge.placing import Ready, audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
 from topodiag.cost.questions import ModelError
@@ -232,7 +232,7 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
     for cluster in case.clusters:
         if set(read.ranks.hosts) <= set(cluster.names):
             return opened_on(ClusterOptions(), read, cluster=cluster)
-    seen = seen_of(read.ranks, read.job)
+    seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     system = _system(case)

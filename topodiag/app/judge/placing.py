@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.layout import LayoutRead
@@ -18,6 +18,7 @@ from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Outcome
+from topodiag.model.layout import Layout
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.declared import DeclaredRanks, compare_layouts, price_declared
@@ -27,9 +28,6 @@ from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.words.units import in_ms, percent
-
-if TYPE_CHECKING:
-    from topodiag.model.layout import Layout
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""
@@ -52,7 +50,7 @@ def open_place(options: PlaceOptions) -> Ready:
     """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
     options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
-    asked = _asked_ranks(options, groups)
+    asked = _rank_count(options, groups)
     opened = open_placement(options.cluster, options.places, asked)
     opened = replace(opened, cluster=replace(opened.cluster, notes=(*opened.cluster.notes, *left)))
     world = opened.world
@@ -61,7 +59,7 @@ def open_place(options: PlaceOptions) -> Ready:
     layout = options.layout
     if layout is None:
         return Ready(opened, None, groups, world, options.cluster.bundles)
-    if not _asked_ranks(options, ()) and (opened.assignment is None or options.places.rule):
+    if not _rank_count(options, ()) and (opened.assignment is None or options.places.rule):
         # Nobody says how many: as many whole replicas as the free GPUs hold.
         least = layout.least_world
         world -= world % least
@@ -79,7 +77,7 @@ def _groups(path: str) -> tuple[Demand, ...]:
     return read_groups(open_blob(path, stream_for((path,))))
 
 
-def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
     """The ranks that the options ask for, 0 where they leave it open."""
     if options.ranks:
         return options.ranks

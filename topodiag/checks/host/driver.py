@@ -65,7 +65,7 @@ class DriverMismatch(FaultCheck):
         mended = bool(client) and loaded == client
         if not refused and (event is None or mended):
             return self.clean(judged)
-        return self.any_fault(judged, (_fault(judged, client, module or loaded or "", event, alone=answers),))
+        return self.any_fault(judged, (_fault(judged, client, module or loaded or "", event, answers=answers),))
 
 
 def _refuses(event: KernelEvent) -> bool:
@@ -83,14 +83,14 @@ def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
     return client, module, events[at]
 
 
-def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, alone: bool) -> NodeFault:
+def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, answers: bool) -> NodeFault:
     differ = f"{client} against {module}" if client and module else "their versions differ"
-    where = "a process brings other libraries" if alone else "the libraries are others"
+    where = "a process brings other libraries" if answers else "the libraries are others"
     return NodeFault(
-        Severity.WARNING if alone else Severity.ERROR,
+        Severity.WARNING if answers else Severity.ERROR,
         f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
         differ,
         "client of the driver",
         (event.origin if event is not None else None, node.os.nvml_error),
-        Confidence.MEDIUM if alone else Confidence.HIGH,
+        Confidence.MEDIUM if answers else Confidence.HIGH,
     )

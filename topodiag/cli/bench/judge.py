@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nccl_option, options, report_options, was_given
+from topodiag.cli.options import Printing, nccl_option, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
+    from topodiag.app.judge.runs import BenchOptions
     from topodiag.model.result import Result
     from topodiag.report.text import Page
 
@@ -19,11 +20,21 @@ if TYPE_CHECKING:
 TABLES = ("rows",)
 
 
+def _asked(**given: Any) -> BenchOptions:
+    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415 - heavy
+
+    return BenchOptions(**given)
+
+
+_OPTIONS = options(
+    "machine", "system", "nics", "nodes", nccl_option(otherwise="what the output says"), "env", "gate", "by_file",
+    "explain", of="bench",
+)  # fmt: skip
+
+
 @click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
-@options("evidence", "system", "nics", "nodes", of="bench")
-@nccl_option(otherwise="what the output says")
-@options("env", "gate", "by_file", "explain", of="bench")
+@value_options("asked", _asked, _OPTIONS, ("machine", "system", "nics", "nodes", "nccl", "env", "by_file"))
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
@@ -33,14 +44,8 @@ TABLES = ("rows",)
 def judge(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
-    evidence: tuple[str, ...],
-    system: str | None,
-    nics: tuple[int, float] | None,
-    nodes: int | None,
-    version: str,
-    env: dict[str, str],
+    asked: BenchOptions,
     gate: bool,
-    by_file: bool,
     explain: bool,
     csv_: str | None,
     svg: str | None,
@@ -53,19 +58,13 @@ def judge(  # noqa: PLR0917 - one parameter per option
     slowest node counts. Without them the machine is --system, the NCCL log in the same file, or what the output names.
     With --nics alone, only traffic between nodes is checked.
     """
-    _refuse(evidence, system, nics, csv_, gate=gate)
+    _refuse(asked, csv_, gate=gate)
     from topodiag.app.bench import bench  # noqa: PLC0415
-    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
-    from topodiag.cli.output import opened, verdict, write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import opened, printable, verdict, write_result, write_result_page  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
 
-    check_written(printing, (*paths, *evidence))
-    options = BenchOptions(
-        machine=evidence, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
-    )
     with working(printing):
-        result = as_shown(bench(paths, options=options), redact=printing.redact)
+        result = printable(bench(paths, options=asked), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     if svg is not None:
         _write_svg(svg, result)
@@ -79,7 +78,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
     if gate:
         _write_gate(reached, result, paths, printing)
     if csv_ is not None:
-        from topodiag.report.bench.rows import write_bench_csv  # noqa: PLC0415
+        from topodiag.report.bench.json import write_bench_csv  # noqa: PLC0415
 
         with opened(printing.output) as stream:
             write_bench_csv(result, stream)
@@ -87,14 +86,12 @@ def judge(  # noqa: PLR0917 - one parameter per option
         write_result(result, printing, draw)
 
 
-def _refuse(
-    evidence: tuple[str, ...], system: str | None, nics: tuple[int, float] | None, csv_: str | None, *, gate: bool
-) -> None:
-    if csv_ and was_given("format_"):
+def _refuse(asked: BenchOptions, csv_: str | None, *, gate: bool) -> None:
+    if csv_ and on_command_line("format_"):
         raise click.UsageError("--csv and --format exclude each other.")
-    if evidence and system is not None:
+    if asked.machine and asked.system is not None:
         raise click.UsageError("--machine and --system exclude each other.")
-    if evidence and nics is not None:
+    if asked.machine and asked.nics is not None:
         raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")

@@ -54,7 +54,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
     from topodiag.sweep.launch_words import refuse_arguments, refuse_environment  # noqa: PLC0415
@@ -67,7 +67,6 @@ def plan(  # noqa: PLR0917 - one parameter per option
         sets = sets or ("localhost",)
     if not sets:
         raise click.UsageError("Name the nodes: --nodelist gpu[001-064].", click.get_current_context())
-    check_output(output)
     fabric = fabric_from(
         sets, gpus=gpus_per_node, nics=rail_nics, rails=rails, racks=topology or None, leaf_per_rail=leaf_per == "rail"
     )

@@ -33,8 +33,7 @@ def read(  # noqa: PLR0917 - one parameter per option
       topodiag bench read plan.sweep
       topodiag bench read plan.sweep --next plan2.json
     """
-    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_svg  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable_with, write_answer, write_svg  # noqa: PLC0415 - heavy from here on
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
@@ -48,14 +47,12 @@ def read(  # noqa: PLR0917 - one parameter per option
 
     if printing.redact and next_plan is not None:
         raise click.UsageError("--next writes the names of the nodes that are to run: leave --redact or --next out.")
-    check_output(next_plan)
-    check_written(printing, [folder])
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
     reached.code = _code(judged, printing.fail_on)
     answer = (judged, stored.plans, further, stored.inputs)
-    (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=printing.redact)
+    (name,), (shown, plans, after, inputs) = printable_with([folder], answer, redact=printing.redact)
 
     fabric = plans[-1].fabric
     write_answer(

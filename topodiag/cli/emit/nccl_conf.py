@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from topodiag.cli.command import Command
@@ -27,18 +25,11 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     Example
       topodiag emit nccl-conf fixture:dgx-h100-gpu5-x4 -o nccl.conf
     """
-    from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
-    from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.app.judge.conf_file import make_conf_file  # noqa: PLC0415
+    from topodiag.cli.output import draw_note, printable, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.emit.files import draw_conf  # noqa: PLC0415
 
-    check_output(output)
-    conf_file = as_shown(make_conf_file(sources, logs), redact=False)
-    page = Page(style_for(sys.stderr))
-    draw_conf(page, conf_file.advice, None if output == "-" else output)
-    print_page(page, sys.stderr)
+    conf_file = printable(make_conf_file(sources, logs), redact=False)
+    draw_note(lambda page: draw_conf(page, conf_file.advice, None if output == "-" else output))
     if conf_file.text:
         write_text(output, conf_file.text)

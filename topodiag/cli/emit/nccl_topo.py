@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -32,7 +31,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     affinity: str | None,
     host: str | None,
     nodes: int | None,
-    version: str,
+    nccl: str,
     env: dict[str, str],
     force: bool,
 ) -> None:
@@ -53,12 +52,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.cli.output import draw_note, printable, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.emit.files import draw_topo_file  # noqa: PLC0415
 
     given = {"--host-capture": host_capture, "--instance": instance, "--affinity": affinity}
     chosen = [name for name, value in given.items() if value is not None]
@@ -68,7 +63,6 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("--bare leaves NVLinks to NCCL, so --repair could not restore them.")
     if pairs is not None and host_capture is None:
         raise click.UsageError("--pairs names devices with those of --host-capture.")
-    check_output(output)
     topology = open_topology(source, env, complete=False)
     steps = []
     if host_capture is not None:
@@ -80,15 +74,12 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     if not chosen and not bare:
         steps += by_evidence(topology)
     topo_file = make_topo_file(
-        topology, version=version, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
+        topology, version=nccl, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
     )
-    topo_file = as_shown(topo_file, redact=False)
-    page = Page(style_for(sys.stderr))
+    topo_file = printable(topo_file, redact=False)
     refused = bool(topo_file.worse) and not force
-    draw_topo_file(
-        page, topo_file, None if output is None or output == "-" else str(Path(output).absolute()), refused=refused
-    )
-    print_page(page, sys.stderr)
+    path = None if output is None or output == "-" else str(Path(output).absolute())
+    draw_note(lambda page: draw_topo_file(page, topo_file, path, refused=refused))
     if refused:
         reached.code = FOUND
         return

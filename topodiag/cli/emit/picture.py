@@ -30,13 +30,11 @@ def picture(source: str, output: str | None) -> None:
       topodiag emit picture fixture:dgx-h100-healthy -o node.png
     """
     from topodiag.app.scan import pictured  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened_raw  # noqa: PLC0415
+    from topodiag.cli.output import opened_raw, printable  # noqa: PLC0415
     from topodiag.report.emit.picture import titled_picture  # noqa: PLC0415
 
     format_ = _format_of(output)
-    check_output(output)
-    title = titled_picture(*as_shown(pictured(source), redact=False))
+    title = titled_picture(*printable(pictured(source), redact=False))
     if format_ == "dot":
         from topodiag.emit.dot import to_dot  # noqa: PLC0415
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, options, page_options
+from topodiag.cli.options import Printing, format_option, options, page_options, value_options
 
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
 
 WHOLE_S = 300.0
-
-
-@click.command(cls=Command)
-@options(
+_OPTIONS = options(
     "nodelist", "to", "via", "fanout", "deadline", "within", "sample", "user", "ssh_options", "image", "namespace",
     "again", of="fleet collect",
 )  # fmt: skip
+
+
+@click.command(cls=Command)
+@value_options("asked", dict, _OPTIONS, ("fanout", "deadline", "sample", "user", "ssh_options", "image", "namespace"))
 @format_option()
 @page_options
 @click.pass_obj
@@ -31,14 +32,8 @@ def collect(  # noqa: PLR0917 - one parameter per option
     nodelist: tuple[str, ...],
     to: str,
     via: str,
-    fanout: int,
-    deadline: float | None,
+    asked: dict[str, Any],
     within: float | None,
-    sample: float | None,
-    user: str | None,
-    ssh_options: str | None,
-    image: str | None,
-    namespace: str | None,
     again: bool,
     printing: Printing,
 ) -> None:
@@ -58,15 +53,11 @@ def collect(  # noqa: PLR0917 - one parameter per option
       topodiag fleet compare monday/
     """
     from topodiag.app.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415
+    from topodiag.cli.output import opened, write_drawing  # noqa: PLC0415
     from topodiag.fleet.collect.share import command as share_command  # noqa: PLC0415
     from topodiag.report.fleet.collected import draw_collection, write_collection  # noqa: PLC0415
 
-    check_output(printing.output)
-    request = request_of(
-        deadline_s=deadline, sample_s=sample, fanout=fanout, user=user, ssh_options=ssh_options, image=image,
-        namespace=namespace,
-    )  # fmt: skip
+    request = request_of(**asked)
     whole = WHOLE_S if within is None else within
     if via == "share":
         click.echo(f"run on each node: {share_command(to, request)}", err=True)

@@ -53,17 +53,13 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
-    from topodiag.cli.output import check_output, fleet_verdict  # noqa: PLC0415
+    from topodiag.cli.output import fleet_verdict, printable  # noqa: PLC0415
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
-    for path in (printing.output, pass_list, fail_list):
-        check_output(path)
-    check_written(printing, paths)
     with reading(printing, "captures", "comparing", "MofNCompleteColumn") as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = fleet_verdict(result, printing.fail_on)
-    result = as_shown(result, redact=printing.redact)
+    result = printable(result, redact=printing.redact)
     _write_lists(result, pass_list, fail_list)
     _write_answer(result, printing)
     _write_rows(result, printing)
@@ -80,7 +76,7 @@ def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | No
 
 
 def _write_answer(result: FleetResult, printing: Printing) -> None:
-    from topodiag.cli.html import write_answer  # noqa: PLC0415
+    from topodiag.cli.output import write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.json import fleet_json  # noqa: PLC0415
     from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415

@@ -37,17 +37,15 @@ def history(
       topodiag fleet history gpu07/                     bundles, without a store
     """
     from topodiag.app.history import history as ask  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_answer  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
-    from topodiag.report.html.history import history_extras  # noqa: PLC0415
+    from topodiag.report.html.fleet import history_extras  # noqa: PLC0415
 
-    check_written(printing, (place, *paths))
     with working(printing):
-        answers = as_shown(ask(place, paths, nodelist), redact=printing.redact)
+        answers = printable(ask(place, paths, nodelist), redact=printing.redact)
     result = Result(
         inputs=answers.inputs, findings=answers.findings, outcomes=answers.outcomes,
         not_observed=tuple(NotObserved("part of the input", text) for text in answers.aside),

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import options
+from topodiag.cli.options import options, value_options
 
 KINDS = ("job", "daemonset")
 KEEP = "/var/lib/topodiag"
+_OPTIONS = options("nodelist", "image", "namespace", "interval", "folder", "deadline", "output", of="fleet manifest")
 
 
 @click.command(cls=Command)
 @click.argument("kind", type=click.Choice(KINDS))
-@options("nodelist", "image", "namespace", "every", "folder", "deadline", "output", of="fleet manifest")
+@value_options("asked", dict, _OPTIONS, ("image", "namespace", "deadline"))
 def manifest(  # noqa: PLR0917 - one parameter per option
     kind: str,
     nodelist: tuple[str, ...],
-    image: str | None,
-    namespace: str | None,
-    every: float,
+    asked: dict[str, Any],
+    interval: float,
     folder: str,
-    deadline: float | None,
     output: str | None,
 ) -> None:
     """Write the Kubernetes manifest that runs the collector: a Job with one pod a node, or a DaemonSet.
@@ -37,8 +38,6 @@ def manifest(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.collect import manifest as written  # noqa: PLC0415
     from topodiag.app.collect import request_of  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415
+    from topodiag.cli.output import write_text  # noqa: PLC0415
 
-    check_output(output)
-    request = request_of(deadline_s=deadline, image=image, namespace=namespace)
-    write_text(output, written(kind, nodelist, request, every_s=every, keep=folder or KEEP))
+    write_text(output, written(kind, nodelist, request_of(**asked), every_s=interval, keep=folder or KEEP))

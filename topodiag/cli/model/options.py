@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class MachineOptions:
     """What the options say of the machine."""
 
-    evidence: str | None
+    machine: str | None
     system: str | None
     gpu: str
     nics: tuple[int, float] | None
@@ -37,10 +37,10 @@ class MachineOptions:
             return machine_of_links(self.inside, self.outside, self.gpus_per_node, nodes)
         if self.outside is not None:
             raise click.UsageError("--outside goes with --inside.")
-        if self.evidence is not None and self.system is not None:
+        if self.machine is not None and self.system is not None:
             raise click.UsageError("--machine and --system exclude each other.")
         return machine_of(
-            self.evidence or self.system or DEFAULT_SYSTEM, nodes, gpu=self.gpu, nics=self.nics,
+            self.machine or self.system or DEFAULT_SYSTEM, nodes, gpu=self.gpu, nics=self.nics,
             nodes_per_leaf=self.leaf or 0, oversubscription=self.oversubscription or 1.0,
         )  # fmt: skip
 
@@ -48,5 +48,5 @@ class MachineOptions:
 def machine_options(*, links: bool = True) -> Option:
     """`asked`: the options of a system or evidence of one, and where `links` a machine of two links."""
     of_links = ("inside", "outside", "gpus_per_node") if links else ()
-    of_system = ("system", "evidence", "gpu", "nics", "leaf", "oversubscription")
+    of_system = ("system", "machine", "gpu", "nics", "leaf", "oversubscription")
     return value_options("asked", MachineOptions, options(*of_system, *of_links, of="model"))

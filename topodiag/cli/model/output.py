@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from topodiag.cli.options import Printing
-from topodiag.cli.output import check_output, write_page, write_svg
+from topodiag.cli.output import write_page, write_svg
 from topodiag.report.documents.from_model import Document
 from topodiag.report.plot.scale import SIZE, TIME, Mark, Series
 from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page
-
-
-def no_marks() -> Sequence[Mark]:
-    return ()
 
 
 def draw_or_dump(
@@ -24,11 +20,10 @@ def draw_or_dump(
     svg: str | None,
     series: Callable[[], Sequence[Series]],
     title: str,
-    marks: Callable[[], Sequence[Mark]] = no_marks,
+    marks: Callable[[], Sequence[Mark]] = tuple,
     picture: Callable[[], str] | None = None,
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
-    check_output(printing.output)
     write_page(draw, dump, printing)
     if svg is not None:
         write_svg(svg, picture() if picture else plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks()))

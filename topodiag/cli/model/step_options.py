@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
-from topodiag.cli.options import Command, Option, options
+from topodiag.cli.options import Option, on_command_line, options, value_options
 from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
@@ -97,16 +95,9 @@ def trained_by(ctx: click.Context, given: Mapping[str, Any], *, is_given: bool) 
 def trained_options(*groups: Option) -> Option:
     """These options; of them what is trained reaches the command as its argument `trained`."""
 
-    def add(command: Command) -> Command:
-        @options(*groups)
-        @click.pass_context
-        @wraps(command)
-        def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
-            names = [str(param.name) for param in TRAINED]
-            is_given = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in names)
-            trained = trained_by(ctx, {name: given.pop(name) for name in names}, is_given=is_given)
-            ctx.invoke(command, *args, trained=trained, **given)
+    names = [str(param.name) for param in TRAINED]
+    return value_options("trained", _trained_by_options, options(*groups), names)
 
-        return wrapped
 
-    return add
+def _trained_by_options(**given: Any) -> Trained:
+    return trained_by(click.get_current_context(), given, is_given=any(map(on_command_line, given)))

@@ -10,9 +10,7 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, answer_options, options
-from topodiag.cli.place.options import place_options
-from topodiag.cli.place.picture import Pictured, picture_options
-from topodiag.cli.place.work import work_options, work_said
+from topodiag.cli.place.options import Pictured, picture_options, place_options, training_of, work_options
 
 if TYPE_CHECKING:
     from topodiag.app.case.place_paths import PlaceOptions
@@ -44,16 +42,14 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    check_written(printing, (file.path for file in asked.inputs))
-    audited, inputs = as_shown(
-        (audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=printing.redact
+    audited, inputs = printable(
+        (audit_placement(asked, training_of(asked, trained)), asked.inputs), redact=printing.redact
     )
     result = Result(findings=audited.findings, outcomes=audited.outcomes, inputs=inputs)
     reached.code = verdict(result, printing.fail_on)

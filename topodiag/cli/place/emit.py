@@ -43,9 +43,8 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.app.place import read_map  # noqa: PLC0415
-    from topodiag.cli.errors import note_aside  # noqa: PLC0415
-    from topodiag.cli.html import as_shown  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_text  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.errors import print_note  # noqa: PLC0415
+    from topodiag.cli.output import printable, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
@@ -54,10 +53,9 @@ def emit(format_: str, map_: str, output: str | None) -> None:
         raise click.UsageError(
             "MAP is missing: a file that `place solve --format json` wrote, or its output by a pipe."
         )
-    check_output(output)
     place = read_map(map_)
     try:
-        written = as_shown(write(place, format_), redact=False)
+        written = printable(write(place, format_), redact=False)
     except UnwritableMapError as error:
         raise InputError("<stdin>" if map_ == "-" else map_, error.message, hint=error.hint) from None
     write_text(output, written.text)
@@ -69,4 +67,4 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     if written.command:
         click.echo(f"use it: {named(written.command)}", file=sys.stderr)
     for note in written.notes:
-        note_aside(f"note: {named(note)}")
+        print_note(f"note: {named(note)}")

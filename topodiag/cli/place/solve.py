@@ -9,9 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.options import Printing, answer_options, options
-from topodiag.cli.place.options import place_options
-from topodiag.cli.place.picture import Pictured, picture_options
-from topodiag.cli.place.work import work_options, work_said
+from topodiag.cli.place.options import Pictured, picture_options, place_options, training_of, work_options
 
 if TYPE_CHECKING:
     from topodiag.app.case.place_paths import PlaceOptions
@@ -44,7 +42,7 @@ def solve(
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
@@ -54,9 +52,8 @@ def solve(
             f"-o holds the report; for a {launcher}: this command with --format json -o map.json, then "
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
-    check_written(printing, (file.path for file in asked.inputs))
-    answer = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
-    solved, inputs = as_shown((answer, asked.inputs), redact=printing.redact)
+    answer = solve_placement(asked, training_of(asked, trained), launcher=launcher or "")
+    solved, inputs = printable((answer, asked.inputs), redact=printing.redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     look = pictured.look(solved.cluster, solved.talk, layouts)
 

@@ -15,18 +15,16 @@ from topodiag.cli.params import EVIDENCE
 @options(nccl_option(otherwise="all of them"), "against", of="topo check")
 @report_options()
 @click.pass_obj
-def check(reached: Outcome, file: str, version: str, against: str | None, printing: Printing) -> None:
+def check(reached: Outcome, file: str, nccl: str, against: str | None, printing: Printing) -> None:
     """Check whether NCCL loads this topology file, whether the file is complete, and whether it fits the machine.
 
     Where NCCL refuses the file, the report shows the line and NCCL's message. Without --nccl the file is checked for
     all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_report  # noqa: PLC0415
-    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415 - heavy from here on
     from topodiag.report.topo.check import draw_check  # noqa: PLC0415
 
-    check_written(printing, [file] if against is None else [file, against])
-    result = as_shown(check_topology(file, version=version, against=against), redact=printing.redact)
+    result = printable(check_topology(file, version=nccl, against=against), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
     write_report(printing, "topo check", result, draw_check)

@@ -17,7 +17,7 @@ from topodiag.cli.params import EVIDENCE
 @answer_options()
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome, left: str, right: str, buses: bool, nodes: int, version: str, printing: Printing
+    reached: Outcome, left: str, right: str, buses: bool, nodes: int, nccl: str, printing: Printing
 ) -> None:
     """Compare two machines, for example a node with a healthy peer, and what NCCL chooses on each.
 
@@ -28,13 +28,12 @@ def diff(  # noqa: PLR0917 - one parameter per option
       topodiag topo diff fixture:dgx-h100-healthy fixture:dgx-h100-gpu5-x4
     """
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
-    from topodiag.report.html.machines import machines  # noqa: PLC0415
+    from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
+    from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
-    check_written(printing, [left, right])
-    answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
-    (first, second), answer = as_shown_with([left, right], answer, redact=printing.redact)
+    answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=nccl)
+    (first, second), answer = printable_with([left, right], answer, redact=printing.redact)
     differences, pair = answer.differences, answer.predictions
     reached.code = FOUND if differences else 0
 

@@ -19,7 +19,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     file: str,
     nodes: int,
-    version: str,
+    nccl: str,
     env: dict[str, str],
     system: str | None,
     explain: bool,
@@ -33,19 +33,18 @@ def predict(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.app.topo import result_of  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
-    from topodiag.report.html.machines import machines  # noqa: PLC0415
+    from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
+    from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.terms import draw_assumed  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_prediction, predict_json  # noqa: PLC0415
 
-    check_written(printing, [file])
     topology = open_topology(file, env, system)
     prediction = predict_topology(
-        topology, nodes=nodes, version=version, env=env, explain=explain or printing.format_ == "json"
+        topology, nodes=nodes, version=nccl, env=env, explain=explain or printing.format_ == "json"
     )
     reached.code = 0 if prediction.accepted else FOUND
-    (name,), (topology, prediction) = as_shown_with([file], (topology, prediction), redact=printing.redact)
+    (name,), (topology, prediction) = printable_with([file], (topology, prediction), redact=printing.redact)
 
     def draw(page: Page) -> None:
         draw_prediction(page, prediction, name, names=topology.names, explain=explain)

@@ -22,14 +22,13 @@ def show(file: str, printing: Printing) -> None:
       topodiag topo show fixture:dgx-h100-healthy
     """
     from topodiag.app.scan import scan  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import printable, write_answer  # noqa: PLC0415
     from topodiag.report.formats.json_report import document  # noqa: PLC0415
-    from topodiag.report.html.machines import machines  # noqa: PLC0415
+    from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
+    from topodiag.report.table import draw_machine  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo.show import draw_machine  # noqa: PLC0415
 
-    check_written(printing, [file])
-    result = as_shown(scan([file]), redact=printing.redact)
+    result = printable(scan([file]), redact=printing.redact)
     unjudged = replace(result, findings=(), outcomes=())
 
     def draw(page: Page) -> None:

@@ -6,29 +6,25 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, answer_options, nccl_option, options
+from topodiag.cli.options import Printing, answer_options, nccl_option, options, value_options
 from topodiag.cli.params import EVIDENCE
+
+_CHANGES = ("down", "remove", "lanes", "speed", "rate", "off")
 
 
 @click.command("what-if", cls=Command)
 @click.argument("file", type=EVIDENCE)
-@options(
-    "down", "remove", "lanes", "speed", "rate", "off", "size", "nodes", nccl_option(), "env", of="topo what-if",
-)  # fmt: skip
+@value_options("changes", dict, options(*_CHANGES, of="topo what-if"), _CHANGES)
+@options("size", "nodes", nccl_option(), "env", of="topo what-if")
 @answer_options()
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     file: str,
-    down: tuple[str, ...],
-    remove: tuple[str, ...],
-    lanes: tuple[str, ...],
-    speed: tuple[str, ...],
-    rate: tuple[str, ...],
-    off: tuple[str, ...],
+    changes: dict[str, tuple[str, ...]],
     size: int,
     nodes: int,
-    version: str,
+    nccl: str,
     env: dict[str, str],
     printing: Printing,
 ) -> None:
@@ -45,20 +41,19 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
-    from topodiag.report.html.machines import machines  # noqa: PLC0415
+    from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
+    from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
-    check_written(printing, [file])
     try:
-        wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
+        wanted = changes_of(changes, env)
         if not wanted:
             raise click.UsageError("No change: give --down, --remove, --lanes, --speed, --rate, --off or --env.")
         topology = open_topology(file)
-        answer = ask(topology, wanted, size=size, nodes=nodes, version=version)
+        answer = ask(topology, wanted, size=size, nodes=nodes, version=nccl)
     except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
-    (name,), (topology, answer) = as_shown_with([file], (topology, answer), redact=printing.redact)
+    (name,), (topology, answer) = printable_with([file], (topology, answer), redact=printing.redact)
 
     write_answer(
         printing,

@@ -87,9 +87,18 @@ class SkippedFile:
     refused: bool = False
     unreadable: bool = False
 
+    @property
+    def words(self) -> str:
+        """Why, and the command that reads it."""
+        return f"{self.why}; {self.command} reads it" if self.command else self.why
+
     def __str__(self) -> str:
-        reads = f"; {self.command} reads it" if self.command else ""
-        return f"{self.path}: {self.why}{reads}"
+        return f"{self.path}: {self.words}"
+
+
+def skipped(error: InputError) -> SkippedFile:
+    """A file that a reader refused."""
+    return SkippedFile(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint)
 
 
 @dataclass(frozen=True, slots=True)

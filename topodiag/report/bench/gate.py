@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.model.bench import Gate, GateState
-from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
@@ -32,7 +31,7 @@ def draw_gate(page: Page, gates: Sequence[Gate]) -> None:
     words = ", ".join(f"{counts[state]} {state.value}" for state in GateState if counts[state])
     worst = next((state for state in (GateState.FAIL, GateState.UNKNOWN) if counts[state]), GateState.PASS)
     sign, hue = _SIGNS[worst]
-    note_answer(page, (words, hue), sign=sign, hue=hue, name=plural(len(gates), "file"))
+    page.note_answer((words, hue), sign=sign, hue=hue, name=plural(len(gates), "file"))
 
 
 def _numbers(gate: Gate) -> str:

@@ -45,7 +45,7 @@ def series_of(benchmarks: Sequence[Benchmark], *, single: bool = False) -> tuple
         if not points:
             continue
         name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
-        series.append(Series(_named_alone(name, run, folder if several else None) if single else name, points))
+        series.append(Series(_full_name(name, run, folder if several else None) if single else name, points))
         curve = _expected(benchmark, points[0][0], points[-1][0]) if with_expected else ()
         if curve and curve not in seen and benchmark.expected is not None:
             seen.add(curve)
@@ -55,7 +55,7 @@ def series_of(benchmarks: Sequence[Benchmark], *, single: bool = False) -> tuple
     return series, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
 
 
-def _named_alone(name: str, run: BenchRun, folder: str | None) -> str:
+def _full_name(name: str, run: BenchRun, folder: str | None) -> str:
     """The name with what the page around a picture would say: of several runs (`folder` is theirs) ranks and place."""
     if folder is not None:
         ranks = f", {run.nranks} ranks" if run.nranks is not None else ""

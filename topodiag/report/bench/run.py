@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark, BenchRow, Regime
 from topodiag.model.finding import Confidence, Finding
-from topodiag.report.answer import note_answer
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
     collective_words,
@@ -110,8 +109,8 @@ def note_run(page: Page, benchmark: Benchmark, action: str) -> None:
     sign, hue = sign_of(benchmark)
     top = benchmark.run.top
     reached = f"  {in_gbs(top[1])} bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
-    note_answer(
-        page, (verdict_word(benchmark), hue), reached,
+    page.note_answer(
+        (verdict_word(benchmark), hue), reached,
         sign=sign, hue=hue, name=collective_words(benchmark.run), action=action,
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
-from topodiag.report.answer import note_answer, repeat_answers
 from topodiag.report.bench.run import action_of, draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.findings import draw_findings
@@ -46,7 +45,7 @@ def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
         rest = Page(page.style)
         draw_gaps(rest, result)
         page.add_rest(rest)
-    repeat_answers(page)
+    page.repeat_answers()
 
 
 def _draw(page: Page, result: Result, benchmark: Benchmark, *, explain: bool, plot: bool = True) -> None:
@@ -72,7 +71,7 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
     worst = next((state for state in ("failed", "impossible", "low", "unknown") if counts[state]), "normal")
     sign, hue = hues.get(worst, ("?", "unknown"))
-    note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
+    page.note_answer(page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
     folder = folder_of([benchmark.run for benchmark in runs])
     if folder:
         page.add("  ", (f"of {folder}", "dim"))

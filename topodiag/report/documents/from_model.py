@@ -34,6 +34,13 @@ VERSIONS = {
 `verdict.leads`."""
 
 
+UNITS: dict[str, Convert] = {
+    "ms": lambda us: [one / 1000 for one in us] if isinstance(us, tuple) else us / 1000,
+    "percent": lambda share: 100 * share,
+}
+"""What a value is told in, by the words behind a path."""
+
+
 @cache
 def schema(name: str) -> Document:
     """A published schema by its name, such as `result`."""
@@ -79,7 +86,11 @@ def _keys_of(shape: str) -> list[tuple[str, Convert, Convert]]:
 
 def reading(path: str) -> Convert:
     """What reads the attribute or the key at a path, such as `evidence.0.line`: None behind one that is None, or is not
-    there in a list."""
+    there in a list. `step_us in ms` is a time in milliseconds, `gain in percent` a share in per cent."""
+    path, _, unit = path.partition(" in ")
+    if unit:
+        read_plain, spell = reading(path), UNITS[unit]
+        return lambda value: spell(read_plain(value))
     steps = path.split(".")
     if len(steps) == 1:
         return lambda value: value[path] if isinstance(value, dict) else getattr(value, path)

@@ -7,7 +7,6 @@ from typing import TextIO
 
 from topodiag.lazy import regex
 from topodiag.model.collect import Collection, NodeAnswer, State, document
-from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.units import spell_s
@@ -39,7 +38,7 @@ def draw_collection(page: Page, done: Collection) -> None:
     asked = plural(len(done.answers), "node")
     words = ", ".join(counts)
     page.add(page.text((sign, hue), " "), (words, "strong"), f"  of {asked}, by {done.via}, {spell_s(done.seconds)}")
-    note_answer(page, words, sign=sign, hue=hue)
+    page.note_answer(words, sign=sign, hue=hue)
     if done.stopped:
         page.add("  ", f"it ended early: {done.stopped}")
     _draw_silent(page, done)

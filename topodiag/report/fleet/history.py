@@ -6,7 +6,6 @@ from topodiag.checks.fleet.places import label_of
 from topodiag.model.finding import Severity, Status
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
 from topodiag.report.node.marks import SIGNS
@@ -36,7 +35,7 @@ def draw_history(page: Page, answers: FleetHistory) -> None:
 def _draw_answer(page: Page, answers: FleetHistory) -> None:
     words, sign, hue = _answer(answers)
     page.add(page.text((sign, hue), " "), (words, "strong"))
-    note_answer(page, words, sign=sign, hue=hue)
+    page.note_answer(words, sign=sign, hue=hue)
     span = f", {spell_time(answers.first_s)[:10]} to {spell_time(answers.last_s)[:10]}" if answers.captures else ""
     watched = f"; {plural(answers.watched, 'node')} watched" if answers.watched else ""
     page.add("  ", f"{plural(answers.captures, 'capture')} of {plural(answers.hosts, 'node')}{span}{watched}")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part, more
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
@@ -77,7 +76,7 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     action = _action(result)
     page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
-    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=action)
+    page.note_answer(*words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=action)
     if action:
         page.entry("do", (action, "strong"), hue="ok")
 

@@ -56,6 +56,6 @@ def _jobs(result: Result) -> list[Document]:
     runs = [benchmark.run for benchmark in result.benchmarks]
     if not (result.jobs or runs):
         return []
-    from topodiag.report.job.measured import jobs_facts  # noqa: PLC0415 - numpy, which a scan never needs
+    from topodiag.report.job.json import jobs_facts  # noqa: PLC0415 - numpy, which a scan never needs
 
     return jobs_facts(result.jobs, runs)

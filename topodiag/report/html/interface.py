@@ -7,17 +7,14 @@ tables alone need none), and a line in `sections.toml`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from topodiag.lazy import dataclass
 from topodiag.model.result import Result
-
-if TYPE_CHECKING:
-    from topodiag.report.documents.from_model import Document
-    from topodiag.report.text import Page
-
+from topodiag.report.documents.from_model import Document
+from topodiag.report.text import Page
 
 T = TypeVar("T")
 

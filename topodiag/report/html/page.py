@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import regex
 from topodiag.report.findings import cost_words
 from topodiag.report.html.data import data_block
-from topodiag.report.html.interface import Sheet, markup
-from topodiag.report.html.registry import sections_of
+from topodiag.report.html.interface import Section, Sheet, markup
 from topodiag.report.html.sections.shared import quotes, word_of
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.version import __version__
-from topodiag.words.own_data import own_text
+from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 LONGEST = 4000
 """Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
@@ -63,6 +63,18 @@ def html_of(sheet: Sheet) -> str:
     )
 
 
+ORDER: Mapping[str, str] = own_data("report/html/sections")["labels"]
+"""Sections with their words in the navigation."""
+
+
+def sections_of(sheet: Sheet) -> Iterator[Section]:
+    """The sections that have something to say."""
+    for name, label in ORDER.items():
+        section: Section | None = import_module(f"topodiag.report.html.sections.{name}").section(sheet)
+        if section is not None:
+            yield replace(section, label=label)
+
+
 @cache
 def _template(name: str) -> str:
     return own_text(f"report/html/templates/{name}")
@@ -71,8 +83,6 @@ def _template(name: str) -> str:
 @cache
 def environment() -> Environment:
     """The templates: escaping is on, a value that is missing is an error, foreign text is made visible."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - 0.1 s
-
     built = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from topodiag.model.result import Result
-from topodiag.report.answer import repeat_answers
-from topodiag.report.drawn import Draw
+from topodiag.report.documents.from_model import Document
 from topodiag.report.findings import draw_findings
 from topodiag.report.formats.json_report import document
 from topodiag.report.gaps import draw_gaps, gaps_of
 from topodiag.report.html.interface import Extras, Sheet
 from topodiag.report.interface import Style
+from topodiag.report.page import Draw
 from topodiag.report.places import Places
 from topodiag.report.text import Page
-
-if TYPE_CHECKING:
-    from topodiag.report.documents.from_model import Document
 
 WIDE = 110
 """Columns of the terminal's text on the page."""
@@ -46,5 +42,5 @@ def drawn_sheet(
     """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
     page = Page(Style(width=WIDE), on_screen=False)
     draw(page)
-    repeat_answers(page)
+    page.repeat_answers()
     return Sheet(command, result, page, dumped, extras or Extras(), leading=True)

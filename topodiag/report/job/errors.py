@@ -1,14 +1,18 @@
-"""`--errors`: what went wrong, in the order of time; the first error is marked, what follows from others is folded."""
+"""`--errors`: what went wrong, in the order of time; the first error is marked, what follows from others is folded.
+`--unread`: what was not understood."""
 
 from __future__ import annotations
 
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.model.job import Event, Job
+from topodiag.model.result import Result
+from topodiag.report.gaps import unread_count
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import grouped
+from topodiag.words.fold import grouped, plural
 
 EVENTS_SHOWN = 20
+SHAPES_SHOWN = 40
 
 
 def in_order(job: Job) -> list[Event]:
@@ -64,3 +68,17 @@ def _draw_cascade(page: Page, followed: list[Event]) -> None:
         span = f", {clock(min(times))} to {clock(max(times))}" if times else ""
         count = sum(event.count for event in events)
         page.add(page.text("    ", (kind, "warning"), f" ×{count} "), words, (span, "dim"))
+
+
+def draw_unread(page: Page, result: Result) -> None:
+    """Shapes of records that nothing understood, the most frequent first, each with its first place."""
+    page.blank()
+    count = unread_count(result)
+    if not count:
+        page.add("", ("every record was understood", "ok"))
+        return
+    page.add("", (f"{plural(count, 'record')} not understood", "strong"))
+    for line in page.listed(result.unread, SHAPES_SHOWN, "shape"):
+        page.add("  ", line.why)
+        place = line.source if line.line is None else f"{line.source}:{line.line}"
+        page.add("      ", (place, "close"), f"  {line.text}" if line.text else "")

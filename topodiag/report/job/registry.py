@@ -41,7 +41,7 @@ class Table:
     @property
     def columns(self) -> Mapping[str, type]:
         if self.of:
-            from topodiag.report.columns import KINDS, columns  # noqa: PLC0415 - not for the help
+            from topodiag.report.table_files import KINDS, columns  # noqa: PLC0415 - not for the help
 
             listed = columns(own_data("report/tables")["diagnosis"][self.of]["columns"])
             return {column.name: KINDS[column.kind] for column in listed}

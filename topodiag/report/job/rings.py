@@ -1,8 +1,10 @@
-"""`--rings`: the ring of each channel with what each hop goes over; equal channels stand on one line."""
+"""`--rings`: the ring of each channel with what each hop goes over; equal channels stand on one line.
+
+`--trees`: the tree of each channel, each parent with its children. Equal channels stand on one line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from topodiag.model.job import Communicator, Job
@@ -10,11 +12,12 @@ from topodiag.model.job_rings import UNSAID, rings_of
 from topodiag.model.transports import is_net
 from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import fold_numbers
+from topodiag.words.fold import fold_numbers, grouped
 
 COMMS_SHOWN = 6
 HOSTS_SHOWN = 8
 LINES_SHOWN = 16
+TREES_SHOWN = 8
 
 
 def draw_rings(page: Page, job: Job) -> None:
@@ -24,9 +27,15 @@ def draw_rings(page: Page, job: Job) -> None:
         page.add("  ", ("no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH", "unknown"))
         return
     host_of = {rank.rank: rank.host for rank in job.ranks}
-    for comm in page.listed(with_rings, COMMS_SHOWN, "communicator"):
-        page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
+    for comm in _listed(page, with_rings):
         _draw_comm(page, job, comm, host_of)
+
+
+def _listed(page: Page, comms: Sequence[Communicator]) -> Iterator[Communicator]:
+    """The communicators one by one, each below its name."""
+    for comm in page.listed(comms, COMMS_SHOWN, "communicator"):
+        page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
+        yield comm
 
 
 def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]) -> None:
@@ -110,3 +119,34 @@ def _hue(via: str) -> str:
     if via == UNSAID or "Socket" in via:
         return "doubtful"
     return "close" if is_net(via) else "remote"
+
+
+def draw_trees(page: Page, job: Job) -> None:
+    """The trees of the communicators that have any, as ranks of the communicator."""
+    with_trees = [communicator for communicator in job.communicators if communicator.trees]
+    if not with_trees:
+        page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
+        return
+    for comm in _listed(page, with_trees):
+        _draw_trees(page, comm)
+
+
+def _draw_trees(page: Page, communicator: Communicator) -> None:
+    alike = grouped((pairs, channel) for channel, pairs in sorted(communicator.trees.items()))
+    for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
+        page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
+
+
+def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:
+    """`0 to 1`, `1 to 2 and 3`: each parent with its children, from the root on."""
+    below = grouped((parent, rank) for rank, parent in pairs)
+    roots = sorted(set(below) - {rank for rank, _ in pairs})
+    order, seen = [*roots], set(roots)
+    for parent in order:
+        fresh = [child for child in sorted(below.get(parent, [])) if child not in seen]
+        seen.update(fresh)
+        order += fresh
+    rest = sorted(set(below) - seen)
+    return [
+        f"{parent} to {' and '.join(map(str, sorted(below[parent])))}" for parent in (*order, *rest) if parent in below
+    ]

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from topodiag.model.connections import transport_label
-from topodiag.model.job import Job
+from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
 from topodiag.report import table_files
 from topodiag.report.job.ranks import nics_by_rank
@@ -32,16 +32,19 @@ def rank_rows(result: Result) -> Iterator[table_files.Row]:
                    " ".join(nics.get(r.rank, ())))  # fmt: skip
 
 
+def _communicators(result: Result) -> Iterator[tuple[Job, Communicator]]:
+    return ((job, communicator) for job in result.jobs for communicator in job.communicators)
+
+
 def comm_rows(result: Result) -> Iterator[table_files.Row]:
-    for job in result.jobs:
-        for c in job.communicators:
-            yield (
-                job.name, c.index, name_of(c), c.role.value, str(c.role_sure), c.nranks, _n(c.nodes), _n(c.parent),
-                _n(c.color), " ".join(str(rank) for rank in c.ranks.tolist()), " ".join(c.hosts),
-                _n(c.channels.coll), _n(c.channels.collnet), _n(c.channels.nvls), _n(c.channels.p2p), gdr_of(c),
-                " ".join(f"{k}={v}" for k, v in transports_by(c.transports).items()), " ".join(algorithms_of(c)),
-                c.init_complete, _known(slowest_s(c)),
-            )  # fmt: skip
+    for job, c in _communicators(result):
+        yield (
+            job.name, c.index, name_of(c), c.role.value, str(c.role_sure), c.nranks, _n(c.nodes), _n(c.parent),
+            _n(c.color), " ".join(str(rank) for rank in c.ranks.tolist()), " ".join(c.hosts),
+            _n(c.channels.coll), _n(c.channels.collnet), _n(c.channels.nvls), _n(c.channels.p2p), gdr_of(c),
+            " ".join(f"{k}={v}" for k, v in transports_by(c.transports).items()), " ".join(algorithms_of(c)),
+            c.init_complete, _known(slowest_s(c)),
+        )  # fmt: skip
 
 
 _USES = {0: "collective", 1: "send/recv"}
@@ -73,12 +76,11 @@ def _at(names: tuple[str, ...], i: int) -> str | None:
 
 
 def ring_rows(result: Result) -> Iterator[table_files.Row]:
-    for job in result.jobs:
-        for c in job.communicators:
-            for channel, ring in sorted(c.rings.items()):
-                for place, rank in enumerate(ring):
-                    world = int(c.ranks[rank]) if 0 <= rank < len(c.ranks) else -1
-                    yield job.name, c.index, channel, place, rank, _n(world)
+    for job, c in _communicators(result):
+        for channel, ring in sorted(c.rings.items()):
+            for place, rank in enumerate(ring):
+                world = int(c.ranks[rank]) if 0 <= rank < len(c.ranks) else -1
+                yield job.name, c.index, channel, place, rank, _n(world)
 
 
 def event_rows(result: Result) -> Iterator[table_files.Row]:
@@ -105,11 +107,10 @@ def _rank_of_process(job: Job) -> dict[int, int]:
 
 
 def choice_rows(result: Result) -> Iterator[table_files.Row]:
-    for job in result.jobs:
-        for c in job.communicators:
-            for choice in c.choices:
-                yield (job.name, c.index, choice.collective, choice.bytes, choice.algorithm, choice.protocol,
-                       choice.count)  # fmt: skip
+    for job, c in _communicators(result):
+        for choice in c.choices:
+            yield (job.name, c.index, choice.collective, choice.bytes, choice.algorithm, choice.protocol,
+                   choice.count)  # fmt: skip
 
 
 def step_rows(result: Result) -> Iterator[table_files.Row]:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
+from topodiag.model.job import Hca, Job
+from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
-from topodiag.report.answer import repeat_answers
+from topodiag.model.step_pace import says_steps
+from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
+from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.registry import VIEWS, View
-from topodiag.report.job.summary import draw_job_head, draw_summary
+from topodiag.report.job.words import (
+    findings_of_job,
+    median,
+    seconds,
+    spell_channels,
+    spell_connections,
+    spell_driver,
+    spell_hosts,
+    spell_nodes,
+)
+from topodiag.report.node.header import draw_verdict
 from topodiag.report.places import Places
-from topodiag.report.text import Page, more
+from topodiag.report.text import Page, Part, more
+from topodiag.report.words import judged
+from topodiag.words.fold import fold_labels, plural
+from topodiag.words.units import number
 
 JOBS_SHOWN = 8
+FAMILIES_SHOWN = 12
+_LABEL = 11
 
 
 def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
@@ -32,7 +55,7 @@ def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
             first, last = (gaps, summary) if result.findings else (summary, gaps)
             first.lines += last.lines
             page.add_rest(first)
-        repeat_answers(page)
+        page.repeat_answers()
 
 
 def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:
@@ -58,3 +81,167 @@ def draw_jobs(page: Page, result: Result, summaries: Page) -> None:
     if len(result.jobs) > len(shown):
         page.blank()
         page.add("", (more(len(result.jobs) - len(shown), "job"), "dim"))
+
+
+def draw_job_head(page: Page, result: Result, job: Job) -> None:
+    """The verdict and where the job ran."""
+    findings, tally, troubles = findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
+    asked = says_answers(job.ras) if job.only_ras else ""
+    draw_verdict(page, job.name or "job", findings, tally, what="logged", why_none=asked, troubles=troubles)
+    page.add_items("  ", _places(job))
+    if not page.style.quiet:
+        page.add_items("  ", [(word, "dim") for word in _software(job)])
+
+
+def draw_summary(page: Page, job: Job) -> None:
+    """Network, init and communicators."""
+    for label, words in (
+        ("network", _network(job)),
+        ("init", _init(job) if page.style.verbose else ""),
+        ("settings", _settings(page, job)),
+        ("steps", "; ".join(says_steps(job.paces))),
+    ):
+        if words:
+            page.entry(label, words, most=1)
+    for note in job.notes:
+        page.add(page.text("  ", (f"{'note':<{_LABEL}}", "dim")), note)
+    if job.communicators:
+        page.blank()
+        _draw_families(page, job)
+
+
+def _places(job: Job) -> list[Part]:
+    pieces: list[Part] = []
+    seen = len(job.ranks)
+    asked = answered(job.ras) if not seen else None
+    if job.world_size > 0:
+        pieces.append((plural(job.world_size, "rank"), "strong"))
+        if asked is not None:
+            everyone = asked[0] == asked[1]
+            pieces.append(
+                ("all of them answered RAS", "") if everyone else (f"{asked[0]} of them answered RAS", "doubtful")
+            )
+        elif seen < job.world_size:
+            pieces.append((f"{seen} of them seen", "doubtful"))
+    elif seen:
+        pieces.append((plural(seen, "rank") + " seen", "strong"))
+    if job.hosts:
+        pieces.append(f"{plural(len(job.hosts), 'node')}: {spell_hosts(job.hosts)}")
+    per_host = Counter(rank.host for rank in job.ranks)
+    counts = sorted(set(per_host.values()))
+    if len(per_host) > 1 and counts:
+        pieces.append(
+            f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
+        )
+    if job.unplaced:
+        pieces.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
+    return pieces or ["no rank was named"]
+
+
+def _software(job: Job) -> list[str]:
+    words = [f"{job.library} {version}" for version in job.nccl_versions]
+    for key, label in (("driver", "CUDA driver"), ("net plugin", "net plugin"), ("ofi", "OFI"), ("rccl", "RCCL")):
+        values = Counter(process.versions[key] for process in job.processes if process.versions.get(key))
+        words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]
+    words.append(plural(len(job.files), "file") if job.files else "")
+    return [word for word in words if word]
+
+
+def _network(job: Job) -> str:
+    kinds = Counter(process.network for process in job.processes if process.network)
+    if not kinds:
+        return ""
+    parts = [
+        kind if len(kinds) == 1 else f"{kind} ({plural(count, 'process', 'processes')})"
+        for kind, count in kinds.most_common(3)
+    ]
+    parts += _hca_sets(job)
+    parts.append(_gdr(job))
+    interfaces = Counter(process.bootstrap.split(":", 1)[0] for process in job.processes if process.bootstrap)
+    if interfaces:
+        parts.append(f"bootstrap over {', '.join(name for name, _ in interfaces.most_common(3))}")
+    return " · ".join(part for part in parts if part)
+
+
+def _hca_sets(job: Job) -> list[str]:
+    """The devices that most processes list, and how many others there are."""
+    sets = Counter(tuple((hca.name, hca.port) for hca in process.hcas) for process in job.processes if process.hcas)
+    if not sets:
+        return []
+    common = sets.most_common(1)[0][0]
+    hcas = next(p.hcas for p in job.processes if tuple((h.name, h.port) for h in p.hcas) == common)
+    others = f"{plural(len(sets) - 1, 'other set')} on other processes"
+    return [_hcas(hcas), *([others] if len(sets) > 1 else [])]
+
+
+def _hcas(hcas: Sequence[Hca]) -> str:
+    names = fold_labels(list(dict.fromkeys(hca.name for hca in hcas)))
+    rates = sorted({hca.speed_mbps / 1000 for hca in hcas if hca.speed_mbps})
+    at = " at " + "–".join(number(rate) for rate in rates[:1] + rates[1:][-1:]) + " Gb/s" if rates else ""
+    return f"{plural(len(hcas), 'device')} ({names}){at}"
+
+
+def _gdr(job: Job) -> str:
+    labels = {label for comm in job.communicators for label in comm.transports if is_net(label)}
+    states = [uses_gdr(label) for label in labels if not label.startswith("NET/Socket")]
+    if all(process.network == "Socket" for process in job.processes if process.network):
+        return ""  # sockets have none
+    if states:
+        return "GPUDirect RDMA " + ("on" if all(states) else "off" if not any(states) else "on in part")
+    claims = {hca.gdr for process in job.processes for hca in process.hcas if hca.gdr is not None}
+    return "" if len(claims) != 1 else f"GPUDirect RDMA {'on' if claims.pop() else 'off'} for the devices"
+
+
+def _init(job: Job) -> str:
+    """The world's init: its median, its slowest rank and what that one waited for."""
+    world = next((comm for comm in job.communicators if np.isfinite(comm.init_s).any()), None)
+    if world is None:
+        return ""
+    slowest = int(np.nanargmax(world.init_s))
+    rank = int(world.ranks[slowest]) if slowest < len(world.ranks) else -1
+    words = f"median {seconds(median(world.init_s))}, slowest rank {rank if rank >= 0 else slowest} "
+    words += seconds(float(world.init_s[slowest]))
+    phases = {
+        name: float(values[slowest])
+        for name, values in world.phases_s.items()
+        if slowest < len(values) and np.isfinite(values[slowest])
+    }
+    if phases:
+        longest = max(phases, key=lambda name: phases[name])
+        words += f", most of it in {longest} ({seconds(phases[longest])})"
+    return words
+
+
+def _settings(page: Page, job: Job) -> str:
+    """The variables that were set, those first that change what NCCL does."""
+    lines = []
+    for name, values in sorted(job.settings().items()):
+        if name.startswith("NCCL_DEBUG") and not page.style.verbose:
+            continue
+        value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
+        lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
+    shown = page.some(lines, 6)
+    rest = f" and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
+    return " ".join(shown) + rest
+
+
+_FAMILIES: Columns[Family] = {
+    Field("role"): lambda family: (
+        family.name + ("" if family.first.role_why == "" or family.first.role_sure >= 3 else "?")
+    ),
+    Field("count", right=True): lambda family: str(len(family.members)),
+    Field("ranks", right=True): lambda family: str(family.first.nranks),
+    Field("nodes", right=True): lambda family: spell_nodes(family.first),
+    Field("channels", drop=1): lambda family: spell_channels(family.first),
+    Field("connections", least=24): lambda family: spell_connections(family.transports),
+    Field("algorithms", drop=4): lambda family: family.algorithms,
+    Field("init"): lambda family: init_words(*family.members),
+    Field("members", least=8, drop=5): lambda family: family.ranks,
+}
+
+
+def _draw_families(page: Page, job: Job) -> None:
+    listed = families(job)
+    shown = page.some(listed, FAMILIES_SHOWN)
+    draw_table(page, _FAMILIES, shown)
+    page.add_more(len(listed) - len(shown), "kind of communicator", "kinds of communicators")

@@ -8,7 +8,6 @@ from typing import Any
 from topodiag.cost.questions import Placements, PricedPlacement, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
@@ -43,7 +42,7 @@ def draw_placements(
         f"{spell_time(placement.priced.time_us)} for {spell_spread(placement.spread)}"
         for placement in placements.placed
     )
-    note_answer(page, (f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
+    page.note_answer((f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
     page.blank()
     columns: Columns[PricedPlacement] = {
         Field("ranks"): lambda placed: (spell_spread(placed.spread), "name"),

@@ -9,7 +9,6 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.questions import AllReduceMethod, Hierarchy
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
@@ -39,8 +38,7 @@ def draw_hierarchy(
     if len(hierarchy.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
     best, flat = hierarchy.best(size), hierarchy.ways[0].time_us(size)
-    note_answer(
-        page,
+    page.note_answer(
         (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
         f", {flat / best.time_us(size):.2f}× as fast as {hierarchy.ways[0].name}"
         if best is not hierarchy.ways[0]

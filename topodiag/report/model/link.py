@@ -7,7 +7,6 @@ from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import spell_size, spelt
@@ -22,8 +21,8 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
     """A row per tier, the plot over sizes, and with `explain` the terms."""
     first = prices[0].link.name
     page.add("", (f"{spell_size(size)} over one link, one direction", "strong"), "  T = alpha + B/beta")
-    note_answer(
-        page, (f"{spell_size(size)} over one link: ", "strong"),
+    page.note_answer(
+        (f"{spell_size(size)} over one link: ", "strong"),
         ", ".join(f"{link_price.link.name} {spell_time(link_price.time_us)}" for link_price in prices),
     )  # fmt: skip
     page.blank()

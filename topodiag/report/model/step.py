@@ -8,7 +8,6 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
@@ -29,7 +28,7 @@ def draw_step(page: Page, step: Step, assumed: tuple[str, ...], *, explain: bool
     )
     where_to = f"  {step.machine.name}, {layout.world} GPUs, {sizes}"
     page.add("", (f"{spell_time(step.time_us)} per step", "strong"), where_to)
-    note_answer(page, (f"{spell_time(step.time_us)} per step", "strong"), f", {step.tokens_per_s:,.0f} tokens/s")
+    page.note_answer((f"{spell_time(step.time_us)} per step", "strong"), f", {step.tokens_per_s:,.0f} tokens/s")
     page.add_items("  ", [
         f"{step.tokens_per_s:,.0f} tokens/s",
         f"{percent(step.mfu)} of the peak (MFU)",

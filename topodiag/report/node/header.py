@@ -10,7 +10,6 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
-from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Judged, counted, findings_of, judged, unexplained_words
@@ -91,7 +90,7 @@ def draw_verdict(
              (checks if whole <= page.width or page.style.verbose else "", "dim"))  # fmt: skip
     if action:
         page.entry("do", (action, "strong"), hue="ok")
-    note_answer(page, words, cause, sign=sign, hue=hue, name=name, action=action)
+    page.note_answer(words, cause, sign=sign, hue=hue, name=name, action=action)
 
 
 def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:

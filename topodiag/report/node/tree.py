@@ -15,14 +15,14 @@ from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.model.system import KernelEvent
 from topodiag.report.node.marks import sign
-from topodiag.report.node.nvlinks import nvlink_words
 from topodiag.report.text import Page, Part
-from topodiag.words.units import in_gbps, in_gbs
+from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
@@ -60,22 +60,17 @@ class _Drawing:
         if device.gen.value is None and device.width.value is None:
             return self.page.text(("link ?" if device.gen.origin or device.width.origin else "", "dim"))
         words: list[Part] = []
-        findings = self.marks.about("PCI00", device.bus_id, *names)
-        narrow = any(finding.id == "PCI001" for finding in findings)
-        slow = any(finding.id == "PCI002" for finding in findings)
-        if device.gen.value is not None:
-            best = _best(device.slot_max_gen.value, device.max_gen.value)
-            low = best is not None and device.gen.value < best
-            words.append(
-                (f"Gen{device.gen.value}" + (f"/{best}" if low else ""), "sick" if slow else "dim" if low else "")
-            )
-            self.slashes |= low
-        if device.width.value is not None:
-            best = _best(device.slot_max_width.value, device.max_width.value)
-            low = best is not None and device.width.value < best
-            words.append(
-                (f"x{device.width.value}" + (f"/{best}" if low else ""), "sick" if narrow else "dim" if low else "")
-            )
+        checks = {finding.id for finding in self.marks.about("PCI00", device.bus_id, *names)}
+        for word, check, now, slot, most in (
+            ("Gen", "PCI002", device.gen.value, device.slot_max_gen.value, device.max_gen.value),
+            ("x", "PCI001", device.width.value, device.slot_max_width.value, device.max_width.value),
+        ):
+            if now is None:
+                continue
+            best = slot if slot is not None else most
+            low = best is not None and now < best
+            hue = "sick" if check in checks else "dim" if low else ""
+            words.append((f"{word}{now}/{best}" if low else f"{word}{now}", hue))
             self.slashes |= low
         return self.page.join(words, " ")
 
@@ -83,10 +78,6 @@ class _Drawing:
         shown = [part for part in detail if isinstance(part, tuple) or (part.plain if isinstance(part, Text) else part)]
         bus_text, words = self.page.text((short_bus(bus), "dim")), self.page.join(shown, "  ")
         self.rows.append(_Row(guide, below, self.page.text(name), bus_text, link, words))
-
-
-def _best(slot: int | None, device: int | None) -> int | None:
-    return slot if slot is not None else device
 
 
 def short_bus(bus_id: str | None) -> str:
@@ -309,3 +300,41 @@ def _print(drawing: _Drawing) -> None:
         if not row.detail.plain:
             head.rstrip()
         page.add(head, "  " if row.detail.plain else "", row.detail, under=(row.below, "dim"))
+
+
+def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
+    """The words, red where a check found links missing or slow."""
+    active = gpu.active_links
+    if active is None:
+        return _from_matrix(page, node, gpu, marks)
+    total = len(gpu.nvlinks)
+    ids = {finding.id for finding in marks.about("NVL", gpu.label)}
+    count = f"{active}" if active == total else f"{active} of {total}"
+    drawn = page.text(
+        f"{dialect_of(node).links} ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim")
+    )
+    rates = sorted(
+        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
+    )
+    if rates and active:
+        spread = in_gbs(rates[0]) if len(rates) == 1 else f"{spell_gbs(rates[0])}–{in_gbs(rates[-1])}"
+        drawn.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))
+    return drawn
+
+
+def _from_matrix(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
+    """Bonded links per peer, where only the matrix speaks of NVLink."""
+    peers = [
+        fact.value
+        for (a, b), fact in node.smi_matrix.items()
+        if a == gpu.label and b.startswith("GPU") and b != a and fact.value
+    ]
+    linked = [word for word in peers if word.startswith("NV") or word == XGMI]
+    sick = bool(marks.about("NVL", gpu.label))
+    if linked:
+        words = ", ".join(sorted(set(linked), key=lambda word: (len(word), word)))
+        to = f"{len(linked)} of {len(peers)} peers"
+        return page.text((words, "nvlink"), " to ", (to, "sick" if sick and len(linked) < len(peers) else ""))
+    if gpu.nvlink_note.value:
+        return page.text((f"{dialect_of(node).links}: {gpu.nvlink_note.value}", "sick" if sick else "dim"))
+    return page.text((f"no {dialect_of(node).links} to its peers", "sick") if sick and peers else "")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from topodiag.emit.place_map import rows
+from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.finding import Finding, Input, Outcome, Status
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
-from topodiag.report.place.map import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
@@ -61,10 +61,10 @@ def _head(page: Page, audit: Audit, action: str) -> None:
     page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
     if why := audit.hardly_matters:
-        note_answer(page, answer, ": ", ("topology hardly matters here", "ok"))
+        page.note_answer(answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
     elif audit.gain < _SHARE_SHOWN:
-        note_answer(page, answer, ": ", ("nothing to regain", "ok"))
+        page.note_answer(answer, ": ", ("nothing to regain", "ok"))
         page.add("", ("nothing to regain", "ok"), f": no order found on these GPUs makes a {unit} shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
@@ -73,7 +73,7 @@ def _head(page: Page, audit: Audit, action: str) -> None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
         page.add("", (words, "error"), f": {lost} of a {unit} is lost to placement")
         page.entry("do", (action, "strong"), hue="ok")
-        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
+        page.note_answer(answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
 
 
 def _dimensions(page: Page, audit: Audit) -> None:
@@ -190,28 +190,20 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
         map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
         levels=map_of(audit.cluster, audit.assignment).levels,
         cost={
-            dimension.dimension: {
-                "ms_per_step": dimension.step_us / 1000,
-                "level": audit.level_name(int(dimension.levels[dimension.slowest])),
-                "bound_ms": dimension.bound_us / 1000,
-                "best_ms": dimension.best_us / 1000,
-                "lost_percent": 100 * audit.lost(dimension),
-                "groups": len(dimension.groups),
-                "size": dimension.demand.size,
-                "split": dimension.split.tolist(),
-                "demands": [from_model("place.Demand", cost) for cost in dimension.now],
-            }
+            dimension.dimension: from_model(
+                "place.AuditCost",
+                dimension,
+                level=audit.level_name(int(dimension.levels[dimension.slowest])),
+                lost_percent=100 * audit.lost(dimension),
+                groups=len(dimension.groups),
+                split=dimension.split.tolist(),
+            )
             for dimension in audit.dimensions
         },
         findings=findings,
         violations=findings,
-        gain_percent=100 * audit.gain,
         step_ms=audit.step_us / 1000 if audit.talk.base_us is not None else None,
-        communication_ms=audit.waited_us / 1000,
-        best_communication_ms=audit.best_us / 1000,
         groups=[row for dimension in audit.dimensions for row in _group_rows(audit, dimension)],
-        worst=_worst_json(audit),
-        worst_exchange=_could_json(audit),
         assumed=[*audit.talk.assumed, *audit.cluster.notes],
     )
 
@@ -233,16 +225,7 @@ def _group_rows(audit: Audit, dim: DimensionAudit) -> list[Document]:
     ]
 
 
-def _worst_json(audit: Audit) -> Document | None:
-    worst = audit.worst
-    if worst is None:
-        return None
-    return from_model("place.WorstGroup", worst, ms_per_step=worst.now_us / 1000, best_ms=worst.best_us / 1000)
-
-
-def _could_json(audit: Audit) -> Document | None:
-    could = audit.could
-    if could is None:
-        return None
-    dimension_ms = [us / 1000 for us in could.dimension_us]
-    return from_model("place.WorstExchange", could, lost_ms=could.lost_us / 1000, dimension_ms=dimension_ms)
+def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[Document]:
+    """One row per rank. `groups[dimension][rank]` is the number of its group, -1 for none. `nic` is the rail of the
+    rank's GPU, null where the fabric has none."""
+    return [from_model("place.MappedRank", None, **row) for row in rows(map_of(cluster, assignment, groups))]

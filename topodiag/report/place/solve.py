@@ -14,10 +14,9 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.placement.split_findings import split_findings
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Columns, Field, draw_table
-from topodiag.report.place.map import map_json
+from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, plural
@@ -35,7 +34,7 @@ def draw_solution(page: Page, solved: Solved) -> None:
     page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
     action = f"ask the scheduler for {fold_hosts(solved.place.hosts)}"
-    note_answer(page, answer, ": ", _compared(page, solved), action=action)
+    page.note_answer(answer, ": ", _compared(page, solved), action=action)
     page.add("", _compared(page, solved))
     page.entry("do", (action, "strong"), hue="ok")
     _against(page, solved)
@@ -154,11 +153,7 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
         findings=split_findings(solved),
-        violations=solution.splits,
         gain_percent=100 * solved.gain,
-        ms_per_step=solution.cost.step_us / 1000,
-        bound_ms=solution.bound_us / 1000,
-        gap_percent=100 * solution.gap,
         before={"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
         nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],

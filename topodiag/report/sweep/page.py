@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Severity
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
-from topodiag.report.answer import note_answer
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.sweep.heat import draw_heat
@@ -23,7 +22,7 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     """The verdict, then everything that explains it. `further` is the next round's plan, if there is one to make."""
     fabric = plans[-1].fabric
     page.add("", _verdict(judged))
-    note_answer(page, _verdict(judged))
+    page.note_answer(_verdict(judged))
     if not page.style.quiet:
         page.add("  ", (_extent(judged, plans), "dim"))
     for fault in page.listed((*judged.confirmed, *judged.suspects), _SHOWN_FAULTS, "fault", indent=""):

@@ -7,7 +7,6 @@ from topodiag.model.nccl_tree import Refusal
 from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.answer import repeat_answers
 from topodiag.report.findings import draw_findings
 from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.terms import draw_assumed
@@ -35,7 +34,7 @@ def draw_check(page: Page, result: Result) -> None:
             _draw_notes(page, node)
         of_nodes = {gap for node in result.nodes for gap in node.not_observed}
         draw_assumed(page, (gap.why for gap in result.not_observed if gap not in of_nodes))
-    repeat_answers(page)
+    page.repeat_answers()
 
 
 def _draw_silence(page: Page, result: Result, node: Node) -> None:

@@ -8,7 +8,6 @@ from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.terms import draw_assumed
@@ -33,7 +32,7 @@ def draw_diff(
         sign, hue, words = "✔", "ok", "no difference that matters to communication"
         words += ", in what was compared" if not_compared else ""
     page.add(page.text((sign, hue), " "), words)
-    note_answer(page, words, sign=sign, hue=hue)
+    page.note_answer(words, sign=sign, hue=hue)
     if page.style.quiet:
         return
     page.add("  left   ", (names[0], "strong"))

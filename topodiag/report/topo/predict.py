@@ -13,7 +13,6 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
-from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
@@ -64,7 +63,7 @@ def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
         page.add(
             page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), prediction.why
         )
-        note_answer(page, f"{version} refuses it: ", prediction.why, sign="✖", hue="error", name=place)
+        page.note_answer(f"{version} refuses it: ", prediction.why, sign="✖", hue="error", name=place)
         return
     hosts = plural(prediction.nodes, "node")
     seen = "" if prediction.nccl_nodes in (0, prediction.nodes) else f" ({prediction.nccl_nodes} nodes to NCCL)"
@@ -73,7 +72,7 @@ def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
     best = f", best path {in_gbs(prediction.max_bw)}, {in_gbs(prediction.total_bw)} per GPU in all"
     if prediction.no_nic:
         best = f", {in_gbs(prediction.total_bw)} per GPU in all; {NO_NIC}"
-    note_answer(page, words + best, sign="✔", hue="ok", name=base_name(name))
+    page.note_answer(words + best, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
     items: list[Part] = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
@@ -100,7 +99,7 @@ def over_network(prediction: Prediction) -> bool:
 NVLS = 3
 
 
-def each_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
+def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
     """What one channel of a graph carries: between nodes, or on the only one."""
     return graph.bw_inter if over_network(prediction) else graph.bw_intra
 
@@ -108,7 +107,9 @@ def each_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
 def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    return None if graph.id == NVLS and not over_network(prediction) else graph.channels * each_gbs(prediction, graph)
+    return (
+        None if graph.id == NVLS and not over_network(prediction) else graph.channels * channel_gbs(prediction, graph)
+    )
 
 
 def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:

@@ -15,7 +15,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
-from topodiag.report.topo.predict import GRAPHS, each_gbs, over_network, prediction_json, total_gbs, virtual_names
+from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
@@ -92,7 +92,7 @@ def spell_graph(prediction: Prediction, number: int) -> str:
         return NOT_FOUND
     types = f"{graph.type_intra}, {graph.type_inter}" if over_network(prediction) else graph.type_intra
     total = total_gbs(prediction, graph)
-    gbs = each_gbs(prediction, graph)
+    gbs = channel_gbs(prediction, graph)
     sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
     return f"{graph.channels} × {sum_of_all}, {types}"
 
@@ -203,7 +203,7 @@ def _why(before: Prediction, after: Prediction) -> str:
 
 
 def _figures(prediction: Prediction, graph: PredictedGraph) -> tuple[int, float]:
-    return graph.channels, each_gbs(prediction, graph) if graph.channels else 0.0
+    return graph.channels, channel_gbs(prediction, graph) if graph.channels else 0.0
 
 
 def what_if_json(answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:

@@ -7,11 +7,10 @@ from collections import Counter
 from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
-from topodiag.report.answer import FEW_LINES
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
-from topodiag.report.text import Page, more
+from topodiag.report.text import FEW_LINES, Page, Part, more
 from topodiag.report.verdict.cause import (
     draw_answer,
     draw_chain,
@@ -132,34 +131,25 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     _draw_ruled_out(page, verdict)
     _draw_unrelated(page, verdict)
     drawn = {cause.price.says for cause in verdict.causes}
-    open_ = [words for words in verdict.not_explained if words not in drawn]
-    for number, words in enumerate(open_[: _most(page)]):
-        page.entry("unclear" if number == 0 else "", words, hue="doubtful", most=1)
-    _draw_more(page, len(open_), "line")
+    open_ = [(words,) for words in verdict.not_explained if words not in drawn]
+    page.entries("unclear", open_, LINES_SHOWN, "line", hue="doubtful")
     if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
         page.entry("read", read, most=1)
 
 
 def _draw_measured(page: Page, result: Result) -> None:
     """What NCCL's Inspector measured: of each communicator the size that took most of the time."""
-    communicators = [
-        communicator
-        for job in result.jobs
-        if job.inspection is not None
-        for communicator in job.inspection.communicators
-    ]
-    pairs = [
-        (communicator, max(communicator.sizes, key=lambda size: size.calls * size.clean_us))
-        for communicator in communicators
-        if communicator.sizes
-    ]
-    for number, (comm, size) in enumerate(pairs[: _most(page)]):
+    inspections = [job.inspection for job in result.jobs if job.inspection is not None]
+    rows: list[list[Part]] = []
+    for comm in (comm for inspection in inspections for comm in inspection.communicators if comm.sizes):
+        size = max(comm.sizes, key=lambda size: size.calls * size.clean_us)
         hosts = fold_hosts(list(dict.fromkeys(member.host for member in comm.members.values() if member.host)))
         where = f" on {hosts}" if hosts else ""
-        page.entry("measured" if number == 0 else "", f"{size.collective} of {spell_bytes(size.bytes)}: ",
-              (in_gbs(size.busbw_mid_gbs), "strong"), f" bus bandwidth, {plural(comm.nranks, 'rank')}{where}",
-              most=1)  # fmt: skip
-    _draw_more(page, len(pairs), "communicator")
+        rows.append([
+            f"{size.collective} of {spell_bytes(size.bytes)}: ", (in_gbs(size.busbw_mid_gbs), "strong"),
+            f" bus bandwidth, {plural(comm.nranks, 'rank')}{where}",
+        ])  # fmt: skip
+    page.entries("measured", rows, LINES_SHOWN, "communicator")
 
 
 def _draw_unrelated(page: Page, verdict: Verdict) -> None:
@@ -170,22 +160,13 @@ def _draw_unrelated(page: Page, verdict: Verdict) -> None:
     unrelated = [
         finding for finding in verdict.unrelated if everything or is_fault(finding) or (healthy and finding.where.ranks)
     ]
-    for number, finding in enumerate(unrelated[: _most(page)]):
+    rows: list[list[Part]] = []
+    for finding in unrelated:
         where = where_words(finding.where, several_nodes=True)
-        label = "note" if healthy and not is_fault(finding) else "unrelated"
-        page.entry(label if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
-              (f"  {where}" if where else "", "dim"), most=1)  # fmt: skip
-    _draw_more(page, len(unrelated), "finding")
-
-
-def _most(page: Page) -> int | None:
-    """Lines of one kind that the page shows; None for all."""
-    return None if page.style.verbose else LINES_SHOWN
-
-
-def _draw_more(page: Page, count: int, what: str) -> None:
-    if count > LINES_SHOWN and not page.style.verbose:
-        page.entry("", (more(count - LINES_SHOWN, what), "dim"))
+        severity = str(finding.severity)
+        rows.append([(finding.id, severity), "  ", finding.message, (f"  {where}" if where else "", "dim")])
+    label = "note" if healthy and not any(map(is_fault, unrelated[:1])) else "unrelated"
+    page.entries(label, rows, LINES_SHOWN, "finding")
 
 
 def _draw_ruled_out(page: Page, verdict: Verdict) -> None:

@@ -114,7 +114,7 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
     rank = max(last, key=lambda number: last[number].wait_us)
     if last[rank].wait_us >= max(LEAST_SHARE, TIMES_ITS_SHARE / count) * caused:
         return (rank,)
-    by_host = grouped((comm.members[each].host, each) for each in last if each in comm.members)
+    by_host = grouped((comm.members[rank].host, rank) for rank in last if rank in comm.members)
     hosts = {member.host for member in comm.members.values()}
     if len(hosts) < FEWEST_RANKS:
         return ()

@@ -17,7 +17,7 @@ from topodiag.words.fold import few
 from topodiag.words.own_data import own_data
 
 _DATA = own_data("checks/job/start/versions")
-COMPONENTS = {key: (each["name"], Severity[each["severity"].upper()]) for key, each in _DATA["component"].items()}
+COMPONENTS = {key: (entry["name"], Severity[entry["severity"].upper()]) for key, entry in _DATA["component"].items()}
 """What each key of Process.versions is called, and how bad a difference is."""
 OF_NCCL = ("nccl", "rccl", "git")
 
@@ -25,8 +25,8 @@ Release = tuple[int, int]
 _FIRST, _LAST = (2, 0), (2, 99)
 
 WORDINGS: tuple[tuple[str, str, Release, Release], ...] = tuple(
-    (each["kind"], each["words"], tuple(each.get("first", _FIRST)), tuple(each.get("last", _LAST)))
-    for each in _DATA["wording"]
+    (entry["kind"], entry["words"], tuple(entry.get("first", _FIRST)), tuple(entry.get("last", _LAST)))
+    for entry in _DATA["wording"]
 )
 """Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
 src/net.cc, src/plugin/)."""

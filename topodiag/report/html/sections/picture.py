@@ -1,13 +1,16 @@
-"""Pictures of the nodes that have faults, those alike once; of a healthy case the first node."""
+"""Pictures of the nodes that have faults, those alike once; of a healthy case the first node. The machines of the
+commands of `topo` are drawn without a verdict: nothing was judged on them."""
 
 from __future__ import annotations
 
 from topodiag.draw.node import draw_node
+from topodiag.draw.picture import picture_of
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
-from topodiag.report.html.interface import Drawing, Section, Sheet, figures
+from topodiag.report.html.interface import Drawing, Extras, Section, Sheet, figures
 from topodiag.report.html.sections.shared import NAMES_ROOM, by_host
+from topodiag.report.node.header import machine_words
 from topodiag.words.fold import plural, short_hosts
 
 MOST = 3
@@ -38,3 +41,16 @@ def _nodes(result: Result) -> list[Drawing]:
         svg = draw_node(titled_picture(result, node), prefix=f"node{len(drawings)}")
         drawings.append(Drawing(title, svg, alike if len(group) > 1 else ""))
     return drawings
+
+
+def machines(*nodes: Node) -> Extras:
+    """A picture of each that has a device to draw."""
+    drawn = [node for node in nodes if node.gpus or node.nics]
+    return Extras("picture", tuple(_drawing(node, number) for number, node in enumerate(drawn)))
+
+
+def _drawing(node: Node, number: int) -> Drawing:
+    name = node.host or "the machine"
+    words = " · ".join([name, *machine_words(node)])
+    svg = draw_node(picture_of(node, (), words, ""), prefix=f"machine{number}")
+    return Drawing(f"Topology of {name}", svg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from topodiag.draw.rings import draw_rings as svg_of_rings
 from topodiag.model.job import Job
 from topodiag.report.html.interface import Drawing, Section, Sheet
-from topodiag.report.html.lines import Line, lines_of
+from topodiag.report.html.sections.terminal import Line, lines_of
 from topodiag.report.interface import Style
 from topodiag.report.job.rings import draw_rings
 from topodiag.report.text import Page

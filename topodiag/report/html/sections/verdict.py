@@ -8,11 +8,11 @@ from topodiag.model.finding import Severity
 from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
-from topodiag.report.answer import alike
 from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally, word_of
 from topodiag.report.node.marks import SIGNS as MARKS
+from topodiag.report.text import answer_groups
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
 from topodiag.report.words import title_of as title_of_check
@@ -37,7 +37,7 @@ def section(sheet: Sheet) -> Section:
 
 def _action(sheet: Sheet) -> str:
     """What the terminal says is to be done, "" where nothing is."""
-    verdict, groups = sheet.result.verdict, alike(sheet.page.answers)
+    verdict, groups = sheet.result.verdict, answer_groups(sheet.page.answers)
     if verdict is not None:
         return next((cause.finding.fix[0] for cause in verdict.causes[:1] if cause.finding.fix), "")
     if groups:
@@ -52,7 +52,7 @@ def title_of(sheet: Sheet) -> str:
     verdict = sheet.result.verdict
     if verdict is not None:
         return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
-    groups = alike(sheet.page.answers)
+    groups = answer_groups(sheet.page.answers)
     if not groups and len(sheet.result.nodes) > 1:
         worst = _of_nodes(sheet.result)[0]
         return clean(f"{worst['names']}: {worst['text']}", limit=160)
@@ -104,7 +104,7 @@ def _job(job: Any, verdict: Verdict) -> dict[str, str]:
 
 def _of_answers(sheet: Sheet) -> dict[str, Any]:
     """The answers that the terminal repeats in its last line: one for each kind of them, the worst first."""
-    groups = alike(sheet.page.answers)
+    groups = answer_groups(sheet.page.answers)
     if not groups and len(sheet.result.nodes) > 1:
         return {"answers": _of_nodes(sheet.result), "facts": [], "first": [], "jobs": []}
     answers: list[dict[str, str]] = []

@@ -1,9 +1,11 @@
-"""What is said beside an emitted topology file: what was done, what is gained, and what still wants attention."""
+"""What is said beside an emitted file. A topology file: what was done, what is gained, and what still wants attention;
+an nccl.conf: what is set, corrected and taken out, why, and what no file can do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.answers import TopoFile
 from topodiag.nccl.topo.worse import Comparison
@@ -111,3 +113,24 @@ def _change(old: float, new: float) -> str:
     if new < old / 2:
         return f" ({old / new:.1f} times as fast)"
     return f" ({percent(abs(new / old - 1))} {'less' if new < old else 'more'})"
+
+
+def draw_conf(page: Page, advice: ConfAdvice, output: str | None) -> None:
+    """The account of one file, for standard error."""
+    if not advice.follows:
+        mark, words = ("▲", "doubtful") if advice.elsewhere else ("✔", "ok"), "nothing follows for nccl.conf"
+        page.add(page.text(mark, " ", (advice.subject, "strong"), "  "), words)
+    else:
+        kept = sum(entry.kept for entry in advice.entries)
+        removals = sum(entry.value is None for entry in advice.entries)
+        counts = (len(advice.entries) - kept - removals, "set"), (removals, "taken out"), (kept, "kept")
+        words = ", ".join(f"{count} {what}" for count, what in counts if count)
+        page.add(page.text(("✔", "ok"), " ", (output or "nccl.conf", "strong"), "  "), words)
+    for entry in advice.entries:
+        if not entry.kept:
+            line = f"{entry.name}={entry.value}" if entry.value is not None else f"without {entry.was or entry.name}"
+            page.add("  ", (line, "strong"))
+            for sentence in entry.why:
+                page.add("    ", (sentence, "dim"))
+    for sentence in advice.elsewhere:
+        page.add("  ", ("not by a file  ", "doubtful"), sentence)
