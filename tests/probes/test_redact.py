@@ -227,13 +227,17 @@ def test_redaction_of_an_address_is_an_address_of_its_kind(address: ipaddress.IP
 
 
 def plain(value: Any) -> Any:
-    """A node as plain values, without where each was read."""
+    """A node as plain values, without where each was read, and by which entry of the catalogue."""
     if isinstance(value, Origin):
         return None
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {
+            each.name: plain(getattr(value, each.name))
+            for each in dataclasses.fields(value)
+            if each.name != "signature"
+        }
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(each) for key, each in value.items()}
     if isinstance(value, (set, frozenset)):

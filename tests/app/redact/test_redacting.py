@@ -90,6 +90,12 @@ def test_a_quote_loses_every_word_that_is_not_known_to_be_harmless() -> None:
     assert "alice" not in origin.source
 
 
+def test_the_words_of_checks_and_reports_are_known() -> None:
+    text = "abnormal intervals elapsed, the wording of permuted threading is theirs, says acmecorp"
+    hid = redacted(found("x", evidence=text), KEY).findings[0].evidence[0].text
+    assert re.sub(r"name-\w{10}", "NAME", hid) == text.replace("acmecorp", "NAME")
+
+
 def test_checksums_and_ids_stay(node: Result) -> None:
     result = replace(node, inputs=(Input("a.log", "nccl-log", "0123456789abcdef" * 4),))
     answer = redacted(result, KEY)

@@ -79,7 +79,7 @@ _DATA = ("checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml"
 @lru_cache(maxsize=1)
 def _words() -> frozenset[str]:
     """All of them in small letters, with # for digits. Takes a second or two, where the code is compiled."""
-    top = Path(__file__).parents[1]
+    top = Path(__file__).parents[2]
     words: set[str] = set()
     for path in sorted([*top.rglob("*.py"), *Path(topodiag_probes.__file__).parent.rglob("*.py")]):
         code = SourceFileLoader("", str(path)).get_code("")
