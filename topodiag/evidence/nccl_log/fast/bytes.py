@@ -6,7 +6,7 @@ A block is a byte array with PAD zero bytes on both sides, seen twice: byte by b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -222,3 +222,20 @@ class Dictionary:
                         self._slots[slot] = code
                         break
             codes[place] = code
+
+
+class Vocabulary:
+    """What short texts mean, as numbers: each text is asked for once."""
+
+    def __init__(self, width: int, meaning: Callable[[bytes], int | tuple[int, ...]], *shape: int) -> None:
+        """`meaning` gives a number, or as many of them as `shape` says."""
+        self._texts, self._meaning = Dictionary(width), meaning
+        self._meanings = np.zeros((0, *shape), dtype=np.int64)
+
+    def __call__(self, rows: Words) -> npt.NDArray[np.int64]:
+        """The meaning of each column of `rows`, as `Dictionary.encode` takes them."""
+        codes = self._texts.encode(rows)
+        new = [self._meaning(text) for text in self._texts.texts[len(self._meanings) :]]
+        if new:
+            self._meanings = np.concatenate([self._meanings, np.array(new, dtype=np.int64)])
+        return self._meanings[codes]

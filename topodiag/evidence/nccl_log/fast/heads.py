@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, bytes_behind_last, keep_last
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, Vocabulary, bytes_behind_last, keep_last
 from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
@@ -33,8 +33,8 @@ class Heads:
 
     def __init__(self, thread_of: Callable[[bytes], int]) -> None:
         self._thread_of = thread_of
-        self._fronts, self._heads = Dictionary(_FAR), Dictionary(_FAR)
-        self._threads: list[int] = []
+        self._fronts = Dictionary(_FAR)
+        self._heads = Vocabulary(_FAR, lambda text: thread_of(_turned(text)))
         self._known: Positions = np.array([[_UNKNOWN], [0]], dtype=np.int64)
         """By front, its thread and the length of its head. Behind the last, where the code -1 leads to, stands what is
         not known."""
@@ -89,10 +89,8 @@ class Heads:
         keep_last(rows, length)
         kept = np.flatnonzero(fine)
         words = rows[: -2 - int(length.max(initial=0)) // 8 : -1]  # the last one first
-        codes = self._heads.encode(np.ascontiguousarray(words[:, kept]))
-        self._threads += [self._thread_of(_turned(text)) for text in self._heads.texts[len(self._threads) :]]
         thread = np.full(len(room), -1, dtype=np.int64)
-        thread[kept] = np.array(self._threads or [-1], dtype=np.int64)[codes]
+        thread[kept] = self._heads(np.ascontiguousarray(words[:, kept]))
         return thread, length, np.flatnonzero(unknown)
 
 

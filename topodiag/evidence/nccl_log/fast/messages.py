@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.bytes import Dictionary
+from topodiag.evidence.nccl_log.fast.bytes import Vocabulary
 from topodiag.evidence.nccl_log.fast.rows import PLACE, Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
 from topodiag.evidence.nccl_log.grammar.comm import Rows
@@ -14,7 +14,6 @@ from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start
 from topodiag.evidence.nccl_log.grammar.prefix import Record
 from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
-from topodiag.evidence.nccl_log.tables.hashes import Words
 
 OF_LINES: dict[str, tuple[str, ...]] = {
     "event": ("level", "place", "label", "text", "ts"),
@@ -40,8 +39,9 @@ class Messages:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
-        self._starts = Dictionary(START // 8)
-        self._start_kinds: list[int] = []
+        self.kinds = Vocabulary(START // 8, self._kind)
+        """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
+        UNDECIDED."""
         self._understood: list[bool] = []
         self._fans: list[int] = []
         self._tables: list[int] = []
@@ -55,14 +55,6 @@ class Messages:
             if message not in known:
                 known[message] = self._read(message)
         return np.array([known[message] for message in messages], dtype=np.int64)
-
-    def kinds(self, starts: Words) -> Ints:
-        """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
-        UNDECIDED."""
-        codes = self._starts.encode(starts)
-        for text in self._starts.texts[len(self._start_kinds) :]:
-            self._start_kinds.append(self._kind(text))
-        return np.array(self._start_kinds or [UNDECIDED], dtype=np.int64)[codes]
 
     def understood(self, codes: Ints) -> int:
         return int(np.array(self._understood)[codes].sum()) if len(codes) else 0

@@ -14,7 +14,7 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast import ops as scan_ops
-from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
+from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
@@ -36,11 +36,12 @@ from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
+from topodiag.evidence.nccl_log.tables.hashes import Positions
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via", "net_dev", "proxy")
 """What a connection says behind its second bracket."""
+_NO_TAIL = (-1,) * len(_TAIL)
 _NAMING = ("thread", "line", "ctx", "index", "starts")
 
 
@@ -56,12 +57,10 @@ class Shard:
         self._ended: list[dict[str, int]] = []
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
         self._stamps: dict[bytes, float] = {}
-        self._names = Dictionary(NAME_WORDS)
-        self._name_codes: list[int] = []
-        self._tails = Dictionary(scan_conn.TAIL_WORDS)
-        self._tail_values: list[tuple[int, ...] | None] = []
-        self._tail_columns: Ints = np.full((len(_TAIL), 1), -1, dtype=np.int64)
-        self._devices = Dictionary(1)
+        self.names = Vocabulary(NAME_WORDS, self._name)
+        """Codes of texts that name an operation or a function, -1 of others."""
+        self._tails = Vocabulary(scan_conn.TAIL_WORDS, self._tail, len(_TAIL))
+        self._devices = Vocabulary(1, lambda text: device(text.decode("ascii", "replace")))
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
         self._fast: dict[str, list[Columns]] = defaultdict(list)
@@ -107,12 +106,8 @@ class Shard:
 
     # Records that name a communicator.
 
-    def names(self, words: Words) -> Positions:
-        """Codes of texts that name an operation or a function, -1 of others."""
-        codes = self._names.encode(words)
-        for text in self._names.texts[len(self._name_codes) :]:
-            self._name_codes.append(self.texts.code(text.decode("ascii")) if text.isalpha() else -1)
-        return np.array(self._name_codes or [-1], dtype=np.int64)[codes]
+    def _name(self, text: bytes) -> int:
+        return self.texts.code(text.decode("ascii")) if text.isalpha() else -1
 
     def add_operations(self, read: Read, line: Positions, thread: Positions) -> None:
         columns = {**read.columns, "func": read.name, "line": line, "thread": thread}
@@ -184,14 +179,14 @@ class Shard:
         connects = np.flatnonzero(groups.connects)
         at = first[connects]
         read = scan_conn.read(block, lines.message[at], lines.end[at])
-        tail = self._tail_codes(read.tail)
-        kept = np.flatnonzero(tail >= 0)
-        tail = tail[kept]
+        tails = self._tails(read.tail)
+        kept = np.flatnonzero(tails[:, 0] >= 0)
         chosen = connects[read.lines[kept]]
         columns = {
             "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
-            "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
-            **{name: values[tail] for name, values in zip(_TAIL, self._tail_columns, strict=True)},
+            "dev": self._devices(read.dev[np.newaxis, kept]),
+            "peer_dev": self._devices(read.peer_dev[np.newaxis, kept]),
+            **dict(zip(_TAIL, tails[kept].T, strict=True)),
         }  # fmt: skip
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
@@ -206,34 +201,17 @@ class Shard:
         self.count(taken, taken)
         return np.flatnonzero(left[groups.group])
 
-    def _tail_codes(self, tails: Words) -> Ints:
-        """Code of what follows the second bracket of a connection, -1 for what is none."""
-        codes = self._tails.encode(tails)
-        new = self._tails.texts[len(self._tail_values) :]
-        if new:
-            self._tail_values += [self._tail(text) for text in new]
-            rows = [value or (-1,) * len(_TAIL) for value in self._tail_values]
-            self._tail_columns = np.array(rows, dtype=np.int64).T.copy()
-        codes[self._tail_columns[0][codes] < 0] = -1
-        return codes
-
-    def _tail(self, text: bytes) -> tuple[int, ...] | None:
+    def _tail(self, text: bytes) -> tuple[int, ...]:
         if b"INFO" in text or b"WARN" in text:
-            return None  # may be two records
+            return _NO_TAIL  # may be two records
         read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
         rows = parse("INFO", read[0].message) if len(read) == 1 else None
         if rows is None or len(rows) != 1 or rows[0][0] != "conn":
-            return None
+            return _NO_TAIL
         columns: dict[str, Any] = rows[0][1]
         if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
-            return None
+            return _NO_TAIL
         return tuple(bits(columns[name], self.texts) for name in _TAIL)
-
-    def _device(self, words: Words) -> Ints:
-        """What stands in brackets."""
-        codes = self._devices.encode(words[np.newaxis])
-        read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
-        return np.array(read or [-1], dtype=np.int64)[codes]
 
     # All other records.
 
