@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Messages:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
-        self.kinds = Vocabulary(START // 8, self._kind)
+        self.kinds = Vocabulary(START // 8, partial(_kind, texts))
         """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
         UNDECIDED."""
         self._understood: list[bool] = []
@@ -79,11 +80,6 @@ class Messages:
         self._understood.append(understood)
         return len(self._fans) - 1
 
-    def _kind(self, start: bytes) -> int:
-        """Code of the kind that the beginning of a message decides, NOTHING for noise, or UNDECIDED."""
-        kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
-        return UNDECIDED if kind is None else NOTHING if kind == NOISE else self._texts.code(kind)
-
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""
         defaults, texts, known = DEFAULTS[name], self._texts, self._values[name]
@@ -111,3 +107,9 @@ class Messages:
             chosen = np.flatnonzero(tables[row] == number)
             columns[name] = source[chosen], codes[row[chosen]]
         return columns
+
+
+def _kind(texts: Texts, start: bytes) -> int:
+    """Code of the kind that the beginning of a message decides, NOTHING for noise, or UNDECIDED."""
+    kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
+    return UNDECIDED if kind is None else NOTHING if kind == NOISE else texts.code(kind)

@@ -6,6 +6,7 @@ Shards of several small files are gathered together: to make tables costs more t
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -57,9 +58,9 @@ class Shard:
         self._ended: list[dict[str, int]] = []
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
         self._stamps: dict[bytes, float] = {}
-        self.names = Vocabulary(NAME_WORDS, self._name)
+        self.names = Vocabulary(NAME_WORDS, partial(_name, self.texts))
         """Codes of texts that name an operation or a function, -1 of others."""
-        self._tails = Vocabulary(scan_conn.TAIL_WORDS, self._tail, len(_TAIL))
+        self._tails = Vocabulary(scan_conn.TAIL_WORDS, partial(_tail, self.texts), len(_TAIL))
         self._devices = Vocabulary(1, lambda text: device(text.decode("ascii", "replace")))
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
@@ -105,9 +106,6 @@ class Shard:
         return np.array([self._stamps[text] for text in fronts], dtype=np.float64).view(np.int64)
 
     # Records that name a communicator.
-
-    def _name(self, text: bytes) -> int:
-        return self.texts.code(text.decode("ascii")) if text.isalpha() else -1
 
     def add_operations(self, read: Read, line: Positions, thread: Positions) -> None:
         columns = {**read.columns, "func": read.name, "line": line, "thread": thread}
@@ -201,18 +199,6 @@ class Shard:
         self.count(taken, taken)
         return np.flatnonzero(left[groups.group])
 
-    def _tail(self, text: bytes) -> tuple[int, ...]:
-        if b"INFO" in text or b"WARN" in text:
-            return _NO_TAIL  # may be two records
-        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
-        rows = parse("INFO", read[0].message) if len(read) == 1 else None
-        if rows is None or len(rows) != 1 or rows[0][0] != "conn":
-            return _NO_TAIL
-        columns: dict[str, Any] = rows[0][1]
-        if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
-            return _NO_TAIL
-        return tuple(bits(columns[name], self.texts) for name in _TAIL)
-
     # All other records.
 
     def add_texts(self, messages: list[bytes], kind: Ints, line: Positions, thread: Positions) -> None:
@@ -297,3 +283,23 @@ class Shard:
 
 def _signed(pointer: Any) -> int:
     return pointer - (1 << 64) if pointer >= 1 << 63 else int(pointer)
+
+
+# Not of the shard: a vocabulary that held it would keep its rows until the garbage is collected.
+
+
+def _name(texts: Texts, text: bytes) -> int:
+    return texts.code(text.decode("ascii")) if text.isalpha() else -1
+
+
+def _tail(texts: Texts, text: bytes) -> tuple[int, ...]:
+    if b"INFO" in text or b"WARN" in text:
+        return _NO_TAIL  # may be two records
+    read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
+    rows = parse("INFO", read[0].message) if len(read) == 1 else None
+    if rows is None or len(rows) != 1 or rows[0][0] != "conn":
+        return _NO_TAIL
+    columns: dict[str, Any] = rows[0][1]
+    if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
+        return _NO_TAIL
+    return tuple(bits(columns[name], texts) for name in _TAIL)
