@@ -242,11 +242,14 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
 
 
 def _ends_of_all(job: Job, read: Mapping[str, _Read]) -> list[int]:
-    """The lines on which mpirun says that all of its processes have ended, far above the last line of the text."""
-    last = max((line for _, end in read.values() for line in end.lines.values()), default=0)
-    ends = (event for event in job.events if event.text.strip().startswith(_ALL_ENDED))
-    lines = (max(_line(event), _last_line(event, read)) for event in ends)
-    return [line for line in lines if line + MOST_BUFFERED < last]
+    """The lines on which mpirun says that all of its processes have ended, far above the last line of the text; and the
+    last end, where that is a program's own fatal error and none of the text's last lines."""
+    tail = [line for _, end in read.values() for line in end.lines.values()]
+    ends = {max(_line(event), _last_line(event, read)): event for event in job.events if event.kind == "ended"}
+    over = [line for line, event in ends.items() if event.text.strip().startswith(_ALL_ENDED)]
+    last = max(ends, default=0)
+    is_fatal = last in ends and ends[last].details.get("how") == "fatal" and last < min(tail, default=0)
+    return [line for line in over if line + MOST_BUFFERED < max(tail, default=0)] + [last] * is_fatal
 
 
 def _is_call(event: Event) -> bool:
