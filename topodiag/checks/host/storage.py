@@ -20,7 +20,7 @@ _SERVERS = {
     "CIFS server": (("kernel.cifs_silent",), ""),
 }
 """Entries of the catalogue by which a server does not answer, and the one by which it does again."""
-_DISKS = ("kernel.disk_error", "kernel.file_system_error", "kernel.xfs_error", "kernel.nvme_error")
+_DISKS = ("kernel.disk_error", "kernel.file_system_error")
 _SHOWN = 4
 
 

@@ -82,10 +82,9 @@ def _is_told_by_shell(data: bytes) -> bool:
     killed = re.search(rb"^Killed\s*$", data, re.M)
     if killed is None or _BY_HAND.search(data) is not None:
         return False
-    return (
-        data.rstrip().endswith(b"\nKilled")
-        or _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
-    )
+    if re.search(rb"\S[ \t\r]*\nKilled\s*\Z", data[-_MOST_LINE:]) is not None:
+        return True
+    return _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
 
 
 def _ends_with_exception(data: bytes) -> bool:
