@@ -259,14 +259,16 @@ def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
 
 
 def _ordered(causes: Sequence[Cause]) -> list[Cause]:
-    """What ended a job first, then by what is lost; what is only supposed never above what is founded."""
+    """What ended a job first, unless somebody else did, then by what is lost; what is only supposed never above what is
+    founded."""
 
     def key(at: int) -> tuple[object, ...]:
         cause = causes[at]
-        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(cause))
+        outside = states.ended_from_outside(cause.finding)
+        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(cause)) and not outside
         taken = cause.price.job_share
         share = taken if taken is not None else cause.price.share or 0.0
-        return not ends, cause.status is CauseStatus.HYPOTHESIS, -share, _RANK[cause.status], at
+        return not ends, outside, cause.status is CauseStatus.HYPOTHESIS, -share, _RANK[cause.status], at
 
     return [causes[at] for at in sorted(range(len(causes)), key=key)]
 
