@@ -70,7 +70,7 @@ def test_output_that_quotes_source_is_no_source(text: str) -> None:
     assert program_text(text) == ""
 
 
-@pytest.mark.parametrize(("end", "what"), [("3.69", ""), ("seconds", "a handbook")])
+@pytest.mark.parametrize(("end", "what"), [("3.69", ""), ("seconds", "a handbook"), ("3.69125 seconds", "")])
 def test_measurements_below_rulers_are_no_sentences(end: str, what: str) -> None:
     part = f"Time of the potential from all boundaries: {end}\n" * 6 + "Applied Voltage of 5\n--------------------\n"
     assert program_text(part * 20) == what

@@ -42,7 +42,8 @@ _RELEASES, _REACH = 3, 0.5
 """Heads that a list of changes has at least, and the share of the text that lies above the last one."""
 _CHAPTERS, _LONG, _PROSE, _UNEVEN = 8, 100, 0.2, 3
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
-incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences."""
+incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences; where such a share of
+all lines holds measurements, a program printed them under headings of its own."""
 _FIRST_ITEM, _MOST_HEAD = "\n\n\t* ", 100
 """Below the head of a change of cvs2cl, which begins as a line of a log does."""
 _MOST_LINES = 2000
@@ -125,7 +126,8 @@ def _headings(text: str) -> int:
 def _mostly_prose(text: str) -> bool:
     lines = _lines(text)
     prose = sum(1 for line in lines if _LIKE["sentence"].match(line.strip()[:2000]))
-    return len(lines) >= _LONG and prose >= _PROSE * len(lines)
+    measured = sum(1 for line in lines if _LIKE["measured"].search(line[:500]))
+    return len(lines) >= _LONG and prose >= _PROSE * len(lines) and measured < _PROSE * len(lines)
 
 
 _OPEN = frozenset({Kind.TEXT, Kind.PROGRAM, Kind.JSON})
