@@ -80,6 +80,9 @@ QUOTES = "[rank1]: RuntimeError: Failed to import the model because of the follo
         pytest.param(QUOTES, 9, "ImportError", id="the root stands below"),
         pytest.param(QUOTES, 900, "RuntimeError", id="far below stands another one"),
         pytest.param(QUOTES[:-1], 9, "RuntimeError", id="the message quotes nothing"),
+        pytest.param(
+            "[rank1]: KeyError: Caught KeyError in replica 0 on device 0.", 9, "ImportError", id="torch caught it"
+        ),
     ],
 )
 def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, named: str) -> None:

@@ -202,12 +202,18 @@ def _behind(event: Event) -> str:
 
 
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
-    """The exception that the message of another one quotes below it, after a colon: the root of the two."""
+    """The exception that the message of another one quotes below it, after a colon, or that torch caught in a worker:
+    the root of the two."""
     source, at = _file_of(first)
-    if source is None or first.details["how"] != "exception" or not first.text.rstrip().endswith(":"):
+    if source is None or first.details["how"] != "exception" or not _quotes(first):
         return first
     below = [(line, other) for other in own for of, line in (_file_of(other),) if of == source]
     return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
+
+
+def _quotes(event: Event) -> bool:
+    """SOURCE: torch torch/_utils.py (ExceptionWrapper.reraise)."""
+    return event.text.rstrip().endswith(":") or event.details.get("message", "").startswith("Caught ")
 
 
 def _raised(event: Event) -> tuple[str | None, ...]:
