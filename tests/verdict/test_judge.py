@@ -356,6 +356,10 @@ def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
     assert judgement.confidence is Confidence.LOW
 
 
+def test_a_time_limit_says_nothing_of_topology() -> None:
+    assert verdict(seen("JOB009", W, message="the job on n7 reached its time limit"), case=running()).first == ()
+
+
 def test_a_program_that_diverged_is_no_question_of_topology() -> None:
     judgement = verdict(seen("JOB006"), case=running())
     assert judgement.first == (

@@ -327,8 +327,9 @@ def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
 def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     """What must be read before the causes."""
     texts = []
-    # Where other causes remain possible, a link is one of them.
-    if causes and causes[0].finding.id in _PROGRAM and causes[0].status is CauseStatus.ESTABLISHED:
+    # Where other causes remain possible, a link is one of them; what a job did until its time was up, nobody says.
+    established = causes and causes[0].status is CauseStatus.ESTABLISHED
+    if established and causes[0].finding.id in _PROGRAM and not states.ended_from_outside(causes[0].finding):
         texts.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
     normal = [benchmark for benchmark in result.benchmarks if benchmark.verdict == "normal"]
     if state is State.HEALTHY and normal:
