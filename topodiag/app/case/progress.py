@@ -200,11 +200,17 @@ def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
         return ()
     earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
     past = [event for event in earlier if _last_line(event, read) <= over[_file(event)]]
-    last = [event for event in job.events if event not in past]
+    last = _without(job.events, past)
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
         replace(job, name="job 2", events=tuple(last)),
     )
+
+
+def _without(events: Sequence[Event], others: Sequence[Event]) -> list[Event]:
+    """The events that are none of the others, of which there may be a hundred thousand."""
+    left_out = set(map(id, others))
+    return [event for event in events if id(event) not in left_out]
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, _Read]) -> tuple[Job, ...]:
@@ -220,7 +226,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, _Read])
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     earlier = job_of("job 1", events=tuple(past), files=job.files, is_past=True)
-    return earlier, replace(job, name="job 2", events=tuple(event for event in job.events if event not in past))
+    return earlier, replace(job, name="job 2", events=tuple(_without(job.events, past)))
 
 
 def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
