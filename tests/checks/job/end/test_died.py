@@ -90,6 +90,13 @@ def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, n
     assert finding.message.endswith(f"({named})")
 
 
+def test_a_summary_that_quotes_no_exception_leaves_all_of_them() -> None:
+    [finding] = found(
+        end(EXCEPTION, 1), end("  rank      : 3 (local_rank: 3)", 10), end("  exitcode  : -9 (pid: 3)", 11)
+    )
+    assert "OutOfMemoryError" in finding.message
+
+
 @pytest.mark.parametrize(("far", "named"), [(20, "ValueError"), (900, "ModuleNotFoundError")])
 def test_the_exception_that_torchs_summary_quotes_is_that_of_the_job(far: int, named: str) -> None:
     [finding] = found(

@@ -188,9 +188,8 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
         source, line = _file_of(event)
         if source is not None and "named_rank" in event.details and event.details["how"] == "context":
             insort(named.setdefault(source, []), line)
-    quoted_ones = {_raised(event) for event in own if _is_below_one(event, named)}
-    others = [event for event in own if event.details["how"] != "exception" or _raised(event) in quoted_ones]
-    return others if quoted_ones else own
+    raised = {_raised(event) for event in own if event.details["how"] == "exception" and _is_below_one(event, named)}
+    return [event for event in own if event.details["how"] != "exception" or not raised or _raised(event) in raised]
 
 
 def _behind(event: Event) -> str:
