@@ -137,13 +137,14 @@ def text_has(text: str, feature: Feature) -> bool:
 
 
 class ByVersion(Generic[_T]):
-    """A table that changed with the versions: each entry holds from its version on.
+    """A table that changed with the versions: each entry holds from its version on. A data file has them as texts.
 
     Raises ValueError, when it is made, for a table that says nothing of the oldest known version, or speaks of one that
     LAST_PATCHES lacks: a table must not answer for a version by accident.
     """
 
-    def __init__(self, entries: Mapping[int, _T]) -> None:
+    def __init__(self, table: Mapping[int, _T] | Mapping[str, _T]) -> None:
+        entries = {int(since): value for since, value in table.items()}
         if min(entries) != OLDEST or not set(entries) <= set(KNOWN):
             raise ValueError(f"a table for {sorted(entries)} must begin with {OLDEST} and speak of known versions only")
         changes = sorted(entries)

@@ -54,7 +54,7 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Ca
     latency, bandwidth = entry
     collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
     corrected = _corrected_sizes(shape, algorithm) if collective == Collective.ALL_REDUCE else 0
-    correction = tc.TREE_CORRECTION[protocol]
+    correction = tc.constants(shape.minor).tree_correction[protocol]
     least = -1 if has(shape.minor, Feature.SIZES_BELOW_64_APART) else 0
     rings = (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE)
     parts = max(shape.channels * shape.nranks, 1)
