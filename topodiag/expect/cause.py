@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from topodiag.expect.setup import Setup
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 
 def _unchanged(setup: Setup) -> Setup:
@@ -38,3 +39,10 @@ class Cause:
     """Whether it costs only where a link carries both directions at once."""
     shown: str = ""
     """What shows the fault itself, where the machine or a setting does."""
+
+
+def cause_of(name: str, change: Callable[[Setup], Setup] = _unchanged, **words: object) -> Cause:
+    """The cause that causes.toml knows by this name, `words` filled into its words."""
+    row = own_data("expect/causes")[name]
+    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+    return Cause(**{**row, **lists, "words": row["words"].format(**words), "change": change})
