@@ -19,15 +19,14 @@ from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
 from topodiag.expect.misread import misread
 from topodiag.expect.other_runs import Judged, refuted
-from topodiag.expect.rates import Rates, reached_on
+from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.setup import Setup
 from topodiag.expect.shared import known_shares
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
-from topodiag.nccl.topo.changes import ChangeError
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 SPREAD = 0.07
@@ -271,12 +270,9 @@ def _priced(case: _Case, cause: Cause) -> float | None:
     """The bus bandwidth that the run would have reached at its size with this cause alone; None: it cannot be."""
     if cause.gbs is not None or case.setup is None:
         return cause.gbs
-    known = known_shares(case.setup, case.run.collective, case.rates)
+    known = known_shares(case.setup, case.run.collective, case.rates.raw)
     if cause.words not in known:
-        try:
-            known[cause.words] = reached_on(case.rates, cause.change(case.setup), case.run.collective)
-        except (NoSetupError, ChangeError):
-            known[cause.words] = None
+        known[cause.words] = cause.share_left(case.setup, case.rates, case.run.collective)
     share = known[cause.words]
     return None if share is None else case.expected * share
 

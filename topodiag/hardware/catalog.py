@@ -165,6 +165,17 @@ def system_by_product(text: str) -> SystemSpec | None:
     return next((spec for name, spec in _products() if _has_word(product, name)), None)
 
 
+def system_by_name(text: str) -> SystemSpec | None:
+    """The machine of a name, whatever its signs and case."""
+    wanted = plain_name(text)
+    return next((spec for spec in systems() if wanted and plain_name(spec.name) == wanted), None)
+
+
+def plain_name(text: str) -> str:
+    """The letters and digits of a name, by which names are compared."""
+    return "".join(sign for sign in text[:_MAX_NAME].lower() if sign.isalnum())
+
+
 def _has_word(text: str, word: str) -> bool:
     """Whether `word` stands in `text` with no letter or digit touching it (patterns would cost start-up time)."""
     at = text.find(word)

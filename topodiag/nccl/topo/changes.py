@@ -164,6 +164,16 @@ def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Elem
     return edit(element if kept == element.children else replace(element, children=kept))
 
 
+def pruned(element: Element, is_lost: Callable[[Element], bool]) -> Element | None:
+    """A branch without some elements, and without bridges that then lead nowhere."""
+    if is_lost(element):
+        return None
+    children = tuple(kept for child in element.children if (kept := pruned(child, is_lost)) is not None)
+    if element.tag == "pci" and element.children and not children:
+        return None
+    return element if children == element.children else replace(element, children=children)
+
+
 def with_values(element: Element, values: Mapping[str, str]) -> Element:
     """The element with attributes set: in their place where they are, behind where they are new."""
     there = {name for name, _ in element.attributes}

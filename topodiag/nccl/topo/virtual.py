@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, with_values
+from topodiag.nccl.topo.changes import bus_of, pruned, with_values
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
@@ -178,7 +178,8 @@ class _Builder:
             raise VirtualError("none of the places is of a GPU or a NIC of this machine")
         numbers = {id(pci) for _, pci in wanted}
         for cpu in self.tree.having("cpu"):
-            rest = [element for child in cpu.children if (element := _without(child, numbers)) is not None]
+            kept = (pruned(child, lambda element: id(element) in numbers) for child in cpu.children)
+            rest = [element for element in kept if element is not None]
             if rest:
                 self._cpu(cpu.number("numaid", -1), cpu).children.extend(rest)
         for numa, pci in wanted:
@@ -311,16 +312,6 @@ def _functions(tree: Element) -> Iterator[tuple[int, Element]]:
         for element in cpu.walk():
             if element.tag == "pci" and (element.having("gpu") or element.nets):
                 yield cpu.number("numaid", -1), element
-
-
-def _without(element: Element, numbers: Collection[int]) -> Element | None:
-    """A branch without these elements, and without bridges that then lead nowhere."""
-    if id(element) in numbers:
-        return None
-    children = tuple(kept for child in element.children if (kept := _without(child, numbers)) is not None)
-    if element.tag == "pci" and element.children and not children:
-        return None
-    return element if children == element.children else replace(element, children=children)
 
 
 def _hex(text: str | None) -> int | None:
