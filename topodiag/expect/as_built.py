@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.expect.settings import compute_nics
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, Nic, NicPort, NicRole
+from topodiag.model.devices import Gpu, Nic, NicPort
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
@@ -20,8 +21,6 @@ from topodiag.model.provenance import known
 from topodiag.nccl.topo.detect import Detected, tree_of
 from topodiag.nccl.topo.repair import LEAST_SIBLINGS, clear_majority, repair
 from topodiag.words.units import in_gbps
-
-_NOT_COMPUTE = (NicRole.STORAGE, NicRole.MANAGEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,8 @@ def with_rdma(tree: Element) -> Element:
 def _families(node: Node) -> list[list[Nic]]:
     """Compute NICs of one product; a single one has no sibling to be like."""
     families: dict[tuple[str, str], list[Nic]] = {}
-    for nic in node.nics:
-        if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE and nic.ports:
+    for nic in compute_nics(node):
+        if nic.ports:
             kind = (nic.part.get("") or nic.hca_type.get(""), nic.transport.get("").lower())
             families.setdefault(kind, []).append(nic)
     return [family for family in families.values() if len(family) > LEAST_SIBLINGS]
@@ -142,8 +141,7 @@ def _port_words(nic: Nic, rate: float) -> str:
 
 def narrow_links(node: Node) -> Iterator[NarrowLink]:
     """Links of GPUs and of compute NICs at fewer lanes than they and most of their siblings can do and have."""
-    compute = [nic for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE]
-    families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute)
+    families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute_nics(node))
     for siblings in families:
         lanes = [_lanes(node, sibling) for sibling in siblings]
         usual = clear_majority((now for now, _ in lanes if now), len(siblings)) or 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
@@ -189,6 +189,18 @@ def gpus_of(tree: Element) -> dict[int, Element]:
             text = gpu.get("dev") or ""
             elements.setdefault(int(text) if re.fullmatch(r"[0-9]{1,4}", text) else len(elements), element)
     return elements
+
+
+def ways_down(tree: Element) -> Iterator[tuple[Element, ...]]:
+    """From each processor down to itself and to each element below it, in the order of the tree."""
+
+    def walk(way: tuple[Element, ...]) -> Iterator[tuple[Element, ...]]:
+        yield way
+        for child in way[-1].children:
+            yield from walk((*way, child))
+
+    for cpu in tree.having("cpu"):
+        yield from walk((cpu,))
 
 
 def nets_of(tree: Element) -> list[str]:

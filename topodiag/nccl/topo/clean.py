@@ -15,6 +15,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
+from topodiag.nccl.graph.attach import NESTING
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -50,13 +51,6 @@ KNOWN = {
 RCCL_KNOWN = {**KNOWN, "gpu": "dev sm gcn arch rank gdr keep"}
 """The same of RCCL 2.21.5: the architecture of a GPU, and its features."""
 
-CHILDREN = {
-    "system": {"cpu"},
-    "cpu": {"pci", "nic"},
-    "pci": {"pci", "gpu", "nic", "pcilink"},
-    "gpu": {"nvlink", "c2c"},
-    "nic": {"net"},
-}
 MAX_ATTRIBUTES = 16
 NVSWITCH_CLASS = "0x068000"
 
@@ -153,7 +147,7 @@ def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "sy
     if tag == "system" and element.get("version") != "1" and not of_rccl(element):
         attributes = [("version", "1"), *((n, v) for n, v in attributes if n != "version")]
     children = tuple(
-        _bare(child, minor, names, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ())
+        _bare(child, minor, names, child.tag) for child in element.children if child.tag in NESTING.get(tag, ())
     )
     return Element(tag, tuple(attributes), tuple(child for child in children if _leads(child)))
 
