@@ -164,6 +164,9 @@ MAX_ELEMENTS = ByVersion({18: 1024, 21: 256})
 """Elements of a topology file: MAX_NODES, then NCCL_TOPO_XML_MAX_NODES (src/graph/xml.h)."""
 MAX_CHILDREN = ByVersion({18: 32, 21: 128, 29: 640})
 """Children of an element of a topology file: MAX_SUBS (src/graph/xml.h)."""
+DIRECT_RANKS, NVLS_RANKS = 8, 32
+"""GPUs of a node that CollNet direct and NVLS join, and most heads of their graphs: NCCL_MAX_DIRECT_ARITY + 1 and
+NCCL_MAX_NVLS_ARITY (src/include/device.h)."""
 
 _PATHS_SINCE = {PathType.C2C: Feature.C2C_PATHS, PathType.P2C: Feature.P2C}
 """Path types that came later; the others are as old as the oldest version."""

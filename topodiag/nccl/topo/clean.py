@@ -16,6 +16,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
 from topodiag.nccl.graph.attach import NESTING
+from topodiag.nccl.topo.changes import edited, with_values
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -183,13 +184,9 @@ def _numbered(tree: Element, done: list[str]) -> Element:
     done.append("numbered the NICs from 0")
 
     def renumbered(element: Element) -> Element:
-        children = tuple(renumbered(child) for child in element.children)
-        if id(element) in numbers:
-            pairs = ((name, numbers[id(element)] if name == "dev" else value) for name, value in element.attributes)
-            return Element(element.tag, tuple(pairs), children)
-        return replace(element, children=children)
+        return with_values(element, {"dev": numbers[id(element)]}) if id(element) in numbers else element
 
-    return renumbered(tree)
+    return edited(tree, renumbered)
 
 
 def _count(tree: Element) -> int:
@@ -200,13 +197,11 @@ def _merged_switches(tree: Element, done: list[str]) -> Element:
     """One <nvlink> per GPU to all NVSwitches: to NCCL they are one switch anyway."""
     done.append("joined each GPU's NVLinks to NVSwitches in one element, to stay within the limit of elements")
 
-    def merged(element: Element) -> Element:
-        children = tuple(merged(child) for child in element.children)
-        if element.tag == "gpu":
-            children = tuple(_joined_links(children))
-        return replace(element, children=children)
+    def joined(element: Element) -> Element:
+        gpu = element.tag == "gpu"
+        return replace(element, children=tuple(_joined_links(element.children))) if gpu else element
 
-    return merged(tree)
+    return edited(tree, joined)
 
 
 def _joined_links(children: Iterable[Element]) -> Iterable[Element]:
