@@ -62,6 +62,14 @@ class ChangedTree:
     env: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class EditedTree:
+    """The tree, and what was done to it, one sentence each."""
+
+    tree: Element
+    done: tuple[str, ...] = ()
+
+
 def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | None = None) -> ChangedTree:
     """The tree and the settings after all changes, in their order. Raises ChangeError."""
     settings = dict(env or {})

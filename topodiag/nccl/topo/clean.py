@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
 from topodiag.nccl.graph.attach import NESTING
-from topodiag.nccl.topo.changes import edited, with_values
+from topodiag.nccl.topo.changes import EditedTree, edited, with_values
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -60,42 +59,34 @@ class UnfitError(ValueError):
     """A tree that cannot be made fit for a version; the message is for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """The tree, and what was done to it, one sentence each."""
-
-    tree: Element
-    done: tuple[str, ...] = ()
-
-
 def hosts_of(tree: Element) -> list[str]:
     """The distinct hosts of a tree by their hash, in the order of the file; one "" when it names none."""
     return list(dict.fromkeys(cpu.get("host_hash") or "" for cpu in tree.having("cpu"))) or [""]
 
 
-def one_host(tree: Element, host: str | None = None) -> Cleaned:
+def one_host(tree: Element, host: str | None = None) -> EditedTree:
     """The part of one host; `host` is a host_hash, None takes the first. Raises UnfitError where it is not there."""
     hosts = hosts_of(tree)
     if host is not None and host not in hosts:
         raise UnfitError(f"no host {host} in this file; there are {', '.join(host or '(no hash)' for host in hosts)}")
     if len(hosts) == 1:
-        return Cleaned(tree)
+        return EditedTree(tree)
     wanted = host if host is not None else hosts[0]
     part = replace(tree, children=tuple(c for c in tree.children if (c.get("host_hash") or "") == wanted))
-    return Cleaned(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
+    return EditedTree(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
 
 
-def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+def clean(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     """The tree of one node fit for NCCL 2.`minor`. `host` is a host_hash; None takes the first.
 
     Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
     """
     cleaned = bare(tree, minor, host)
     fits = fitted(cleaned.tree, minor)
-    return Cleaned(fits.tree, (*cleaned.done, *fits.done))
+    return EditedTree(fits.tree, (*cleaned.done, *fits.done))
 
 
-def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+def bare(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     """The tree of one node without what belongs to one run; a further step may still bring it within the limits: the
     flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""
     single = one_host(tree, host)
@@ -108,7 +99,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
         shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
         done.append(f"left out attributes that NCCL does not read from a file: {shown}")
     root = _numbered(root, done)
-    return Cleaned(root, tuple(done))
+    return EditedTree(root, tuple(done))
 
 
 def undescribed(tree: Element) -> Element:
@@ -118,7 +109,7 @@ def undescribed(tree: Element) -> Element:
     return replace(tree, children=below)
 
 
-def fitted(tree: Element, minor: int) -> Cleaned:
+def fitted(tree: Element, minor: int) -> EditedTree:
     """The tree within the limits of NCCL 2.`minor`, the links to NVSwitches joined where that helps. Raises UnfitError
     where it stays beyond them."""
     done: list[str] = []
@@ -132,7 +123,7 @@ def fitted(tree: Element, minor: int) -> Cleaned:
         where = crowded.get("busid") or crowded.get("numaid") or ""
         limit = MAX_CHILDREN[minor]
         raise UnfitError(f"<{crowded.tag}> {where} has {len(crowded.children)} children, and NCCL takes {limit}")
-    return Cleaned(element, tuple(done))
+    return EditedTree(element, tuple(done))
 
 
 def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "system") -> Element:
