@@ -18,7 +18,6 @@ from topodiag.cost.collectives import (
     algorithms,
     busbw_gbs,
     bytes_per_rank,
-    messages,
     shape,
     terms,
     time_us,
@@ -146,7 +145,7 @@ def test_pipelines_take_as_many_chunks_as_pay() -> None:
 
     assert at(best) <= min(at(best / 2), at(best * 2))
     assert chain.time_us(1e9, link) == pytest.approx(at(best))
-    assert messages("broadcast", "ring", 16, 1.0, link) == 15
+    assert shape("broadcast", "ring", 16).count(1.0, link) == 15
 
 
 def test_a_reducing_switch_gives_eight_h100_the_480_gb_s_that_is_published() -> None:

@@ -47,7 +47,7 @@ def test_what_else_a_run_tells_makes_another_set_up(other: dict[str, object]) ->
 
 def test_a_run_after_others_has_the_causes_that_it_has_alone() -> None:
     after = [causes(busbw) for busbw in (300, 200, 40)][-1]
-    for kept in (shared._setup, shared._versions, shared._variants, shared._known_causes):
+    for kept in (shared._setup, shared.versions_of, shared.variants_of, shared.known_shares):
         kept.cache_clear()
     assert after
     assert causes(40) == after

@@ -59,6 +59,10 @@ class Shape:
         best: S = ((self.depth - 1) * self.share * size / link.crossover) ** 0.5
         return _between(best, 1.0, float(MAX_CHUNKS))
 
+    def count(self, size: float, link: Link) -> float:
+        """Messages that pass one after the other until the last rank is done."""
+        return self.depth + self.chunks(size, link) - 1 if self.depth else self.messages
+
     def time_us(self, size: S, link: Link) -> S:
         """messages x alpha + share x B / beta; a pipeline of c chunks: (d + c - 1)(alpha + share x B / (c beta))."""
         moved = self.share * size / (link.gbs * BYTES_PER_US)
@@ -191,12 +195,6 @@ def bytes_per_rank(collective: str, algorithm: str, ranks: int, size: S) -> S:
     return moved * NVLS_EFFICIENCY if algorithm == "nvls" else moved
 
 
-def messages(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> float:
-    """Messages that pass one after the other until the last rank is done."""
-    form = shape(collective, algorithm, ranks)
-    return form.depth + form.chunks(size, link) - 1 if form.depth else form.messages
-
-
 def busbw_gbs(collective: str, ranks: int, size: float, took_us: float) -> float:
     """What nccl-tests would print, GB/s; 0 for no time."""
     return algbw_gbs(size, took_us) * busbw_factor(collective, ranks)
@@ -210,7 +208,7 @@ def algbw_gbs(size: float, took_us: float) -> float:
 def terms(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> tuple[Term, ...]:
     """The derivation of one time."""
     form = shape(collective, algorithm, ranks)
-    count = messages(collective, algorithm, ranks, size, link)
+    count = form.count(size, link)
     moved = bytes_per_rank(collective, algorithm, ranks, size)
     took = form.time_us(size, link)
     return (

@@ -183,7 +183,7 @@ def derivation(collective: str, algorithm: str, spread: Spread, size: float) -> 
     form, link = _shape(collective, algorithm, spread)
     if spread.nodes == 1 or spread.per_node == 1:
         return terms(collective, algorithm, spread.ranks, size, link)
-    count = form.depth + form.chunks(size, link) - 1 if form.depth else form.messages
+    count = form.count(size, link)
     latency, took = count * link.alpha_us, form.time_us(size, link)
     return (
         *_links(spread),

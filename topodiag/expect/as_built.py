@@ -7,25 +7,20 @@ not show, because NCCL leaves a dead port out and reads what a PCIe link is able
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.expect.settings import compute_nics
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, Nic, NicPort, NicRole
+from topodiag.model.devices import Gpu, Nic, NicPort
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.topo.detect import Detected, tree_of
-from topodiag.nccl.topo.repair import repair
+from topodiag.nccl.topo.repair import LEAST_SIBLINGS, clear_majority, repair
 from topodiag.words.units import in_gbps
-
-LEAST_SIBLINGS = 2
-"""Healthy siblings that must agree before another one is taken to be like them."""
-
-_NOT_COMPUTE = (NicRole.STORAGE, NicRole.MANAGEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +105,8 @@ def with_rdma(tree: Element) -> Element:
 def _families(node: Node) -> list[list[Nic]]:
     """Compute NICs of one product; a single one has no sibling to be like."""
     families: dict[tuple[str, str], list[Nic]] = {}
-    for nic in node.nics:
-        if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE and nic.ports:
+    for nic in compute_nics(node):
+        if nic.ports:
             kind = (nic.part.get("") or nic.hca_type.get(""), nic.transport.get("").lower())
             families.setdefault(kind, []).append(nic)
     return [family for family in families.values() if len(family) > LEAST_SIBLINGS]
@@ -124,11 +119,8 @@ def _is_active(port: NicPort) -> bool | None:
 
 def _usual_rate(family: Sequence[Nic]) -> float | None:
     """The rate of most ports of a family, where most of them are up and agree."""
-    rates = Counter(port.rate_gbps.value for nic in family for port in nic.ports if _is_active(port))
-    if not rates:
-        return None
-    rate, count = rates.most_common(1)[0]
-    return rate if count >= LEAST_SIBLINGS and count * 2 > sum(len(nic.ports) for nic in family) else None
+    ports = [port for nic in family for port in nic.ports]
+    return clear_majority((port.rate_gbps.value for port in ports if _is_active(port)), len(ports))
 
 
 def _mended(port: NicPort, rate: float) -> NicPort:
@@ -149,14 +141,10 @@ def _port_words(nic: Nic, rate: float) -> str:
 
 def narrow_links(node: Node) -> Iterator[NarrowLink]:
     """Links of GPUs and of compute NICs at fewer lanes than they and most of their siblings can do and have."""
-    compute = [nic for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE]
-    families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute)
+    families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute_nics(node))
     for siblings in families:
         lanes = [_lanes(node, sibling) for sibling in siblings]
-        seen = Counter(now for now, _ in lanes if now)
-        usual, count = seen.most_common(1)[0] if seen else (0, 0)
-        if count < LEAST_SIBLINGS or count * 2 <= len(siblings):
-            continue
+        usual = clear_majority((now for now, _ in lanes if now), len(siblings)) or 0
         for width, (now, able) in zip(siblings, lanes, strict=True):
             if 0 < now < min(able, usual):
                 name = width.label if isinstance(width, Gpu) else width.rdma_name or width.name

@@ -17,6 +17,8 @@ from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
 GENERATIONS = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta"), (0, "pascal"))
+_Cell = tuple[str, str, str]
+"""Generation, transport and collective, "" where it is of any."""
 _LEAST, _MOST = 0.2, 1.3
 """A factor outside is no residual: the model is of another machine."""
 
@@ -64,16 +66,13 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    factors: Mapping[tuple[str, str, str], Factor] = field(default_factory=dict)
+    factors: Mapping[_Cell, Factor] = field(default_factory=dict)
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
 
     def of(self, generation: str, transport: str, collective: str) -> Factor:
         """The narrowest factor that there is; 1 without any."""
-        for key in ((generation, transport, collective), (generation, transport, ""), ("", transport, "")):
-            if key in self.factors:
-                return self.factors[key]
-        wire = _wire(transport)
-        return self.factors.get(("", wire, ""), Factor(transport, 1.0))
+        narrower = reversed(_cells(generation, transport, collective))
+        return next((self.factors[cell] for cell in narrower if cell in self.factors), Factor(transport, 1.0))
 
     def tolerance(self, transport: str) -> Tolerance:
         known = self.tolerances.get(transport) or self.tolerances.get(_wire(transport))
@@ -94,30 +93,30 @@ def _wire(transport: str) -> str:
 def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance] | None = None) -> Calibration:
     """Factors of every cell that has an observation."""
     rows = [observation for observation in observations if _LEAST <= observation.ratio <= _MOST]
-    factors: dict[tuple[str, str, str], Factor] = {}
+    factors: dict[_Cell, Factor] = {}
     for level in range(4):
-        for key in dict.fromkeys(_cells(row)[level] for row in rows):
-            mine = [row for row in rows if _cells(row)[level] == key]
+        cells = [_cells(row.generation, row.transport, row.collective)[level] for row in rows]
+        for key in dict.fromkeys(cells):
+            mine = [row for row, cell in zip(rows, cells, strict=True) if cell == key]
             factors[key] = _factor(key, mine, _around(factors, key))
     return Calibration(factors, tolerances or {})
 
 
-def _cells(row: Observation) -> tuple[tuple[str, str, str], ...]:
+def _cells(generation: str, transport: str, collective: str) -> tuple[_Cell, _Cell, _Cell, _Cell]:
     """The cells that an observation is in, the widest first."""
-    generation, transport = row.generation, row.transport
-    cell = generation, transport, row.collective
-    return ("", _wire(transport), ""), ("", transport, ""), (generation, transport, ""), cell
+    return (
+        ("", _wire(transport), ""),
+        ("", transport, ""),
+        (generation, transport, ""),
+        (generation, transport, collective),
+    )
 
 
-def _around(factors: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
-    generation, transport, _ = key
-    for wider in ((generation, transport, ""), ("", transport, ""), ("", _wire(transport), "")):
-        if wider != key and wider in factors:
-            return factors[wider].factor
-    return 1.0
+def _around(factors: Mapping[_Cell, Factor], key: _Cell) -> float:
+    return next((factors[cell].factor for cell in reversed(_cells(*key)) if cell != key and cell in factors), 1.0)
 
 
-def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) -> Factor:
+def _factor(key: _Cell, rows: list[Observation], prior: float) -> Factor:
     systems = tuple(dict.fromkeys(row.system for row in rows))
     votes = []
     for system in systems:

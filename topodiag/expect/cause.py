@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from topodiag.expect.setup import Setup
+from topodiag.expect.rates import Rates, reached_on
+from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.lazy import dataclass
+from topodiag.nccl.topo.changes import ChangeError
+from topodiag.words.own_data import own_data
 
 
 def _unchanged(setup: Setup) -> Setup:
@@ -38,3 +41,17 @@ class Cause:
     """Whether it costs only where a link carries both directions at once."""
     shown: str = ""
     """What shows the fault itself, where the machine or a setting does."""
+
+    def share_left(self, setup: Setup, whole: Rates, collective: str) -> float | None:
+        """What it leaves of the bandwidth of a whole machine; None where the model has no answer."""
+        try:
+            return reached_on(whole, self.change(setup), collective)
+        except (NoSetupError, ChangeError, ZeroDivisionError):
+            return None
+
+
+def cause_of(name: str, change: Callable[[Setup], Setup] = _unchanged, **words: object) -> Cause:
+    """The cause that causes.toml knows by this name, `words` filled into its words."""
+    row = own_data("expect/causes")[name]
+    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+    return Cause(**{**row, **lists, "words": row["words"].format(**words), "change": change})

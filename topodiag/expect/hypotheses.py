@@ -19,15 +19,14 @@ from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
 from topodiag.expect.misread import misread
 from topodiag.expect.other_runs import Judged, refuted
-from topodiag.expect.rates import Rates, reached_on
+from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.setup import Setup
 from topodiag.expect.shared import known_shares
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
-from topodiag.nccl.topo.changes import ChangeError
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 SPREAD = 0.07
@@ -104,18 +103,6 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _WeighedCause:
-    cause: Cause
-    predicted: float
-    weight: float
-    evidence: tuple[str, ...]
-    shown: bool
-    check: str
-    settings: tuple[str, ...]
-    in_part: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Case:
     """A low run with what was expected of it and what else is known."""
 
@@ -164,14 +151,14 @@ def explain(
         latency_us=fit.latency_us if fit is not None else None,
         known=known or Evidence(),
     )
-    weighed: list[_WeighedCause] = []
+    weighed: list[Hypothesis] = []
     ruled: list[str] = []
     for cause in _causes(expected, case):
         why = _excluded(case, cause) or _refuted(case, cause, others)
         if why:
             ruled.append(f"{cause.words}: {why}")
-        elif (weighed_cause := _considered(case, cause)) is not None:
-            weighed.append(weighed_cause)
+        elif (hypothesis := _considered(case, cause)) is not None:
+            weighed.append(hypothesis)
     return Explained(_ranked(weighed), tuple(ruled))
 
 
@@ -181,8 +168,8 @@ def _refuted(case: _Case, cause: Cause, others: Sequence[Judged]) -> str:
     return "" if shown else refuted(cause, others)
 
 
-def _considered(case: _Case, cause: Cause) -> _WeighedCause | None:
-    """The cause with its weight; None where it has no price, or costs nothing."""
+def _considered(case: _Case, cause: Cause) -> Hypothesis | None:
+    """The cause with its weight as its likelihood; None where it has no price, or costs nothing."""
     predicted = _priced(case, cause)
     if predicted is None and cause.shown:  # NCCL refuses the machine as it is: no figure speaks for or against it
         cause, predicted = replace(cause, gbs=case.expected, span=(0.0, case.expected)), case.expected
@@ -245,43 +232,28 @@ def _excluded(case: _Case, cause: Cause) -> str:
     return ""
 
 
-def _ranked(weighed: list[_WeighedCause]) -> tuple[Hypothesis, ...]:
-    if any(weight.shown for weight in weighed):
-        weighed = [weight if weight.shown else replace(weight, weight=weight.weight * INFERRED) for weight in weighed]
-    total = fsum(weight.weight for weight in weighed) + UNEXPLAINED
-    weighed.sort(key=lambda weight: -weight.weight)
-    return tuple(
-        Hypothesis(
-            weight.cause.words,
-            weight.predicted,
-            weight.weight / total,
-            weight.evidence,
-            weight.cause.confirm,
-            weight.check,
-            weight.shown,
-            weight.settings,
-            weight.in_part,
-        )
-        for weight in weighed[:MOST]
-        if weight.weight / total >= LEAST
-    )
+def _ranked(weighed: list[Hypothesis]) -> tuple[Hypothesis, ...]:
+    """The likeliest first, weights made likelihoods."""
+    if any(one.shown for one in weighed):
+        weighed = [one if one.shown else replace(one, likelihood=one.likelihood * INFERRED) for one in weighed]
+    total = fsum(one.likelihood for one in weighed) + UNEXPLAINED
+    weighed.sort(key=lambda one: -one.likelihood)
+    likely = (replace(one, likelihood=one.likelihood / total) for one in weighed[:MOST])
+    return tuple(one for one in likely if one.likelihood >= LEAST)
 
 
 def _priced(case: _Case, cause: Cause) -> float | None:
     """The bus bandwidth that the run would have reached at its size with this cause alone; None: it cannot be."""
     if cause.gbs is not None or case.setup is None:
         return cause.gbs
-    known = known_shares(case.setup, case.run.collective, case.rates)
+    known = known_shares(case.setup, case.run.collective, case.rates.raw)
     if cause.words not in known:
-        try:
-            known[cause.words] = reached_on(case.rates, cause.change(case.setup), case.run.collective)
-        except (NoSetupError, ChangeError):
-            known[cause.words] = None
+        known[cause.words] = cause.share_left(case.setup, case.rates, case.run.collective)
     share = known[cause.words]
     return None if share is None else case.expected * share
 
 
-def _weigh(case: _Case, cause: Cause, predicted: float) -> _WeighedCause:
+def _weigh(case: _Case, cause: Cause, predicted: float) -> Hypothesis:
     low, high = cause.span or (predicted * cause.least, predicted)
     weight = cause.prior
     if low < high:
@@ -301,7 +273,8 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _WeighedCause:
     weight *= prod(spoken.weight for spoken in telling)
     evidence += [spoken.words for spoken in telling]
     given = tuple(spoken.setting for spoken in speaking if spoken.setting)
-    return _WeighedCause(cause, predicted, weight, tuple(evidence), shown, _check_of(cause, speaking), given, in_part)
+    check = _check_of(cause, speaking)
+    return Hypothesis(cause.words, predicted, weight, tuple(evidence), cause.confirm, check, shown, given, in_part)
 
 
 def _check_of(cause: Cause, speaking: Sequence[_EvidenceWeight]) -> str:

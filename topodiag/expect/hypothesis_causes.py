@@ -1,7 +1,8 @@
 """The causes of a low bandwidth that can be priced: changes of the machine, of NCCL's settings, of the placement.
 
-Changes are those of `topodiag topo what-if` (cost/nccl/topo/changes.py), applied to every node alike: a collective runs
-at the speed of its worst node, so one bad node and all bad nodes look the same here.
+What is said of each, and what speaks for it, stands in causes.toml. Changes are those of `topodiag topo what-if`
+(nccl/topo/changes.py), applied to every node alike: a collective runs at the speed of its worst node, so one bad node
+and all bad nodes look the same here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.expect.cause import Cause
+from topodiag.expect.cause import Cause, cause_of
 from topodiag.expect.limit import net_speeds
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
@@ -32,12 +33,6 @@ HOST_MEMORY = 0.3
 reported without GPUDirect RDMA (nccl issue 1412), 4 of 12 without P2P on GeForce cards."""
 
 
-NICS_CONFIRM = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
-
-FOUND = 6.0
-"""How much more a fault that the machine shows counts than one that could be."""
-
-
 NARROW_LEAST = 0.8
 """What a narrow link may bring of its share of the lanes: headers and flow control take more of few lanes."""
 
@@ -45,37 +40,20 @@ NARROW_LEAST = 0.8
 def causes_of(setup: Setup, collective: str, expected: float) -> Iterator[Cause]:
     """Those that could be of this machine and run, of which `expected` GB/s were expected."""
     if setup.as_found is not None:
-        yield Cause(
-            f"what was found on the node: {'; '.join(setup.faults[:3])}",
-            _as_found,
-            FOUND,
-            ("NVL001", "PCI001", "PCI002", "NIC001", "NIC002", "GDR001", "TOP004"),
-            ("topodiag scan on the node: the findings name the part",),
-            least=HOST_MEMORY if any("GPUDirect" in fault for fault in setup.faults) else 1.0,
-            shown="the machine shows it",
-        )
+        least = HOST_MEMORY if any("GPUDirect" in fault for fault in setup.faults) else 1.0
+        yield replace(cause_of("as_found", _as_found, faults="; ".join(setup.faults[:3])), least=least)
     if setup.narrow and (setup.nodes > setup.domain or not any(_nvlinks(setup.tree).values())):
         worst = min(setup.narrow, key=lambda link: link.share)
-        yield Cause(
-            worst.words,
-            prior=FOUND,
-            checks=("PCI001",),
-            confirm=("lspci -vv: LnkSta against LnkCap on the node",),
-            gbs=expected,
-            span=(NARROW_LEAST * worst.share * expected, expected),
-            shown="the bundle shows it",
-        )
+        span = (NARROW_LEAST * worst.share * expected, expected)
+        yield replace(cause_of("narrow_link", link=worst.words), gbs=expected, span=span)
     if setup.nodes > setup.domain:
         yield from _network(setup, expected)
     if setup.per_node > 1:
         yield from _inside(setup, collective)
     if setup.domain > 1:
-        yield Cause(
-            "multi-node NVLink is not used: nodes of the rack talk over the network",
+        yield cause_of(
+            "no_mnnvl",
             lambda s: replace(s, domain=1, network=s.network or "rdma", env={**s.env, "NCCL_MNNVL_ENABLE": "0"}),
-            0.6,
-            ("NVL005",),
-            ("NCCL_DEBUG=INFO: `MNNVL 1 cliqueId`", "nvidia-smi -q | grep -A6 Fabric; systemctl status nvidia-imex"),
         )
 
 
@@ -85,16 +63,12 @@ def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
         return
     for lost in _counts(wires.nics):
         share = expected * (wires.nics - lost) / wires.nics
-        words = f"{lost} of {wires.nics} NICs not used"
-        prior = _lost_prior(wires.nics, lost)
-        yield Cause(words, prior=prior, checks=("NET003", "NIC005"), confirm=NICS_CONFIRM, gbs=share)
-    yield Cause(
-        f"NIC ports at half their rate ({in_gbps(wires.gbps / 2)})", prior=0.6, checks=("NIC002",),
-        confirm=("ibstat | grep Rate on every node", "ib_write_bw between two nodes"), gbs=expected / 2,
-    )  # fmt: skip
-    yield replace(_gdr_off(), least=1.0, gbs=expected, span=(HOST_MEMORY * expected, expected))
+        cause = cause_of("nics_lost_of_wires", lost=lost, count=wires.nics)
+        yield replace(cause, prior=_lost_prior(wires.nics, lost), gbs=share)
+    yield replace(cause_of("ports_slow_of_wires", rate=in_gbps(wires.gbps / 2)), gbs=expected / 2)
+    yield replace(cause_of("gdr_off"), gbs=expected, span=(HOST_MEMORY * expected, expected))
     yield _sockets(wires.gbps)
-    yield _fabric()
+    yield _any_figure("fabric")
 
 
 def _lost_prior(nics: int, lost: int) -> float:
@@ -102,33 +76,15 @@ def _lost_prior(nics: int, lost: int) -> float:
     return 1.0 if lost == 1 else 0.5 if lost in (nics - 1, nics // 2) else 0.25
 
 
-def _gdr_off() -> Cause:
-    return Cause(
-        "GPUDirect RDMA off: traffic goes through host memory",
-        _with(off("gdr")),
-        1.0,
-        ("GDR001", "GDR002"),
-        ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
-        ("NCCL_NET_GDR_LEVEL",),
-        least=HOST_MEMORY,
-        cleared_by_log=("GDR001",),
-    )
-
-
 def _sockets(gbps: float) -> Cause:
     """`gbps`: of the fastest NIC of a node, whose port may carry them."""
-    return Cause(
-        "sockets instead of RDMA",
-        prior=0.9,
-        checks=("NET001", "NET005"),
-        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`", "ibv_devinfo inside the container"),
-        settings=("NCCL_IB_DISABLE", "NCCL_NET"),
-        networks=("sockets",),
-        gbs=SOCKET_GBS[1],
-        span=(SOCKET_GBS[0], min(SOCKET_GBS[1], max(gbps / 16, 1.0))),
-        slow_start=True,
-        cleared_by_log=("NET001",),
-    )
+    least, most = SOCKET_GBS
+    return replace(cause_of("sockets"), gbs=most, span=(least, min(most, max(gbps / 16, 1.0))))
+
+
+def _any_figure(name: str) -> Cause:
+    """A cause that may leave any bandwidth."""
+    return replace(cause_of(name), gbs=1.0, span=(0.0, float("inf")))
 
 
 def _as_found(setup: Setup) -> Setup:
@@ -151,78 +107,29 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
     if filtered is not None and filtered < count:
         yield _filter_cause(setup, names, filtered)
     for lost in _counts(count) if filtered is None else ():
-        left = count - lost
-        words = (
-            f"{lost} of {count} NICs not used" if left > 1 else f"one NIC of {count} carries all (wrong NIC chosen?)"
-        )
-        changes = tuple(remove(name) for name in names[-lost:])
-        prior, checks = _lost_prior(count, lost), ("NET003", "NIC005", "NIC001")
-        yield Cause(words, _with(*changes), prior, checks, NICS_CONFIRM, cleared_by_log=("NET003",))
-    yield _gdr_off()
+        changes = _with(*(remove(name) for name in names[-lost:]))
+        cause = cause_of("nics_lost" if count - lost > 1 else "one_nic_left", changes, lost=lost, count=count)
+        yield replace(cause, prior=_lost_prior(count, lost))
+    yield replace(cause_of("gdr_off", _with(off("gdr"))), least=HOST_MEMORY)
     yield _sockets(max(net_speeds(setup.tree), default=80.0))
     yield from host_bridge(setup, expected)
     if speeds:
         first, speed = next(iter(speeds.items()))
         half = int(speed / 2)
-        yield Cause(
-            f"one NIC port at half its rate ({in_gbps(half)})",
-            lambda s: one_of(s, _with(rate(f"{first}={half}"))(s)),
-            0.7,
-            ("NIC002",),
-            ("ibstat | grep Rate on every node", "mlxlink -d DEVICE: speed, raw and effective BER"),
-            cleared_by_nodes=("NIC002",),
-        )
-        yield Cause(
-            f"all NIC ports at half their rate ({in_gbps(half)})",
-            _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds.items())),
-            0.4,
-            ("NIC002",),
-            ("ibstat | grep Rate on every node", "ib_write_bw between two nodes"),
-            cleared_by_nodes=("NIC002",),
-        )
-        yield Cause(
-            "one direction at a time: NICs or PCIe do not carry both ways at full rate",
-            _halved_network,
-            0.3,
-            (),
-            ("ib_write_bw --bidirectional against one way", "relaxed ordering: NCCL_IB_PCI_RELAXED_ORDERING, ACS"),
-            both_ways=True,
-        )
-        yield Cause(
-            "PCIe link of one NIC at half its width",
-            lambda s: _narrow_nic(s, first),
-            0.6,
-            ("PCI001", "PCI002"),
-            ("lspci -vv: LnkSta of the NIC against LnkCap",),
-            cleared_by_nodes=("PCI001",),
-        )
-    yield _fabric()
+        slow = in_gbps(half)
+        yield cause_of("one_port_slow", lambda s: one_of(s, _with(rate(f"{first}={half}"))(s)), rate=slow)
+        yield cause_of("all_ports_slow", _halved_network, rate=slow)
+        yield cause_of("one_direction", _halved_network)
+        yield cause_of("nic_link_narrow", lambda s: _narrow_nic(s, first))
+    yield _any_figure("fabric")
 
 
 def _filter_cause(setup: Setup, names: Sequence[str], left: int) -> Cause:
     """The setting itself, with the NICs that it takes away."""
     value = setup.costly[HCA]
     kept = [name for name in names if HcaFilter(value).takes(name, 1)]
-    texts = [name for name in names if name not in kept] if len(kept) == left else list(names[left:])
-    return Cause(
-        f"{HCA}={value} leaves {left} of {len(names)} NICs",
-        _with(*(remove(name) for name in texts)),
-        FOUND,
-        ("NET003",),
-        (f"unset {HCA}, or name all compute NICs, and run again",),
-        (HCA,),
-    )
-
-
-def _fabric() -> Cause:
-    return Cause(
-        "lossy or congested fabric: retransmissions, hash collisions of flows",
-        prior=0.25,
-        checks=("NIC003", "NET008"),
-        confirm=("ethtool -S / perfquery: discards, out of sequence, retransmissions", "topodiag bench plan: pairs"),
-        gbs=1.0,
-        span=(0.0, float("inf")),
-    )
+    lost = [name for name in names if name not in kept] if len(kept) == left else names[left:]
+    return cause_of("hca_list", _with(*(remove(name) for name in lost)), value=value, left=left, count=len(names))
 
 
 def _counts(nics: int) -> list[int]:
@@ -250,82 +157,27 @@ def _lanes(tree: Element, net: str) -> int:
 def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
     links = _nvlinks(setup.tree)
     most = max(links.values(), default=0)
-    p2p_confirm = (
-        "NCCL_DEBUG=INFO: `via SHM` in place of `via P2P`",
-        "nvidia-smi topo -p2p r",
-        "lspci -vv | grep ACSCtl",
-    )
     if most:
         first = min(links)
-        nvlink_confirm = ("nvidia-smi nvlink -s: every GPU has the same active links", "nvidia-smi topo -m: NV counts")
         for lost in sorted({1, most // 3, most // 2} - {0}):
-            words = f"{lost} of {most} NVLinks of one GPU down"
-            prior = 0.7 if lost == 1 else 0.5
-            yield Cause(
-                words, _with(down(f"nvlink:GPU{first}:{lost}")), prior, ("NVL001", "TOP004"), nvlink_confirm,
-                cleared_by_nodes=("NVL001",),
-            )  # fmt: skip
+            cause = cause_of("nvlinks_down", _with(down(f"nvlink:GPU{first}:{lost}")), lost=lost, most=most)
+            yield replace(cause, prior=0.7 if lost == 1 else 0.5)
         if setup.per_node > 2:
-            yield Cause(
-                "one GPU without any NVLink",
-                _with(down(f"nvlink:GPU{first}")),
-                0.5,
-                ("NVL001", "NVL005", "TOP004"),
-                nvlink_confirm,
-                cleared_by_nodes=("NVL001",),
-            )
+            yield cause_of("no_nvlink", _with(down(f"nvlink:GPU{first}")))
         if setup.sm >= 90 and collective == "all_reduce" and setup.env.get("NCCL_NVLS_ENABLE") != "0":
-            yield Cause(
-                "NVLS off: no reduction in the NVSwitches",
-                _with(off("nvls")),
-                0.9,
-                ("NVL005",),
-                (
-                    "NCCL_DEBUG=INFO: `NVLS multicast support is`, `nvls channels`",
-                    "systemctl status nvidia-fabricmanager",
-                ),
-                ("NCCL_NVLS_ENABLE",),
-            )
-    yield Cause(
-        "P2P off between GPUs: traffic inside a node goes through host memory" if most else
-        "P2P off between GPUs: traffic goes through host memory",
-        _with(off("p2p"), off("nvls")),
-        0.7,
-        ("P2P001", "P2P002", "PCI004"),
-        p2p_confirm,
-        ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"),
-        slow_start=True,
-        least=HOST_MEMORY,
-        cleared_by_log=("P2P001",),
-    )  # fmt: skip
+            yield cause_of("nvls_off", _with(off("nvls")))
+    inside = "inside a node " if most else ""
+    yield replace(cause_of("p2p_off", _with(off("p2p"), off("nvls")), inside=inside), least=HOST_MEMORY)
     gpus = gpus_of(setup.tree)
     if gpus and not most:
         number, pci = next(iter(gpus.items()))
         lanes = pci.get("link_width") or ""
         if lanes in ("4", "8", "16"):
-            yield Cause(
-                f"PCIe link of one GPU at half its width (x{int(lanes) // 2})",
-                _with(width(f"GPU{number}={int(lanes) // 2}")),
-                0.7,
-                ("PCI001", "PCI002"),
-                ("nvidia-smi -q -d PERFORMANCE,PCIE under load; lspci -vv: LnkSta against LnkCap",),
-                cleared_by_nodes=("PCI001",),
-            )
-    yield Cause(
-        "GPUs throttled or shared with another job, or a debug build",
-        prior=0.1,
-        confirm=("nvidia-smi -q -d PERFORMANCE,CLOCK under load; nvidia-smi pmon", "run again, alone, release build"),
-        gbs=1.0,
-        span=(0.0, float("inf")),
-    )
+            half = int(lanes) // 2
+            yield cause_of("gpu_link_narrow", _with(width(f"GPU{number}={half}")), lanes=half)
+    yield _any_figure("gpus_slow")
     if setup.nodes == 1 and nets_of(setup.tree) and setup.per_node % 2 == 0:
-        yield Cause(
-            "the ranks are on two nodes: a group meant for one NVLink domain crosses the network",
-            lambda s: replace(s, nodes=2, network=s.network or "rdma"),
-            0.4,
-            ("PLC001",),
-            ("hostname of every rank (srun -l hostname)", "the `Using devices` list of nccl-tests"),
-        )
+        yield cause_of("two_nodes", lambda s: replace(s, nodes=2, network=s.network or "rdma"))
 
 
 def _nvlinks(tree: Element) -> Mapping[int, int]:
@@ -350,19 +202,8 @@ def host_bridge(setup: Setup, expected: float) -> Iterator[Cause]:
     is the bus bandwidth without it, GB/s."""
     if not _beyond(setup.tree) or not _reaches(setup):
         return
-    yield Cause(
-        f"GPUDirect RDMA through the host bridge ({GDR_LEVEL}={setup.env[GDR_LEVEL]}): it does not carry both"
-        " directions at full rate",
-        prior=1.2,
-        checks=("GDR002",),
-        confirm=(
-            f"unset {GDR_LEVEL}, measure again: NCCL then goes through host memory at this distance",
-            "ib_write_bw --use_cuda=0 -b against one way; nvidia-smi topo -m: PHB or SYS",
-        ),
-        gbs=expected,
-        span=(LEAVES[0] * expected, LEAVES[1] * expected),
-        both_ways=True,
-    )
+    span = (LEAVES[0] * expected, LEAVES[1] * expected)
+    yield replace(cause_of("host_bridge", level=setup.env[GDR_LEVEL]), gbs=expected, span=span)
 
 
 def _reaches(setup: Setup) -> bool:

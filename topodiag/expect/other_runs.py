@@ -6,12 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
-from topodiag.expect.rates import reached_on
-from topodiag.expect.setup import NoSetupError
 from topodiag.expect.verdict import Verdict
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
-from topodiag.nccl.topo.changes import ChangeError
 from topodiag.words.units import in_gbs
 
 AS_EXPECTED = 0.95
@@ -67,8 +64,5 @@ def _left(cause: Cause, other: Judged, expected: float) -> float | None:
     """What the cause would leave to another run, GB/s; None where the model has no answer, or it leaves nearly all."""
     if other.modelled.setup is None or other.modelled.rates is None:
         return None
-    try:
-        share = reached_on(other.modelled.rates, cause.change(other.modelled.setup), other.run.collective)
-    except (NoSetupError, ChangeError, ZeroDivisionError):
-        return None
-    return share * expected if share < 1 / MORE else None
+    share = cause.share_left(other.modelled.setup, other.modelled.rates, other.run.collective)
+    return share * expected if share is not None and share < 1 / MORE else None

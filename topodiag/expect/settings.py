@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from topodiag.model.devices import NicRole
+from topodiag.model.devices import Nic, NicRole
 from topodiag.model.node import Node
 from topodiag.nccl.topo.hca_list import HcaFilter
 
@@ -31,14 +31,14 @@ def is_costly(name: str, value: str) -> bool:
     return value.strip().lower() in _COSTLY.get(name, frozenset())
 
 
-def compute_names(node: Node) -> tuple[str, ...]:
-    """The RDMA devices of a node that carry a job's traffic, in its order."""
-    return tuple(nic.rdma_name for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE)
+def compute_nics(node: Node) -> list[Nic]:
+    """The NICs of a node that carry a job's traffic over RDMA, in its order."""
+    return [nic for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE]
 
 
 def whole_network(node: Node, env: Mapping[str, str]) -> dict[str, str]:
     """The settings, an NCCL_IB_HCA that takes compute NICs away replaced by one with all of them."""
-    names = compute_names(node)
+    names = [nic.rdma_name or "" for nic in compute_nics(node)]
     value = env.get(HCA, "")
     return {**env, HCA: "=" + ",".join(names)} if value.strip() and leaves_out(value, names) else {**env}
 

@@ -15,7 +15,7 @@ from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.expect.unlike import MixedHosts
 from topodiag.hardware import catalog
-from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
@@ -65,10 +65,11 @@ class Variant:
     tree: Element
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """A run on its machine. `network`: `rdma` (InfiniBand, RoCE), `cloud` (virtual functions, EFA), `tcpx`
-    (GPUDirect over TCP), `slingshot`, `sockets`; "" for one node. `others` are further machines that fit as well."""
+    """A run on its machine, equal to itself alone (`shared`). `network`: `rdma` (InfiniBand, RoCE), `cloud` (virtual
+    functions, EFA), `tcpx` (GPUDirect over TCP), `slingshot`, `sockets`; "" for one node. `others` are further machines
+    that fit as well."""
 
     machine: str
     tree: Element
@@ -227,7 +228,7 @@ def _machine(
             virtual = node.is_vm is True or bool(product is not None and product.virtual)
             return _machine_of(node, detected, whole, gpu, virtual)
     if system is not None:
-        spec = catalog.system_by_product(system) or _system_named(system)
+        spec = catalog.system_by_product(system) or catalog.system_by_name(system)
         layout = layout_of(spec, nics=nics) if spec is not None else None
         if spec is None or layout is None:
             raise NoSetupError(f"no system {system!r} in the catalogue")
@@ -251,14 +252,6 @@ def _machine_of(node: Node, detected: Detected, env: Mapping[str, str], gpu: Gpu
     assumed = (*detected.assumed, *tree.assumed)
     name, narrow = node.host or "the node", tuple(narrow_links(node))
     return _Machine(name, tree.tree, gpu, Confidence.HIGH, assumed, (), virtual, element, tree.faults, narrow)
-
-
-def _system_named(text: str) -> SystemSpec | None:
-    wanted = "".join(c for c in text.lower() if c.isalnum())
-    for spec in catalog.systems():
-        if wanted and wanted == "".join(c for c in spec.name.lower() if c.isalnum()):
-            return spec
-    return None
 
 
 def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str, str]) -> _Machine:

@@ -6,7 +6,6 @@ reckoned once. Of the last few kinds alone: what is kept holds the node it was m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -64,14 +63,9 @@ def _setup(asked: _Asked) -> Setup:
     return setup_of(asked.run, asked.machine, **asked.given)
 
 
+@lru_cache(maxsize=_KEPT)
 def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
     """The rates by the version of a set-up, and by all that it could be as well. Raises NoSetupError for the first."""
-    return _versions(IdentityKey(setup), collective, sizes)
-
-
-@lru_cache(maxsize=_KEPT)
-def _versions(key: IdentityKey[Setup], collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
-    setup = key.it
     pairs = [(rates_of(setup, collective, sizes), setup)]
     for version in setup.versions:
         other = replace(setup, version=version)
@@ -82,31 +76,20 @@ def _versions(key: IdentityKey[Setup], collective: str, sizes: tuple[int, ...]) 
     return tuple(pairs)
 
 
+@lru_cache(maxsize=_KEPT)
 def variants_of(setup: Setup, collective: str) -> tuple[tuple[str, Rates], ...]:
     """The rates of the other machines that a set-up may be of, by name."""
-    return _variants(IdentityKey(setup), collective)
-
-
-@lru_cache(maxsize=_KEPT)
-def _variants(key: IdentityKey[Setup], collective: str) -> tuple[tuple[str, Rates], ...]:
-    return tuple(_each_variant(key.it, collective))
-
-
-def _each_variant(setup: Setup, collective: str) -> Iterator[tuple[str, Rates]]:
+    pairs = []
     for variant in setup.others:
         try:
-            yield variant.name, rates_of(replace(setup, tree=variant.tree, others=()), collective, ())
+            pairs.append((variant.name, rates_of(replace(setup, tree=variant.tree, others=()), collective, ())))
         except NoSetupError:
             continue
+    return tuple(pairs)
 
 
 @lru_cache(maxsize=_KEPT)
-def _known_causes(key: IdentityKey[Setup], collective: str, raw: float) -> dict[str, float | None]:
-    """What is known of the causes of a set-up, by their words."""
+def known_shares(setup: Setup, collective: str, raw: float) -> dict[str, float | None]:
+    """The shares that causes leave of the bandwidth of a whole machine, whose figure is `raw`, by the causes' words, to
+    be looked up and added to; None for one that cannot be."""
     return {}
-
-
-def known_shares(setup: Setup, collective: str, whole: Rates) -> dict[str, float | None]:
-    """The shares that causes leave of a whole machine's bandwidth, by the causes' words, to be looked up and added to;
-    None for one that cannot be."""
-    return _known_causes(IdentityKey(setup), collective, whole.raw)

@@ -9,6 +9,7 @@ from functools import cache
 
 from msgspec import convert
 
+from topodiag.hardware.catalog import plain_name
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
@@ -70,9 +71,5 @@ def amd_gpu_by_name(text: str) -> AmdGpu | None:
 
 def amd_system_by_name(text: str) -> AmdSystem | None:
     """The machine of a name, whatever its signs and case."""
-    name = _plain(text)
-    return next((spec for spec in amd_systems() if name in {_plain(name) for name in (spec.name, *spec.names)}), None)
-
-
-def _plain(text: str) -> str:
-    return "".join(sign for sign in text[:_MAX_NAME].lower() if sign.isalnum())
+    name = plain_name(text)
+    return next((spec for spec in amd_systems() if name in map(plain_name, (spec.name, *spec.names))), None)

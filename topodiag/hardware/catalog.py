@@ -165,6 +165,17 @@ def system_by_product(text: str) -> SystemSpec | None:
     return next((spec for name, spec in _products() if _has_word(product, name)), None)
 
 
+def system_by_name(text: str) -> SystemSpec | None:
+    """The machine of a name, whatever its signs and case."""
+    wanted = plain_name(text)
+    return next((spec for spec in systems() if wanted and plain_name(spec.name) == wanted), None)
+
+
+def plain_name(text: str) -> str:
+    """The letters and digits of a name, by which names are compared."""
+    return "".join(sign for sign in text[:_MAX_NAME].lower() if sign.isalnum())
+
+
 def _has_word(text: str, word: str) -> bool:
     """Whether `word` stands in `text` with no letter or digit touching it (patterns would cost start-up time)."""
     at = text.find(word)
@@ -268,10 +279,8 @@ def pcie_line_gbs(gen: int, width: int) -> float | None:
 @lru_cache(maxsize=256)
 def nvlink_nccl_gbs(sm: int) -> float:
     """What NCCL reckons per NVLink and direction for a compute capability (times ten), GB/s."""
-    for row in own_data("hardware/links")["nvlink"]["rows"]:
-        if row["min_sm"] <= sm <= row.get("max_sm", sm):
-            return float(row["gbs"])
-    return float(own_data("hardware/links")["nvlink"]["rows"][-1]["gbs"])
+    rows = own_data("hardware/links")["nvlink"]["rows"]
+    return float(next((row for row in rows if row["min_sm"] <= sm <= row.get("max_sm", sm)), rows[-1])["gbs"])
 
 
 @lru_cache(maxsize=256)
@@ -286,10 +295,9 @@ def smp_gbs(arch: str, vendor: str | None = None, family: int | None = None, mod
     for row in table["rows"]:
         if row["arch"] != machine or row.get("vendor", vendor) not in (vendor, (vendor or "").strip()):
             continue
-        fits = _smp_row_fits(row, family or None, model or None)
-        if fits is None:
-            break
-        if fits:
+        if "family" in row and (not family or (family == row["family"] and not model)):
+            break  # of a processor of unknown family or model it cannot be said
+        if row.get("family", family) == family and _in_range(row, model or 0):
             return float(row["gbs"])
     return float(table["unknown_gbs"])
 
@@ -298,18 +306,8 @@ _ARCHITECTURES = {"aarch64": "arm64", "ppc64le": "ppc64", "amd64": "x86_64"}
 """Other spellings of the names that NCCL uses."""
 
 
-def _smp_row_fits(row: dict[str, Any], family: int | None, model: int | None) -> bool | None:
-    """None: the row cannot be judged without the family or the model."""
-    if "family" in row:
-        if family is None:
-            return None
-        if family != row["family"]:
-            return False
-    if "min_model" in row:
-        if model is None:
-            return None
-        return bool(row["min_model"] <= model <= row.get("max_model", model))
-    return True
+def _in_range(row: dict[str, Any], model: int) -> bool:
+    return bool(row.get("min_model", model) <= model <= row.get("max_model", model))
 
 
 def latency_us(kind: str) -> float | None:

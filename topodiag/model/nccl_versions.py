@@ -137,13 +137,14 @@ def text_has(text: str, feature: Feature) -> bool:
 
 
 class ByVersion(Generic[_T]):
-    """A table that changed with the versions: each entry holds from its version on.
+    """A table that changed with the versions: each entry holds from its version on. A data file has them as texts.
 
     Raises ValueError, when it is made, for a table that says nothing of the oldest known version, or speaks of one that
     LAST_PATCHES lacks: a table must not answer for a version by accident.
     """
 
-    def __init__(self, entries: Mapping[int, _T]) -> None:
+    def __init__(self, table: Mapping[int, _T] | Mapping[str, _T]) -> None:
+        entries = {int(since): value for since, value in table.items()}
         if min(entries) != OLDEST or not set(entries) <= set(KNOWN):
             raise ValueError(f"a table for {sorted(entries)} must begin with {OLDEST} and speak of known versions only")
         changes = sorted(entries)
@@ -163,6 +164,9 @@ MAX_ELEMENTS = ByVersion({18: 1024, 21: 256})
 """Elements of a topology file: MAX_NODES, then NCCL_TOPO_XML_MAX_NODES (src/graph/xml.h)."""
 MAX_CHILDREN = ByVersion({18: 32, 21: 128, 29: 640})
 """Children of an element of a topology file: MAX_SUBS (src/graph/xml.h)."""
+DIRECT_RANKS, NVLS_RANKS = 8, 32
+"""GPUs of a node that CollNet direct and NVLS join, and most heads of their graphs: NCCL_MAX_DIRECT_ARITY + 1 and
+NCCL_MAX_NVLS_ARITY (src/include/device.h)."""
 
 _PATHS_SINCE = {PathType.C2C: Feature.C2C_PATHS, PathType.P2C: Feature.P2C}
 """Path types that came later; the others are as old as the oldest version."""

@@ -19,10 +19,10 @@ from topodiag.nccl.connect.communicator import Communicator, Member, communicato
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, System
 from topodiag.nccl.graph.paths import path_table
-from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
+from topodiag.nccl.prediction import PredictedGraph, Prediction, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
-from topodiag.nccl.search.described import describe
+from topodiag.nccl.search.described import describe, rounded
 from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.topo.numbered import numbered
@@ -139,15 +139,11 @@ def _predicted(
     first = comm.node(0).domain
     if not whole and _only_sockets(comm):
         return replace(_inside(comm, version, nodes, first.system), no_nic=True)
-    table = tuning_table(comm.shape, settings)
+    prediction = _decided(_inside(comm, version, nodes, first.system), comm, comm.shape, settings, asked)
     return replace(
-        _inside(comm, version, nodes, first.system),
-        max_bw=round(first.system.max_bw, _DIGITS),
-        graphs=tuple(_rounded(describe(first.system, graph)) for graph in first.graphs),
-        channels=comm.channels,
-        tuning=table,
-        choices=_choices(comm.shape, table, settings, asked),
-        terms=derive(comm, table, settings) if explain else (),
+        prediction,
+        graphs=tuple(rounded(describe(first.system, graph)) for graph in first.graphs),
+        terms=derive(comm, prediction.tuning, settings) if explain else (),
         virtual_nics=tuple(
             VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in first.system.nets if "+" in net.name
         ),
@@ -187,14 +183,14 @@ def _inside(comm: Communicator, version: str, nodes: int, system: System) -> Pre
     )
 
 
-def _choices(shape: CommShape, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
-    """What NCCL runs for each collective and size."""
-    return tuple(choice for name, sizes in asked for choice in sweep(shape, table, settings, name, sizes))
-
-
-def _rounded(graph: PredictedGraph) -> PredictedGraph:
-    """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
-    return replace(graph, bw_intra=round(graph.bw_intra, _DIGITS), bw_inter=round(graph.bw_inter, _DIGITS))
+def _decided(inside: Prediction, comm: Communicator, shape: CommShape, settings: Settings, asked: Asked) -> Prediction:
+    """With what the communicator decides: its channels, the tuning table, and what runs for each collective and size.
+    `shape` is its own, or has other graphs."""
+    first = comm.node(0).domain.system
+    table = tuning_table(shape, settings)
+    choices = tuple(choice for name, sizes in asked for choice in sweep(shape, table, settings, name, sizes))
+    max_bw = round(first.max_bw, _DIGITS)
+    return replace(inside, max_bw=max_bw, channels=comm.channels, tuning=table, choices=choices)
 
 
 Host = tuple[Element, tuple[tuple[str, str], ...]]
@@ -243,17 +239,9 @@ def _of_job(
         return replace(_inside(comm, version, len(hosts), comm.nodes[0].domain.system), no_nic=True)
     types = path_types(minor)
     shape = replace(comm.shape, graphs={graph.id: _fused(graph, types) for graph in agreed}) if agreed else comm.shape
-    table = tuning_table(shape, first)
-    system = comm.node(min(member.rank for member in members)).domain.system
     worst = min((node.domain.system for node in comm.nodes), key=lambda system: system.total_bw)
-    return replace(
-        _inside(comm, version, len(hosts), worst),
-        max_bw=round(system.max_bw, _DIGITS),
-        graphs=tuple(_rounded(_graph_of(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
-        channels=comm.channels,
-        tuning=table,
-        choices=_choices(shape, table, first, asked),
-    )
+    graphs = tuple(rounded(_graph_of(number, graph, types)) for number, graph in sorted(shape.graphs.items()))
+    return replace(_decided(_inside(comm, version, len(hosts), worst), comm, shape, first, asked), graphs=graphs)
 
 
 def _graph_of(number: int, graph: Fused, types: PathTypes) -> PredictedGraph:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from topodiag.nccl import search
-from topodiag.nccl.search.searched import _NAMES, _SearchSettings
+from topodiag.nccl.search.searched import _NAMES, _given
 from topodiag.nccl.settings import Settings
 
 ROOM = Path(search.__file__).parents[1]
@@ -27,11 +27,11 @@ def test_a_setting_that_a_search_asks_for_is_part_of_its_key() -> None:
         plain = Settings()
         value = getattr(plain, each.name)
         changed = Settings(**{each.name: other[type(value)](value)})
-        assert _SearchSettings(plain) != _SearchSettings(changed), each.name
+        assert _given(plain) != _given(changed), each.name
 
 
 def test_so_is_each_variable_that_it_asks_for_by_name() -> None:
     asked = set(re.findall(r"(?:settings\.values|\benv)\.get\(\"(\w+)\"", read_by_searches()))
     assert asked == set(_NAMES)
     for name in asked:
-        assert _SearchSettings(Settings()) != _SearchSettings(Settings(values={name: "1"}))
+        assert _given(Settings()) != _given(Settings(values={name: "1"}))

@@ -15,6 +15,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import DIRECT_RANKS
 from topodiag.nccl.connect.channels import (
     ChannelStep,
     Limits,
@@ -38,8 +39,6 @@ from topodiag.nccl.settings import Settings
 
 _COLLNET_NODES = 2
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
-_COLLNET_RANKS = 8
-"""Ranks of a node above which CollNet is off before COLLNET_ANY_RANKS (NCCL_MAX_DIRECT_ARITY + 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +303,7 @@ class _Setup:
         threshold = self.settings.number("NCCL_COLLNET_NODE_THRESHOLD")
         if COLLNET_ID not in fused or len(self.nodes) < (_COLLNET_NODES if threshold is None else threshold):
             return False
-        return (
-            has(self.minor, Feature.COLLNET_ANY_RANKS) or max(len(node.ranks) for node in self.nodes) <= _COLLNET_RANKS
-        )
+        return has(self.minor, Feature.COLLNET_ANY_RANKS) or max(len(node.ranks) for node in self.nodes) <= DIRECT_RANKS
 
     def _nvls(self, node: CommNode, bounds: Limits) -> int:
         by_net = has(self.minor, Feature.NVLS_CHANNELS_BY_NET)

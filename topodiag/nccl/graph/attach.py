@@ -26,7 +26,7 @@ MAX_ELEMENTS = max(nccl_versions.MAX_ELEMENTS[minor] for minor in nccl_versions.
 """Elements of a file that any version reads."""
 _NVIDIA = 0x10DE
 
-_NESTING = {
+NESTING = {
     "system": frozenset({"cpu"}),
     "cpu": frozenset({"pci", "nic"}),
     "pci": frozenset({"pci", "gpu", "nic", "pcilink"}),
@@ -81,7 +81,7 @@ def count_gpus(tree: Element) -> int:
     count = 0
     while stack:
         element = stack.pop()
-        known = _NESTING.get(element.tag, frozenset())
+        known = NESTING.get(element.tag, frozenset())
         stack += (child for child in element.children if child.tag in known)
         count += element.tag == "gpu"
     return count
@@ -107,7 +107,7 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
     top = next((element for element in tree.walk() if element.tag == "system"), None)
     if top is None:
         raise RejectedError("no system element in the topology")
-    nesting = dict(_NESTING)
+    nesting = dict(NESTING)
     if not has(minor, Feature.PCI_LINKS):
         nesting["pci"] -= {"pcilink"}
     if not has(minor, Feature.C2C_LINKS):

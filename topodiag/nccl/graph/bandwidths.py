@@ -62,6 +62,8 @@ RCCL_SM = 60
 """The compute capability that RCCL takes every GPU of AMD for (ncclTopoAddGpu, src/graph/topo.cc of RCCL 2.21.5)."""
 ROME, ZEN = 2, 1
 """RCCL's models of AMD's CPUs: Rome and later, and older ones."""
+ROME_CORNER = 0xF0000
+"""Bits of a bus number that tell which corner of a Rome CPU a device hangs from."""
 _GCN_NUMBERS = {"906": "gfx906", "908": "gfx908", "910": "gfx90a"}
 
 
@@ -107,6 +109,11 @@ def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
 def is_amd(cpu: Vertex) -> bool:
     """Whether it is an x86 CPU of AMD."""
     return cpu.arch == X86 and cpu.vendor == AMD
+
+
+def is_rome(cpu: Vertex) -> bool:
+    """Whether RCCL takes a CPU for AMD's Rome."""
+    return is_amd(cpu) and cpu.model == ROME
 
 
 def looked_up(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:

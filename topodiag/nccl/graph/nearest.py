@@ -126,14 +126,17 @@ def local_cpu(system: System, gpu: int) -> int:
 
 
 def _per_gpu(policy: str, nets: int, auto: int) -> int:
-    text = policy.strip().upper()
-    if text == "ALL":
+    if policy.strip().upper() == "ALL":
         return nets
-    if text.startswith("MAX:"):
-        digits = text[4:12]
-        if digits.isdecimal() and int(digits) > 0:
-            return min(int(digits), nets)
-    return auto
+    most = most_nets(policy)
+    return auto if most is None else min(most, nets)
+
+
+def most_nets(policy: str) -> int | None:
+    """n where NCCL_NETDEVS_POLICY is MAX:n, None for any other value."""
+    text = policy.strip().upper()
+    digits = text.removeprefix("MAX:")[:8]
+    return int(digits) if text.startswith("MAX:") and digits.isdecimal() and int(digits) > 0 else None
 
 
 def _mirrored(value: int, power: int) -> int:

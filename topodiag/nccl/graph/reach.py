@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.bandwidths import ARM, INTEL, ROME, X86, ZHAOXIN, is_amd
+from topodiag.nccl.graph.bandwidths import ARM, INTEL, ROME_CORNER, X86, ZHAOXIN, is_amd, is_rome
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_gpu, nearest, row
 from topodiag.nccl.graph.paths import set_paths
@@ -25,9 +25,7 @@ def compute_paths(system: System, settings: Settings) -> None:
     for target in range(len(system.gpus)):
         _divert_unreachable(system, target, level)
         _mark_network_only(system, target, level, settings)
-    if system.has(Feature.P2C_FOR_NEAREST_NETS):
-        _mark_c2c_nearest(system)
-    elif system.has(Feature.P2C):
+    if system.has(Feature.P2C):
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
     system.scattered = settings.values.get("NCCL_TOPO_SCATTER_START_NET", "0").strip() not in ("", "0")
@@ -96,17 +94,12 @@ def gdr_possible(system: System, gpu: Vertex, net: Vertex, read: bool, settings:
     return distance <= level
 
 
-_CORNER = 0xF0000
-"""Bits of a bus number that tell which corner of a Rome CPU a device hangs from."""
-
-
 def _same_corner(system: System, gpu: Vertex, net: Vertex) -> bool:
     """Of RCCL: whether GPU and NIC hang from one corner of one Rome CPU, without a switch (ncclTopoCheckGdr)."""
-    cpu = system.cpus[0]
-    if not is_amd(cpu) or cpu.model != ROME or not net.busid:
+    if not is_rome(system.cpus[0]) or not net.busid:
         return False
     near = [next((cpu.id for cpu in system.cpus if row(one, "CPU")[cpu.index].count == 2), -1) for one in (gpu, net)]
-    return near[0] == near[1] != -1 and gpu.id & _CORNER == bus_id(net.busid) & _CORNER
+    return near[0] == near[1] != -1 and gpu.id & ROME_CORNER == bus_id(net.busid) & ROME_CORNER
 
 
 def pxn_proxy(system: System, gpu: Vertex, net: Vertex) -> Vertex:
@@ -198,26 +191,15 @@ def _intermediate(system: System, path: Path) -> bool:
 
 
 def _mark_c2c(system: System) -> None:
-    """Before P2C_FOR_NEAREST_NETS: a NIC below the CPU of a GPU with C2C is reached over C2C (P2C)."""
-    for net in system.nets:
-        for gpu in system.gpus:
-            _mark_pair(system, gpu, net)
-
-
-def _mark_c2c_nearest(system: System) -> None:
-    """P2C_FOR_NEAREST_NETS: only for the NICs nearest to the GPU; for others PXN is better."""
+    """A NIC below the CPU of a GPU with C2C is reached over C2C (P2C). With P2C_FOR_NEAREST_NETS only those nearest to
+    the GPU are; for others PXN is better."""
+    p2c, nearest_only = path_types(system.minor).p2c, system.has(Feature.P2C_FOR_NEAREST_NETS)
     for gpu in system.gpus:
-        for index in nearest(system, gpu, "NET")[0]:
-            _mark_pair(system, gpu, system.nets[index])
-
-
-def _mark_pair(system: System, gpu: Vertex, net: Vertex) -> None:
-    p2c = path_types(system.minor).p2c
-    cpu = local_cpu(system, gpu.index)
-    if merged_type(system, row(gpu, "CPU")[cpu].type, row(net, "CPU")[cpu].type) == p2c:
-        there, back = row(gpu, "NET")[net.index], row(net, "GPU")[gpu.index]
-        there.type = min(p2c, there.type)
-        back.type = min(p2c, back.type)
+        for index in nearest(system, gpu, "NET")[0] if nearest_only else range(len(system.nets)):
+            net, cpu = system.nets[index], local_cpu(system, gpu.index)
+            if merged_type(system, row(gpu, "CPU")[cpu].type, row(net, "CPU")[cpu].type) == p2c:
+                for path in (row(gpu, "NET")[index], row(net, "GPU")[gpu.index]):
+                    path.type = min(p2c, path.type)
 
 
 def _use_pxn(system: System, gpu: Vertex, net: Vertex, proxy_index: int, settings: Settings) -> bool:

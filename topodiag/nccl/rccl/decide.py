@@ -24,7 +24,7 @@ from topodiag.nccl.numbers import power_of_two, single
 from topodiag.nccl.prediction import Channels, PredictedGraph, Prediction
 from topodiag.nccl.rccl.match import Match, counts_as_rome, match
 from topodiag.nccl.rccl.models import orders_of
-from topodiag.nccl.search.described import describe
+from topodiag.nccl.search.described import describe, rounded
 from topodiag.nccl.search.search import Search, deep
 from topodiag.nccl.settings import Settings, read_settings
 
@@ -65,7 +65,7 @@ def predict_rccl(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Predic
             start: {end: (hops, gbs, _XGMI.get(kind, kind)) for end, (hops, gbs, kind) in ends.items()}
             for start, ends in path_table(system).items()
         },
-        graphs=tuple(_rounded(describe(system, graph)) for graph in (answer.ring, answer.tree)),
+        graphs=tuple(_in_its_words(describe(system, graph)) for graph in (answer.ring, answer.tree)),
         channels=_channels(answer, nodes),
         ranks=len(system.gpus) * nodes,
         nccl_nodes=nodes,
@@ -84,14 +84,9 @@ def _decided_by(by: Match | None) -> str:
     ]
 
 
-def _rounded(graph: PredictedGraph) -> PredictedGraph:
-    return replace(
-        graph,
-        bw_intra=round(graph.bw_intra, 4),
-        bw_inter=round(graph.bw_inter, 4),
-        type_intra=_XGMI.get(graph.type_intra, graph.type_intra),
-        type_inter=_XGMI.get(graph.type_inter, graph.type_inter),
-    )
+def _in_its_words(graph: PredictedGraph) -> PredictedGraph:
+    near, far = (_XGMI.get(kind, kind) for kind in (graph.type_intra, graph.type_inter))
+    return replace(rounded(graph), type_intra=near, type_inter=far)
 
 
 def decided(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Decided:

@@ -12,7 +12,7 @@ from itertools import permutations, product
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.bandwidths import AMD, ROME, X86
+from topodiag.nccl.graph.bandwidths import ROME_CORNER, is_rome
 from topodiag.nccl.graph.graph import System
 from topodiag.nccl.rccl.models import Layout, RomeModel, all_to_all, layout_of, rome_models
 
@@ -25,8 +25,6 @@ CHORDAL_RINGS = (
 HIVES = 4
 _HIVE_MODEL = 32
 """The set whose rings four hives of four take (parse4H4P)."""
-_NBIO = 0xF0000
-"""Bits of a bus number that tell which corner of a Rome CPU a device hangs from."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,6 @@ def match(system: System) -> Match | None:
 def counts_as_rome(system: System) -> bool:
     """Whether RCCL takes it for a Rome system though no set fits (parseRome4P2H)."""
     return 4 < len(system.gpus) <= 8 and layout_of(system).most_links > 0
-
-
-def _is_rome(system: System) -> bool:
-    cpu = system.cpus[0]
-    return cpu.arch == X86 and cpu.vendor == AMD and cpu.model == ROME
 
 
 def _chordal(system: System, layout: Layout) -> Match | None:
@@ -99,7 +92,7 @@ def _same_counts(layout: Layout, model: Layout) -> bool:
 def _in_nodes(system: System, layout: Layout) -> Match | None:
     """Two NUMA nodes of four GPUs that all have links to all (parseA2a8P), or four nodes of them (parse1H16P)."""
     width = all_to_all(layout) if layout.gpus == CHORDAL_GPUS and layout.cpus == 2 else 0
-    if not width and not (layout.gpus == 16 and layout.cpus == 4 and _is_rome(system)):
+    if not width and not (layout.gpus == 16 and layout.cpus == 4 and is_rome(system.cpus[0])):
         return None
     for model in rome_models():
         if layout.cpus != model.cpus or not _same_counts(layout, model) or layout.pattern != model.pattern:
@@ -138,7 +131,7 @@ def _links_fit(layout: Layout, model: Layout, gpus: Sequence[int], start: int) -
 def _rome(system: System, layout: Layout) -> Match | None:
     if layout.gpus > 8:
         return None
-    rome_cpu = _is_rome(system)
+    rome_cpu = is_rome(system.cpus[0])
     per_gpu = layout.nics // layout.gpus if layout.nics % layout.gpus == 0 else 0
     direct = all(min(gpu.paths["CPU"][cpu.index].count for cpu in system.cpus) <= 2 for gpu in system.gpus)
     for model in rome_models():
@@ -179,8 +172,8 @@ def _first_numbering(layout: Layout, model: Layout, *, numa: bool, nbio: bool) -
             if (model.bus[place] - model.bus[other]) * (layout.bus[mine] - layout.bus[theirs]) < 0:
                 return False
             if nbio and other != place:
-                asked = model.bus[place] & _NBIO == model.bus[other] & _NBIO
-                if asked != (layout.bus[mine] & _NBIO == layout.bus[theirs] & _NBIO):
+                asked = model.bus[place] & ROME_CORNER == model.bus[other] & ROME_CORNER
+                if asked != (layout.bus[mine] & ROME_CORNER == layout.bus[theirs] & ROME_CORNER):
                     return False
         return True
 
@@ -227,7 +220,7 @@ def _nets_in_turn(layout: Layout, model: Layout, gpus: Sequence[int], *, numa: b
 
 
 def _four_hives(system: System, layout: Layout) -> Match | None:
-    if layout.gpus != HIVES * 4 or layout.nics != HIVES * 4 or not _is_rome(system):
+    if layout.gpus != HIVES * 4 or layout.nics != HIVES * 4 or not is_rome(system.cpus[0]):
         return None
     hives: list[list[int]] = []
     for gpu in range(layout.gpus):

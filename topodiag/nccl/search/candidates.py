@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_features import Feature, is_rubin
 from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, OWN_RAIL, RING, SPLIT_TREE, TREE, SearchGraph, System, Vertex
-from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
+from topodiag.nccl.graph.nearest import local_gpu, local_nets, most_nets, nearest
 from topodiag.nccl.search.follow import Roads, Step
 
 ANY = -1
 _KEPT = 20_000
 """Orders of GPUs that are remembered."""
-_RUBIN, _NO_RUBIN = 107, (110, 120, 121)
-"""Compute capability of Rubin, and those above it that are none of its kind."""
-_DIGITS = 8
 
 Exits = dict[tuple[int, int, int, int], list[tuple[int, Step]]]
 """The NETs by which a channel may leave and what that takes, by GPU, NET in, and what binds the NET out."""
@@ -91,12 +88,8 @@ class Guide:
 
     def _most(self, gpus: int) -> int:
         """NCCL_NETDEVS_POLICY=MAX:n allows n NETs per GPU and no others."""
-        policy = self.policy.strip().upper()
-        digits = policy.removeprefix("MAX:")[:_DIGITS]
-        counted = policy.startswith("MAX:") and digits.isdecimal() and int(digits) > 0
-        if counted and self.has(Feature.NETDEVS_POLICY):
-            return int(digits) * gpus
-        return len(self.ids)
+        most = most_nets(self.policy)
+        return most * gpus if most is not None and self.has(Feature.NETDEVS_POLICY) else len(self.ids)
 
     def _preferred(self, gpus: Sequence[int]) -> list[int]:
         """The NETs that each GPU would use for its first channels; on MNNVL one of every GPU at a time."""
@@ -227,9 +220,7 @@ class Guide:
     def _one_rail(self, one: Vertex, other: Vertex) -> bool:
         """Whether adapters with one number are on one rail: those of other hosts of an NVLink domain for Rubin alone
         (search.cc, ncclTopoSearchCheckNet of 2.32)."""
-        return one.system_id == other.system_id or all(
-            gpu.sm >= _RUBIN and gpu.sm not in _NO_RUBIN for gpu in self.system.gpus
-        )
+        return one.system_id == other.system_id or all(is_rubin(gpu.sm, self.minor) for gpu in self.system.gpus)
 
     def _same_nic(self, trial: SearchGraph) -> bool:
         return trial.cross_nic == 0 if self.has(Feature.CROSS_NIC_IN_PAIRS) else trial.cross_nic != 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import SearchGraph, System
@@ -30,3 +32,8 @@ def describe(system: System, graph: SearchGraph) -> PredictedGraph:
         same_channels=graph.same_channels,
         orders=tuple(channel(index) for index in range(graph.channels)),
     )
+
+
+def rounded(graph: PredictedGraph) -> PredictedGraph:
+    """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
+    return replace(graph, bw_intra=round(graph.bw_intra, 4), bw_inter=round(graph.bw_inter, 4))

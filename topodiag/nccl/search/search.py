@@ -14,7 +14,7 @@ from dataclasses import replace
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.model.nccl_versions import DIRECT_RANKS, MAX_CHANNELS, NVLS_RANKS, path_types
 from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
@@ -28,8 +28,6 @@ from topodiag.nccl.search.ladders import RCCL_LADDER, TIMEOUT, TIMEOUT_SAME_CHAN
 from topodiag.nccl.search.trial import PERFECT
 from topodiag.nccl.settings import Settings
 
-_NVLS_ARITY, _DIRECT_ARITY = 32, 8
-"""Most heads of an NVLS and of a CollNet direct graph (src/include/device.h)."""
 _FRAMES_PER_CHANNEL = 8
 _SPARE_FRAMES = 2000
 
@@ -179,9 +177,9 @@ class Search:
         gpus = len(self.system.gpus)
         bounded = self.has(Feature.HEADS_WITHIN_ARITY)
         if graph.pattern == NVLS and self.has(Feature.NVLS_BY_SPEED):
-            graph.max_channels = min(_NVLS_ARITY, gpus) if bounded else gpus
+            graph.max_channels = min(NVLS_RANKS, gpus) if bounded else gpus
         if graph.pattern == COLLNET_DIRECT:
-            graph.max_channels = min(_DIRECT_ARITY, gpus) if bounded else gpus
+            graph.max_channels = min(DIRECT_RANKS, gpus) if bounded else gpus
         if gpus == 1 and graph.pattern != RING:
             graph.pattern = TREE
         if graph.pattern == NVLS and not self.inter:

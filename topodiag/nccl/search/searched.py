@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
@@ -49,21 +50,19 @@ _ASKED = (
 _NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET", *vnics.SETTINGS)
 
 
-class _SearchSettings:
-    """Of settings what systems and searches ask for, and nothing else, so that it can be a key: jobs that differ in
-    what NCCL decides later are searched once."""
+_Given = tuple[tuple[tuple[str, Any], ...], tuple[tuple[str, str], ...]]
+"""Of settings what systems and searches ask for, and nothing else: jobs that differ in what NCCL decides later are
+searched once."""
 
-    def __init__(self, settings: Settings) -> None:
-        values = {name: settings.values[name] for name in _NAMES if name in settings.values}
-        asked = {name: getattr(settings, name) for name in _ASKED}
-        self.settings = Settings(values=values, **asked)
-        self.key = (tuple(asked.values()), tuple(values.items()))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SearchSettings) and other.key == self.key
+def _given(settings: Settings) -> _Given:
+    asked = tuple((name, getattr(settings, name)) for name in _ASKED)
+    return asked, tuple((name, settings.values[name]) for name in _NAMES if name in settings.values)
 
-    def __hash__(self) -> int:
-        return hash(self.key)
+
+def _settings(given: _Given) -> Settings:
+    asked, values = given
+    return Settings(values=dict(values), **dict(asked))
 
 
 def searched_domains(
@@ -75,7 +74,7 @@ def searched_domains(
     """
     trees = numbered([tree for tree, _ in hosts])
     alike = tuple((tree, ranks) for tree, (_, ranks) in zip(trees, hosts, strict=True))
-    return _searched(alike, count, minor=minor, others=others, given=_SearchSettings(settings))
+    return _searched(alike, count, minor=minor, others=others, given=_given(settings))
 
 
 def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings) -> bool:
@@ -86,7 +85,7 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
     build a system.
     """
     hosts = ((tree, ranks_by_number(tree)),)
-    systems = list(_systems(hosts, count, minor=minor, others=False, given=_SearchSettings(settings)))
+    systems = list(_systems(hosts, count, minor=minor, others=False, given=_given(settings)))
     return bool(systems) and all(_has_every_way(system, settings) for _, system in systems)
 
 
@@ -106,9 +105,9 @@ def _has_every_way(system: System, settings: Settings) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def _searched(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _SearchSettings
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
 ) -> tuple[Domain, ...]:
-    settings = given.settings
+    settings = _settings(given)
     domains: list[Domain] = []
     for local, system in _systems(hosts, count, minor=minor, others=others, given=given):
         collnet = settings.collnet_enable and any(net.coll for net in system.nets)
@@ -118,7 +117,7 @@ def _searched(
 
 
 def _systems(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _SearchSettings
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
 ) -> Iterator[tuple[tuple[int, ...], System]]:
     """Each domain's ranks and its system, in the order of their first ranks."""
     seen: set[int] = set()
@@ -135,16 +134,16 @@ def _systems(
 
 @lru_cache(maxsize=_KEPT)
 def _built(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _SearchSettings, me: int
+    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _Given, me: int
 ) -> System:
     """Kept, as whether a file is refused and what is found on it are asked one after the other."""
     trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
-    return build_system(trees, minor=minor, settings=given.settings, nranks=nranks, me=me)
+    return build_system(trees, minor=minor, settings=_settings(given), nranks=nranks, me=me)
 
 
 def first_system(tree: Element, count: int, *, minor: int, settings: Settings) -> System:
     """The system of rank 0 on one host alone, to be read only. Raises RejectedError where NCCL refuses to build it."""
-    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_SearchSettings(settings), me=0)
+    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_given(settings), me=0)
 
 
 def forget() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
@@ -60,6 +60,14 @@ class Change:
 class ChangedTree:
     tree: Element
     env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EditedTree:
+    """The tree, and what was done to it, one sentence each."""
+
+    tree: Element
+    done: tuple[str, ...] = ()
 
 
 def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | None = None) -> ChangedTree:
@@ -164,6 +172,16 @@ def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Elem
     return edit(element if kept == element.children else replace(element, children=kept))
 
 
+def pruned(element: Element, is_lost: Callable[[Element], bool]) -> Element | None:
+    """A branch without some elements, and without bridges that then lead nowhere."""
+    if is_lost(element):
+        return None
+    children = tuple(kept for child in element.children if (kept := pruned(child, is_lost)) is not None)
+    if element.tag == "pci" and element.children and not children:
+        return None
+    return element if children == element.children else replace(element, children=children)
+
+
 def with_values(element: Element, values: Mapping[str, str]) -> Element:
     """The element with attributes set: in their place where they are, behind where they are new."""
     there = {name for name, _ in element.attributes}
@@ -179,6 +197,18 @@ def gpus_of(tree: Element) -> dict[int, Element]:
             text = gpu.get("dev") or ""
             elements.setdefault(int(text) if re.fullmatch(r"[0-9]{1,4}", text) else len(elements), element)
     return elements
+
+
+def ways_down(tree: Element) -> Iterator[tuple[Element, ...]]:
+    """From each processor down to itself and to each element below it, in the order of the tree."""
+
+    def walk(way: tuple[Element, ...]) -> Iterator[tuple[Element, ...]]:
+        yield way
+        for child in way[-1].children:
+            yield from walk((*way, child))
+
+    for cpu in tree.having("cpu"):
+        yield from walk((cpu,))
 
 
 def nets_of(tree: Element) -> list[str]:

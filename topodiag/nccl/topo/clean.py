@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
+from topodiag.nccl.graph.attach import NESTING
+from topodiag.nccl.topo.changes import EditedTree, edited, with_values
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -50,13 +51,6 @@ KNOWN = {
 RCCL_KNOWN = {**KNOWN, "gpu": "dev sm gcn arch rank gdr keep"}
 """The same of RCCL 2.21.5: the architecture of a GPU, and its features."""
 
-CHILDREN = {
-    "system": {"cpu"},
-    "cpu": {"pci", "nic"},
-    "pci": {"pci", "gpu", "nic", "pcilink"},
-    "gpu": {"nvlink", "c2c"},
-    "nic": {"net"},
-}
 MAX_ATTRIBUTES = 16
 NVSWITCH_CLASS = "0x068000"
 
@@ -65,42 +59,34 @@ class UnfitError(ValueError):
     """A tree that cannot be made fit for a version; the message is for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """The tree, and what was done to it, one sentence each."""
-
-    tree: Element
-    done: tuple[str, ...] = ()
-
-
 def hosts_of(tree: Element) -> list[str]:
     """The distinct hosts of a tree by their hash, in the order of the file; one "" when it names none."""
     return list(dict.fromkeys(cpu.get("host_hash") or "" for cpu in tree.having("cpu"))) or [""]
 
 
-def one_host(tree: Element, host: str | None = None) -> Cleaned:
+def one_host(tree: Element, host: str | None = None) -> EditedTree:
     """The part of one host; `host` is a host_hash, None takes the first. Raises UnfitError where it is not there."""
     hosts = hosts_of(tree)
     if host is not None and host not in hosts:
         raise UnfitError(f"no host {host} in this file; there are {', '.join(host or '(no hash)' for host in hosts)}")
     if len(hosts) == 1:
-        return Cleaned(tree)
+        return EditedTree(tree)
     wanted = host if host is not None else hosts[0]
     part = replace(tree, children=tuple(c for c in tree.children if (c.get("host_hash") or "") == wanted))
-    return Cleaned(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
+    return EditedTree(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
 
 
-def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+def clean(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     """The tree of one node fit for NCCL 2.`minor`. `host` is a host_hash; None takes the first.
 
     Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
     """
     cleaned = bare(tree, minor, host)
     fits = fitted(cleaned.tree, minor)
-    return Cleaned(fits.tree, (*cleaned.done, *fits.done))
+    return EditedTree(fits.tree, (*cleaned.done, *fits.done))
 
 
-def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+def bare(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     """The tree of one node without what belongs to one run; a further step may still bring it within the limits: the
     flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""
     single = one_host(tree, host)
@@ -113,7 +99,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
         shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
         done.append(f"left out attributes that NCCL does not read from a file: {shown}")
     root = _numbered(root, done)
-    return Cleaned(root, tuple(done))
+    return EditedTree(root, tuple(done))
 
 
 def undescribed(tree: Element) -> Element:
@@ -123,7 +109,7 @@ def undescribed(tree: Element) -> Element:
     return replace(tree, children=below)
 
 
-def fitted(tree: Element, minor: int) -> Cleaned:
+def fitted(tree: Element, minor: int) -> EditedTree:
     """The tree within the limits of NCCL 2.`minor`, the links to NVSwitches joined where that helps. Raises UnfitError
     where it stays beyond them."""
     done: list[str] = []
@@ -137,7 +123,7 @@ def fitted(tree: Element, minor: int) -> Cleaned:
         where = crowded.get("busid") or crowded.get("numaid") or ""
         limit = MAX_CHILDREN[minor]
         raise UnfitError(f"<{crowded.tag}> {where} has {len(crowded.children)} children, and NCCL takes {limit}")
-    return Cleaned(element, tuple(done))
+    return EditedTree(element, tuple(done))
 
 
 def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "system") -> Element:
@@ -153,7 +139,7 @@ def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "sy
     if tag == "system" and element.get("version") != "1" and not of_rccl(element):
         attributes = [("version", "1"), *((n, v) for n, v in attributes if n != "version")]
     children = tuple(
-        _bare(child, minor, names, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ())
+        _bare(child, minor, names, child.tag) for child in element.children if child.tag in NESTING.get(tag, ())
     )
     return Element(tag, tuple(attributes), tuple(child for child in children if _leads(child)))
 
@@ -189,13 +175,9 @@ def _numbered(tree: Element, done: list[str]) -> Element:
     done.append("numbered the NICs from 0")
 
     def renumbered(element: Element) -> Element:
-        children = tuple(renumbered(child) for child in element.children)
-        if id(element) in numbers:
-            pairs = ((name, numbers[id(element)] if name == "dev" else value) for name, value in element.attributes)
-            return Element(element.tag, tuple(pairs), children)
-        return replace(element, children=children)
+        return with_values(element, {"dev": numbers[id(element)]}) if id(element) in numbers else element
 
-    return renumbered(tree)
+    return edited(tree, renumbered)
 
 
 def _count(tree: Element) -> int:
@@ -206,13 +188,11 @@ def _merged_switches(tree: Element, done: list[str]) -> Element:
     """One <nvlink> per GPU to all NVSwitches: to NCCL they are one switch anyway."""
     done.append("joined each GPU's NVLinks to NVSwitches in one element, to stay within the limit of elements")
 
-    def merged(element: Element) -> Element:
-        children = tuple(merged(child) for child in element.children)
-        if element.tag == "gpu":
-            children = tuple(_joined_links(children))
-        return replace(element, children=children)
+    def joined(element: Element) -> Element:
+        gpu = element.tag == "gpu"
+        return replace(element, children=tuple(_joined_links(element.children))) if gpu else element
 
-    return merged(tree)
+    return edited(tree, joined)
 
 
 def _joined_links(children: Iterable[Element]) -> Iterable[Element]:

@@ -12,7 +12,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.changes import gpus_of, ways_down
 from topodiag.words.fold import fold_numbers
 from topodiag.words.units import in_gbs
 
@@ -75,16 +75,7 @@ def describe(tree: Element) -> dict[str, Facts]:
 
 def _ancestors(tree: Element) -> dict[int, tuple[Element, ...]]:
     """The elements above each element, the processor first."""
-    ways: dict[int, tuple[Element, ...]] = {}
-
-    def walk(element: Element, above: tuple[Element, ...]) -> None:
-        ways[id(element)] = above
-        for child in element.children:
-            walk(child, (*above, element))
-
-    for cpu in tree.having("cpu"):
-        walk(cpu, ())
-    return ways
+    return {id(way[-1]): way[:-1] for way in ways_down(tree)}
 
 
 def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, str]:

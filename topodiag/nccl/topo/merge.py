@@ -11,6 +11,7 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import ways_down
 
 _OVERWRITTEN = {"net": ("dev",), "gpu": ("rank",), "pci": ("class",)}
 """Attributes that NCCL sets anew whatever the file says."""
@@ -47,11 +48,10 @@ def loaded(file: Element, machine: Element) -> Element:
     """The tree that NCCL works on. Both are `<system>` elements; `machine` is what it would detect without a file."""
     root = _opened(file, None)
     place = _Places(root)
-    for way in _paths_down(machine):
-        end = way[-1]
-        if end.tag == "gpu":
+    for way in ways_down(machine):
+        if way[-1].tag == "gpu":
             _add_gpu(place, way)
-        else:
+        elif way[-1].tag == "net":
             _add_net(place, way)
     root.kept = True
     return root.closed()
@@ -61,23 +61,6 @@ def _opened(element: Element, parent: _Open | None) -> _Open:
     opened = _Open(element.tag, dict(element.attributes), parent, element.line)
     opened.children = [_opened(child, opened) for child in element.children]
     return opened
-
-
-def _paths_down(machine: Element) -> list[tuple[Element, ...]]:
-    """From each processor down to each GPU and each net, in the order of the tree."""
-    ways: list[tuple[Element, ...]] = []
-
-    def walk(element: Element, way: tuple[Element, ...]) -> None:
-        here = (*way, element)
-        if element.tag in ("gpu", "net"):
-            ways.append(here)
-            return
-        for child in element.children:
-            walk(child, here)
-
-    for cpu in machine.having("cpu"):
-        walk(cpu, ())
-    return ways
 
 
 class _Places:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.numbers import spell_bus_id
-from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
+from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
@@ -24,8 +25,6 @@ _MODELS = {1: "79", 2: "85", 3: "143", 4: "207"}
 """Intel's model numbers for what NCCL tells apart: Broadwell, Skylake, Sapphire Rapids, Emerald Rapids."""
 _AMD_FAMILIES = {1: "23", 2: "25", 3: "26"}
 """AMD's families for what NCCL tells apart since 2.31: Zen 1 and 2, Zen 3 and 4, Zen 5. Before, it prints none."""
-_LANE_GBS = {1: 15 / 80, 2: 30 / 80, 3: 60 / 80, 4: 120 / 80, 5: 240 / 80, 6: 480 / 80}
-"""GB/s of a lane by PCIe generation, as NCCL reckons (src/graph/topo.cc, kvDictPciGen)."""
 _LANES = (16, 8, 4, 2, 1)
 MAX_DEPTH = 16
 
@@ -142,6 +141,6 @@ def _number(device: str) -> int:
 
 def _link(gbs: float) -> tuple[int, int]:
     """Generation and lanes whose bandwidth is nearest, as many lanes as fit."""
-    ways = [(abs(_LANE_GBS[gen] * lanes - gbs), -lanes, gen) for gen in _LANE_GBS for lanes in _LANES]
+    ways = [(abs((pcie_nccl_gbs(gen, lanes) or 0.0) - gbs), -lanes, gen) for gen in GT_PER_S for lanes in _LANES]
     _, lanes, gen = min(ways)
     return gen, -lanes

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, edited, with_values
+from topodiag.nccl.topo.changes import bus_of, edited, pruned, with_values
 
 T = TypeVar("T")
 
@@ -80,13 +80,14 @@ def _is_switched(link: Element) -> bool:
     return not tclass.startswith(("0x03", "0x068001"))
 
 
-def _clear_majority(values: Iterable[T]) -> T | None:
-    """What most siblings have: more than half of them, and at least LEAST_SIBLINGS."""
+def clear_majority(values: Iterable[T], of: int | None = None) -> T | None:
+    """What most siblings have: more than half of them (of so many, where not all say what they have), and at least
+    LEAST_SIBLINGS."""
     tally = Counter(values)
     if not tally:
         return None
     value, count = tally.most_common(1)[0]
-    return value if count >= LEAST_SIBLINGS and count * 2 > tally.total() else None
+    return value if count >= LEAST_SIBLINGS and count * 2 > (tally.total() if of is None else of) else None
 
 
 def nvlink_totals(tree: Element) -> dict[str, int]:
@@ -101,7 +102,7 @@ def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
     """GPUs of an NVSwitch machine with fewer links than their siblings get those of a sibling."""
     gpus = _gpu_functions(tree)
     totals = nvlink_totals(tree)
-    usual = _clear_majority(totals.values())
+    usual = clear_majority(totals.values())
     if not usual:
         return tree, []
     model = next(pci for pci in gpus if totals[bus_of(pci)] == usual)
@@ -165,7 +166,7 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
     for kind in _kinds(tree).values():
         for name, words in (("link_width", "lanes"), ("link_speed", "speed")):
             values = [pci.get(name) or "" for pci in kind]
-            usual = _clear_majority(values)
+            usual = clear_majority(values)
             if not usual:
                 continue
             for pci, value in zip(kind, values, strict=True):
@@ -201,7 +202,7 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
     for kind in _kinds(tree).values():
         lanes = [pci.number("link_width") for pci in kind]
         seen += sum(width > 0 for width in lanes)
-        usual = _clear_majority(lanes)
+        usual = clear_majority(lanes)
         for pci, count in zip(kind, lanes, strict=True):
             if usual and 0 < count < usual:
                 narrow.append(NarrowFunction(pci, _label(pci), count, usual, len(kind) - 1))
@@ -274,7 +275,7 @@ def _places(tree: Element) -> tuple[Element, list[Repair]]:
     """A NIC away from the GPUs, where one branch of GPUs lacks the NIC that all the others have: it goes there."""
     branches = list(_branches(tree))
     with_gpus = [branch for branch in branches if branch.gpus]
-    usual_gpus = _clear_majority(branch.gpus for branch in with_gpus)
+    usual_gpus = clear_majority(branch.gpus for branch in with_gpus)
     alike = [branch for branch in with_gpus if branch.gpus == usual_gpus]
     if len(alike) <= LEAST_SIBLINGS:
         return tree, []
@@ -293,7 +294,7 @@ def _placed(
 ) -> tuple[Element, Repair] | None:
     """The one stray NIC of a speed put where the one branch lacks it; `counted` are branches with how many they have.
     None where it cannot be told which NIC belongs where."""
-    usual = _clear_majority(count for _, count in counted)
+    usual = clear_majority(count for _, count in counted)
     if not usual:
         return None
     poor = [branch for branch, count in counted if count == usual - 1]
@@ -321,14 +322,7 @@ def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str)
         return None
     bus = bus_of(nic)
 
-    def without(element: Element) -> Element | None:
-        if element.tag == "pci" and bus_of(element) == bus:
-            return None
-        children = tuple(kept for child in element.children if (kept := without(child)) is not None)
-        emptied = element.tag == "pci" and element.children and not children
-        return None if emptied else replace(element, children=children)
-
-    bare = without(tree)
+    bare = pruned(tree, lambda element: element.tag == "pci" and bus_of(element) == bus)
     return (
         _edit(bare, {bus_of(parent): lambda element: replace(element, children=(*element.children, nic))})
         if bare

@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, with_values
+from topodiag.nccl.topo.changes import EditedTree, bus_of, pruned, with_values
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
@@ -78,14 +78,6 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletedTree:
-    """The completed tree, and what was done, one sentence each."""
-
-    tree: Element
-    done: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Guest:
     """What of a guest's tree a plan is about: its functions with a GPU or a NIC, by bus id, and all its bus ids."""
 
@@ -138,7 +130,7 @@ def label(pci: Element) -> str:
 
 def complete(
     tree: Element, plan: Plan, *, taken: Collection[str] = (), masks: Mapping[int, str] | None = None
-) -> CompletedTree:
+) -> EditedTree:
     """The guest's tree with every planned function below the switches of its place.
 
     `taken`: bus ids of the guest beyond those of the tree; `masks`: affinity masks of the guest's NUMA nodes. Functions
@@ -172,13 +164,14 @@ class _Builder:
         self.done: list[str] = list(plan.done)
         self.guessed: dict[str, list[str]] = {}
 
-    def run(self) -> CompletedTree:
+    def run(self) -> EditedTree:
         wanted = [(numa, pci) for numa, pci in _functions(self.tree) if bus_of(pci) in self.plan.places]
         if not wanted:
             raise VirtualError("none of the places is of a GPU or a NIC of this machine")
         numbers = {id(pci) for _, pci in wanted}
         for cpu in self.tree.having("cpu"):
-            rest = [element for child in cpu.children if (element := _without(child, numbers)) is not None]
+            kept = (pruned(child, lambda element: id(element) in numbers) for child in cpu.children)
+            rest = [element for element in kept if element is not None]
             if rest:
                 self._cpu(cpu.number("numaid", -1), cpu).children.extend(rest)
         for numa, pci in wanted:
@@ -186,7 +179,7 @@ class _Builder:
         self._write_notes()
         cpus = [self.cpus[numa].closed() for numa in sorted(self.cpus, key=lambda n: (n < 0, n))]
         others = tuple(child for child in self.tree.children if child.tag != "cpu")
-        return CompletedTree(replace(self.tree, children=(*cpus, *others)), tuple(self.done))
+        return EditedTree(replace(self.tree, children=(*cpus, *others)), tuple(self.done))
 
     def _put(self, pci: Element, place: Place, guest_numa: int) -> None:
         numa = place.numa if place.numa is not None else guest_numa
@@ -311,16 +304,6 @@ def _functions(tree: Element) -> Iterator[tuple[int, Element]]:
         for element in cpu.walk():
             if element.tag == "pci" and (element.having("gpu") or element.nets):
                 yield cpu.number("numaid", -1), element
-
-
-def _without(element: Element, numbers: Collection[int]) -> Element | None:
-    """A branch without these elements, and without bridges that then lead nowhere."""
-    if id(element) in numbers:
-        return None
-    children = tuple(kept for child in element.children if (kept := _without(child, numbers)) is not None)
-    if element.tag == "pci" and element.children and not children:
-        return None
-    return element if children == element.children else replace(element, children=children)
 
 
 def _hex(text: str | None) -> int | None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Graph, Protocol
 from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import DIRECT_RANKS, NVLS_RANKS, path_types
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice, TuningTable
 from topodiag.nccl.settings import Settings
@@ -21,11 +21,6 @@ from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning import ring_backup
 from topodiag.nccl.tuning.tuning_lists import allowed
 from topodiag.nccl.tuning.tuning_model import Cell, Model
-
-DIRECT_RANKS = 8
-"""NCCL_MAX_DIRECT_ARITY + 1: ranks of a node that CollNet can join."""
-NVLS_RANKS = 32
-"""NCCL_MAX_NVLS_ARITY: ranks of a node, and channels of the graph where that is asked."""
 
 LARGE_BYTES = 16 << 30
 """The largest size that nccl-tests is usually run with: latency is a hundredth or less on a few nodes."""
@@ -54,7 +49,7 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Ca
     latency, bandwidth = entry
     collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
     corrected = _corrected_sizes(shape, algorithm) if collective == Collective.ALL_REDUCE else 0
-    correction = tc.TREE_CORRECTION[protocol]
+    correction = tc.constants(shape.minor).tree_correction[protocol]
     least = -1 if has(shape.minor, Feature.SIZES_BELOW_64_APART) else 0
     rings = (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE)
     parts = max(shape.channels * shape.nranks, 1)

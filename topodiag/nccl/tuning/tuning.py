@@ -14,7 +14,7 @@ from topodiag.model.nccl_versions import ByVersion, spell_version
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Term, TuningTable
 from topodiag.nccl.settings import Settings
-from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
+from topodiag.nccl.tuning.tuning_constants import COLLECTIVES, PROTOCOLS, algorithms
 from topodiag.nccl.tuning.tuning_lists import Allowed, allowed
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
 from topodiag.nccl.tuning.tuning_terms import applies, bandwidth, considered, latency
@@ -24,11 +24,6 @@ _BUGGY_CUDA = 11080
 
 _LL128_GPUS = ByVersion({18: (70, 80, 90), 25: (70, 80, 90, 100, 120)})
 """Compute capabilities with LL128 by default, before LL128_FROM_VOLTA."""
-
-
-def algorithms(minor: int) -> tuple[str, ...]:
-    """The columns of the version's table."""
-    return ALGORITHMS if has(minor, Feature.PAT) else ALGORITHMS[:-1]
 
 
 def tuning_table(shape: CommShape, settings: Settings) -> TuningTable:

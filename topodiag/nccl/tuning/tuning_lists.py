@@ -12,7 +12,8 @@ from dataclasses import field
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.settings import Settings
-from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
+from topodiag.nccl.tuning import tuning_constants as tc
+from topodiag.nccl.tuning.tuning_constants import COLLECTIVES, PROTOCOLS
 
 _SHOWN = 80
 
@@ -35,13 +36,12 @@ class _RefusedError(ValueError):
 def allowed(settings: Settings, minor: int) -> Allowed:
     """What NCCL_ALGO and NCCL_PROTO allow under NCCL 2.`minor`. Never raises."""
     lists = _lists if has(minor, Feature.LISTS_PER_COLLECTIVE) else _list
-    known = ALGORITHMS if has(minor, Feature.PAT) else ALGORITHMS[:-1]
     algorithms: dict[tuple[str, str], bool] = {}
     protocols: dict[tuple[str, str], bool] = {}
     # In NCCL's order, which tells the complaint it makes where both are wrong.
     for name, text, words, table in (
         ("NCCL_PROTO", settings.proto, PROTOCOLS, protocols),
-        ("NCCL_ALGO", settings.algo, known, algorithms),
+        ("NCCL_ALGO", settings.algo, tc.algorithms(minor), algorithms),
     ):
         if text is None:
             continue
