@@ -120,6 +120,11 @@ class Cause:
     contradicted_by: tuple[Origin, ...] = ()
     confirm: tuple[str, ...] = ()
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Its own finding, and those that follow from it."""
+        return (self.finding, *(consequence.finding for consequence in self.consequences))
+
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
