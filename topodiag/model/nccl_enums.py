@@ -87,14 +87,8 @@ class Graph(_Search):
 
 
 GRAPH_OF: Mapping[str, Graph] = {
-    Algorithm.RING: Graph.RING,
-    Algorithm.TREE: Graph.TREE,
-    Algorithm.PAT: Graph.TREE,
-    Algorithm.NVLS: Graph.NVLS,
-    Algorithm.NVLS_TREE: Graph.NVLS,
-    Algorithm.COLLNET_CHAIN: Graph.COLLNET_CHAIN,
-    Algorithm.COLLNET_DIRECT: Graph.COLLNET_DIRECT,
-}
+    **{Algorithm[graph.name]: graph for graph in Graph}, Algorithm.PAT: Graph.TREE, Algorithm.NVLS_TREE: Graph.NVLS,
+}  # fmt: skip
 """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
 
 

@@ -25,7 +25,7 @@ class State(Enum):
 
 
 class CauseStatus(Enum):
-    """How well a cause is founded."""
+    """How well a cause is founded, the best first."""
 
     ESTABLISHED = "established"
     """There is direct evidence of it."""

@@ -41,7 +41,7 @@ QUOTED_NAMES = 4
 MAX_OPEN = 20
 """Lines that nothing explains which a verdict keeps; the result has all."""
 
-_RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
+_BY_FOUNDATION = list(CauseStatus)
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
 _STEP = regex(r"^srun (?:-\S+ )*")
@@ -266,7 +266,7 @@ def _ordered(causes: Sequence[Cause]) -> list[Cause]:
         ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in cause.findings)
         taken = cause.price.job_share
         share = taken if taken is not None else cause.price.share or 0.0
-        return not ends, cause.status is CauseStatus.HYPOTHESIS, -share, _RANK[cause.status], at
+        return not ends, cause.status is CauseStatus.HYPOTHESIS, -share, _BY_FOUNDATION.index(cause.status), at
 
     return [causes[at] for at in sorted(range(len(causes)), key=key)]
 
