@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Sequence
 
 from topodiag.fleet.collect.boot import COMMAND, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.processes import Job, Pump
-from topodiag.model.errors import InputError
 
 
 class Ssh(Transport):
     """Any site where `ssh NODE` works without a password."""
 
     name = "ssh"
-
-    def check(self, nodes: Sequence[str]) -> None:
-        if shutil.which("ssh") is None:
-            raise InputError("ssh", "is not on this machine", hint="install it, or use --via srun, kubectl or share")
+    without = "install it, or use --via srun, kubectl or share"
 
     def ask(self, request: Request, nodes: Sequence[str], ear: Ear, within_s: float) -> bool:
         # The channel's end ends the collector: it stays open as long as somebody waits for the bundle.
