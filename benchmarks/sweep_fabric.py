@@ -44,7 +44,7 @@ def measure(plan: SweepPlan, faults: Mapping[Part, float], random: Random, noise
         gbs *= max(random.gauss(1.0, noise.sigma), 0.1)
         if random.random() < noise.chance:
             gbs *= random.uniform(*noise.slow)
-        made.append(SweepResult(run.id, plan.round, State.OK, gbs, run.high))
+        made.append(SweepResult(run.id, plan.round, State.OK, gbs, run.max_bytes))
     return made
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
 
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
@@ -12,7 +11,7 @@ from topodiag.model.fleet import FleetResult
 from topodiag.model.fleet_words import spelled
 from topodiag.words.fold import few, grouped, plural, short_hosts
 from topodiag.words.hosts import short_names
-from topodiag.words.units import number
+from topodiag.words.units import number, read_number
 
 WIDE, LABEL, TOP = 640, 250, 66
 """The picture, the names of classes or facts, and what stands above the rows, px."""
@@ -200,11 +199,7 @@ def _strips(result: FleetResult) -> list[_Strip]:
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text.split(" ", maxsplit=1)[0])
-    except ValueError:
-        return None
-    return value if isfinite(value) else None
+    return read_number(text.split(" ", maxsplit=1)[0])
 
 
 def _figure(value: float, unit: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from math import ceil
 
 from topodiag.draw.matrix_fold import SORTS, Band, Matrix, matrix_of
 from topodiag.draw.svg import Canvas, spelt, width_of, wrap
 from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
+from topodiag.words.own_data import own_data
 
 LABEL, TOP, GAP = 230, 96, 8
 """The most room of the rows' names, the room of what stands above the matrix, and between two bands, px."""
@@ -19,14 +21,7 @@ WIDE, SIDE, LARGEST, LEAST = 640, 560, 22, 3
 NAMED, NUMBERED = 13, 16
 """Cells from this size on have the names of their ranks beside them, and their NIC inside, px."""
 MOST_NUMBERS = 600
-_LOOKS = {
-    "P2P": ("goodsolid", "", "P2P: NVLink or PCIe"),
-    "NET+GDR": ("netsolid", "", "network with GPUDirect RDMA"),
-    "SHM": ("warn", "warnhatch", "SHM: through the host's memory"),
-    "NET": ("netbox", "nethatch", "network without GPUDirect RDMA"),
-    "Socket": ("otherline", "othercross", "TCP sockets"),
-    "other": ("linesolid", "", "other"),
-}
+_LOOKS: Mapping[str, tuple[str, str, str]] = own_data("draw/palette")["transports"]
 
 
 def draw_matrix(job: Job, *, prefix: str = "") -> str:

@@ -21,6 +21,7 @@ from topodiag.model.maker import dialect_of
 from topodiag.model.transports import is_net, uses_gdr
 from topodiag.words.fold import fold_hosts, grouped
 from topodiag.words.hosts import short_names
+from topodiag.words.own_data import own_data
 
 MOST_RANKS, MOST_HOSTS = 64, 8
 """Jobs up to this size are drawn rank by rank."""
@@ -30,7 +31,7 @@ ODD_SHARE, LEAST_ALIKE = 0.25, 3
 """A kind of host stands out where it has at most this share of the hosts of the most frequent one, and that one has at
 least so many."""
 
-SORTS = ("P2P", "NET+GDR", "SHM", "NET", "Socket", "other")
+SORTS = tuple(own_data("draw/palette")["transports"])
 """Transports from the fastest on; a cell with several shows the last of them."""
 
 

@@ -9,9 +9,9 @@ from topodiag.emit.rank_files import Written
 from topodiag.lazy import regex
 from topodiag.model.cluster import Ints
 from topodiag.model.place_map import PlaceMap
+from topodiag.words.own_data import own_text
 
 _NAME = regex(r"[^A-Za-z0-9]+")
-WIDTH = 100
 
 
 def members(number: Ints) -> list[list[int]]:
@@ -28,34 +28,18 @@ def new_group(place: PlaceMap) -> Written:
     check(place)
     if not place.groups:
         raise UnwritableMapError("the map has no groups", hint="give --tp, --pp, ... or --groups where it is solved")
-    lines = ['"""Process groups by dimension."""', "", "import torch", "import torch.distributed as dist", ""]
-    lines += [f"WORLD_SIZE = {place.ranks}", "GROUPS = {"]
+    lines: list[str] = []
     for name, number in place.groups.items():
-        lines.append(f"    {_key(name)!r}: [")
-        lines += [f"        {ranks}," for ranks in members(number)]
-        lines.append("    ],")
-    lines += ["}", "", "", "def make_groups():"]
-    lines += [
-        '    """This rank\'s process group of each dimension. All ranks make all groups, in the same order."""',
-        "    mine = {}",
-        "    for name, groups in GROUPS.items():",
-        "        for ranks in groups:",
-        "            group = dist.new_group(ranks)",
-        "            if dist.get_rank() in ranks:",
-        "                mine[name] = group",
-        "    return mine",
-    ]
+        rows = [f"        {ranks}," for ranks in members(number)]
+        lines += [f"    {_key(name)!r}: [", *rows, "    ],"]
+    text = own_text("emit/new_group.txt").format(world=place.ranks, groups="\n".join(lines))
     grid = _grid(place)
-    if grid is not None:
-        names, mesh = grid
-        lines += ["", "", "def make_mesh(device='cuda'):"]
-        lines.append(f'    """{" x ".join(f"{name} {size}" for name, size in zip(names, mesh.shape, strict=True))}."""')
-        lines.append("    from torch.distributed.device_mesh import DeviceMesh")
-        lines.append("")
-        lines.append(f"    mesh = torch.tensor({mesh.ravel().tolist()}).reshape({mesh.shape})")
-        lines.append(f"    return DeviceMesh(device, mesh, mesh_dim_names={names})")
-    notes = () if grid is not None else ("the dimensions form no grid: there is no DeviceMesh of them",)
-    return Written("\n".join(lines) + "\n", "", notes)
+    if grid is None:
+        return Written(text, "", ("the dimensions form no grid: there is no DeviceMesh of them",))
+    names, mesh = grid
+    sizes = " x ".join(f"{name} {size}" for name, size in zip(names, mesh.shape, strict=True))
+    given = {"sizes": sizes, "ranks": mesh.ravel().tolist(), "shape": mesh.shape, "names": names}
+    return Written(text + own_text("emit/device_mesh.txt").format(**given))
 
 
 def _key(name: str) -> str:

@@ -22,19 +22,14 @@ from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import dataclass, regex
 from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
 from topodiag.words.fold import grouped, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import number, spell_bytes
 
-ROLLED_OUT = frozenset({
-    "os", "driver", "firmware", "bios", "kernel command line", "kernel modules", "driver parameters", "nccl.conf",
-    "limits", "host settings", "services", "mtu",
-})  # fmt: skip
+ROLLED_OUT = frozenset(own_data("fleet/families")["rolled_out"])
 """Families that an administrator changes rack by rack: a few nodes of one rack that differ are a roll-out."""
 _ROLL_OUT = 3
 """Nodes of the least roll-out that shows as one."""
-_COME_UP: frozenset[str | tuple[str, str]] = frozenset({
-    "nvlink", "services", ("nic", "state"), ("nic", "physical state"), ("nic", "rate"), ("nic", "lanes"),
-    ("interface", "state"), ("interface", "speed"),
-})  # fmt: skip
+_COME_UP = frozenset(own_data("fleet/families")["come_up"])
 """Families and facts that come up in the minutes after a boot."""
 _PART_NAME = regex(r"[0-9]{1,12}")
 
@@ -124,7 +119,7 @@ def _roll_outs(
 
 def _comes_up(column: Column) -> bool:
     """Whether the fact takes minutes after a boot to be what it will be: links train, services start."""
-    return column.family in _COME_UP or (column.family, column.key) in _COME_UP
+    return column.family in _COME_UP or f"{column.family}: {column.key}" in _COME_UP
 
 
 def _outlier_facts(

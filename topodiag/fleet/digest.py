@@ -20,6 +20,7 @@ from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 Key = tuple[str, str, str]
 """Part, key and unit of a fact, in its family."""
@@ -28,10 +29,7 @@ Counter = tuple[str, Key]
 
 ERRORS = frozenset({"errors", "times", "rows", "lines"})
 """Units of counters that speak of trouble; the others count traffic."""
-_TRAFFIC = {
-    "port_xmit_data": ("port", 4), "port_rcv_data": ("port", 4), "rx_bytes": ("interface", 1),
-    "tx_bytes": ("interface", 1), "rx_bytes_phy": ("wire", 1), "tx_bytes_phy": ("wire", 1),
-}  # fmt: skip
+_TRAFFIC: dict[str, tuple[str, int]] = own_data("fleet/families")["traffic"]
 """Counters of what was carried: who counts, and the bytes of one count (Linux
 Documentation/ABI/stable/sysfs-class-infiniband; ethtool's counters of mlx5). An interface does not see RDMA, the wire
 sees all."""

@@ -27,6 +27,7 @@ from topodiag.lazy import regex
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.own_data import own_data
 from topodiag_probes.secrets import without_secrets
 
 _MODULE = regex(
@@ -34,12 +35,7 @@ _MODULE = regex(
 )
 """Modules that the communication of GPUs depends on; others come and go with a keyboard."""
 _PLACE = regex(r"(?i)(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})")
-_OWN_PARAMETERS = frozenset({
-    "root", "boot_image", "resume", "ip", "hostname", "systemd.hostname", "initrd", "ifname", "bootif", "bootdev",
-    "cryptdevice", "rd.luks.uuid", "rd.md.uuid", "rd.lvm.lv", "rd.lvm.vg", "netroot", "nfsroot", "crashkernel_uuid",
-    "inst.ks", "ks", "ds", "cloud-config-url", "coreos.config.url", "ignition.config.url", "matchbox.url",
-    "systemd.machine_id",
-})  # fmt: skip
+_OWN_PARAMETERS = frozenset(own_data("fleet/families")["own_parameters"])
 """Parameters of the kernel that rightly name a disk, an address or a host (kernel-parameters.txt, dracut.cmdline)."""
 LINES = "lines"
 """What the counts of the kernel's log count."""

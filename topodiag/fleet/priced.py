@@ -13,6 +13,7 @@ from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
+from topodiag.words.units import read_number
 
 Difference = tuple[str, str, str]
 """Part, its value, and what siblings have."""
@@ -59,12 +60,12 @@ class _NodeFacts:
             rate
             for (family, part, key), value in self.values.items()
             if (family, key) == ("nic", "rate") and part.startswith(f"{card}/" if card else "")
-            if (rate := _number(value)) is not None
+            if (rate := read_number(value)) is not None
         ]
 
     def able_gen(self, part: str) -> float | None:
         """The generation that both ends of the link of a part can do."""
-        known = [_number(self.values.get(("pci", part, key), "")) for key in _RATED]
+        known = [read_number(self.values.get(("pci", part, key), "")) for key in _RATED]
         return min((gen for gen in known if gen is not None), default=None)
 
     def spec(self, part: str) -> GpuSpec | None:
@@ -72,22 +73,14 @@ class _NodeFacts:
         return gpu_by_name(name) if name else None
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _width(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    gen, now, full = node_facts.able_gen(part), _number(value), _number(usual)
+    gen, now, full = node_facts.able_gen(part), read_number(value), read_number(usual)
     return _link(node_facts, part, (gen, now), (gen, full))
 
 
 def _generation(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    width = _number(node_facts.values.get(("pci", part, "width"), ""))
-    return _link(node_facts, part, (_number(value), width), (_number(usual), width))
+    width = read_number(node_facts.values.get(("pci", part, "width"), ""))
+    return _link(node_facts, part, (read_number(value), width), (read_number(usual), width))
 
 
 def _link(
@@ -121,14 +114,14 @@ def _up(links: str) -> int | None:
 
 def _line_rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     spec, up = node_facts.spec(part), _up(node_facts.values.get(("nvlink", part, "links"), ""))
-    rate, want = _number(value.partition(",")[0]), _number(usual)
+    rate, want = read_number(value.partition(",")[0]), read_number(usual)
     if spec is None or not spec.nvlink_nccl_gbs or not up or rate is None or not want or "," in value:
         return None
     return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
 
 
 def _cards(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    have, want, rates = _number(value), _number(usual), node_facts.rates()
+    have, want, rates = read_number(value), read_number(usual), node_facts.rates()
     return None if have is None or want is None or not rates else slow_ports(0, max(rates), int(want - have))
 
 
@@ -138,12 +131,12 @@ def _state(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float |
 
 
 def _rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    now, want = _number(value), _number(usual)
+    now, want = read_number(value), read_number(usual)
     return None if now is None or want is None else slow_ports(now, want, 1)
 
 
 def _path(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    now, want, rates = _number(value), _number(usual), node_facts.rates()
+    now, want, rates = read_number(value), read_number(usual), node_facts.rates()
     return None if now is None or want is None else narrow_link(now, want, max(rates) / 8 if rates else None)
 
 

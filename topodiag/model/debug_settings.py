@@ -11,17 +11,8 @@ from collections.abc import Mapping
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
-SUBSYSTEMS: Mapping[str, str] = {
-    "INIT": "communicators, their ranks and GPUs, init times",
-    "BOOTSTRAP": "how the ranks found each other",
-    "ENV": "the settings in force",
-    "NET": "network devices, plugin, GPUDirect RDMA",
-    "GRAPH": "NCCL's view of the node, rings, trees, channels",
-    "TUNING": "the algorithm and protocol per size",
-    "P2P": "which GPUs talk directly",
-    "SHM": "which GPUs talk through host memory",
-    "NVLS": "NVLink SHARP",
-}
+_DATA = own_data("model/debug_settings")
+SUBSYSTEMS: Mapping[str, str] = _DATA["subsystems"]
 """What is logged once per communicator: a few hundred lines per rank, and nothing while the job runs."""
 QUICK = ("INIT", "ENV", "NET", "GRAPH")
 HANG = "COLL"
@@ -55,21 +46,9 @@ def debug_settings(level: str = "recommended", folder: str = "") -> tuple[DebugS
     """The settings of one of LEVELS; files go to `folder`, which must exist on every node."""
     place = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""
     given = {"folder": place, "here": place or "./", "subsystems": subsystems_for(level)}
+    words = _DATA["subsystems_why"][level]
     return tuple(
-        DebugSetting(entry["name"], entry["value"].format(**given), tuple(entry.get("why") or _subsystem_words(level)))
-        for entry in own_data("model/debug_settings")["setting"]
+        DebugSetting(entry["name"], entry["value"].format(**given), tuple(entry.get("why", words)))
+        for entry in _DATA["setting"]
         if LEVELS.index(entry["from"]) <= LEVELS.index(level)
     )
-
-
-def _subsystem_words(level: str) -> tuple[str, ...]:
-    if level == "quick":
-        return ("communicators, settings, network and rings; about 100 lines per rank and communicator",)
-    words = ("what is said once per communicator: transports, rings, tuning; nothing while the job runs",)
-    if level == "full":
-        return (
-            *words,
-            "RAS names the peers that a process no longer reaches (2.24 and later)",
-            "COLL adds one line per operation: for hangs, on short runs; gigabytes on long ones",
-        )
-    return words

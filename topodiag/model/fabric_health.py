@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-FABRIC_MISCONFIGURATIONS = {
-    2: "incorrect system GUID",
-    3: "incorrect chassis serial number",
-    4: "no partition",
-    5: "insufficient NVLinks",
-    6: "incompatible GPU firmware",
-    7: "invalid location",
-    8: "invalid GPU state",
-}
+from topodiag.words.own_data import own_data
+
+FABRIC_MISCONFIGURATIONS: dict[str, str] = own_data("model/fabric_health")["misconfigurations"]
 """Bits 8 to 11 of the health mask; 0 is not supported, 1 none."""
 
 _PROBLEM_SHIFTS = {2: "route recovery in progress", 4: "route unhealthy", 6: "access timeout recovery"}
@@ -28,5 +22,5 @@ def fabric_problems(mask: int) -> str | None:
     texts = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
     configuration = mask >> 8 & 15
     if configuration > 1:
-        texts.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
+        texts.append(FABRIC_MISCONFIGURATIONS.get(str(configuration), f"incorrect configuration {configuration}"))
     return ", ".join(texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topodiag.model.fleet import How, Outlier
 from topodiag.words.fold import few, fold_labels
+from topodiag.words.own_data import own_data
 from topodiag.words.units import spell_bytes
 
 _UNITS = ("errors", "times", "rows", "lines", "")
@@ -21,22 +22,7 @@ def spelled(value: str, unit: str) -> str:
 
 def fact_name(family: str, key: str) -> str:
     """What a fact is called by itself: `firmware`, `kernel module nvidia_peermem`, `PCIe width`."""
-    lead = {
-        "pci": "PCIe ",
-        "nvlink": "NVLink ",
-        "acs": "ACS ",
-        "services": "service ",
-        "kernel modules": "kernel module ",
-        "kernel command line": "kernel parameter ",
-        "driver parameters": "driver parameter ",
-        "nccl.conf": "nccl.conf: ",
-        "storage network": "storage ",
-        "management network": "management ",
-        "kernel log": "kernel log: ",
-        "peer access": "peer access: ",
-        "gpu": "GPU ",
-        "firmware": "NIC ",
-    }.get(family, "")
+    lead: str = own_data("fleet/families")["leads"].get(family, "")
     return key if key.lower().startswith(lead.strip().lower()) and lead else f"{lead}{key}"
 
 

@@ -67,7 +67,16 @@ BY_WEIGHT = (
 """The collectives, the one that matters most first: the order of reports."""
 
 
-class Graph(IntEnum):
+class _Search(IntEnum):
+    """Members whose names are read out in reports."""
+
+    @property
+    def words(self) -> str:
+        """`ring`, `balanced tree`, `CollNet chain`, `NVLS`."""
+        return self.name.lower().replace("_", " ").replace("collnet", "CollNet").replace("nvls", "NVLS")
+
+
+class Graph(_Search):
     """The channel searches, by the id that NCCL prints (src/init.cc)."""
 
     RING = 0
@@ -76,32 +85,14 @@ class Graph(IntEnum):
     NVLS = 3
     COLLNET_DIRECT = 4
 
-    @property
-    def words(self) -> str:
-        return _GRAPH_WORDS[self]
-
-
-_GRAPH_WORDS: Mapping[int, str] = {
-    Graph.RING: "ring",
-    Graph.TREE: "tree",
-    Graph.COLLNET_CHAIN: "CollNet chain",
-    Graph.NVLS: "NVLS",
-    Graph.COLLNET_DIRECT: "CollNet direct",
-}
 
 GRAPH_OF: Mapping[str, Graph] = {
-    Algorithm.RING: Graph.RING,
-    Algorithm.TREE: Graph.TREE,
-    Algorithm.PAT: Graph.TREE,
-    Algorithm.NVLS: Graph.NVLS,
-    Algorithm.NVLS_TREE: Graph.NVLS,
-    Algorithm.COLLNET_CHAIN: Graph.COLLNET_CHAIN,
-    Algorithm.COLLNET_DIRECT: Graph.COLLNET_DIRECT,
-}
+    **{Algorithm[graph.name]: graph for graph in Graph}, Algorithm.PAT: Graph.TREE, Algorithm.NVLS_TREE: Graph.NVLS,
+}  # fmt: skip
 """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
 
 
-class Pattern(IntEnum):
+class Pattern(_Search):
     """NCCL_TOPO_PATTERN_*, which the log prints as a number (src/include/graph.h)."""
 
     BALANCED_TREE = 1
@@ -110,20 +101,6 @@ class Pattern(IntEnum):
     RING = 4
     NVLS = 5
     COLLNET_DIRECT = 6
-
-    @property
-    def words(self) -> str:
-        return _PATTERN_WORDS[self]
-
-
-_PATTERN_WORDS: Mapping[int, str] = {
-    Pattern.BALANCED_TREE: "balanced tree",
-    Pattern.SPLIT_TREE: "split tree",
-    Pattern.TREE: "tree",
-    Pattern.RING: "ring",
-    Pattern.NVLS: "NVLS",
-    Pattern.COLLNET_DIRECT: "CollNet direct",
-}
 
 
 class PathType(IntEnum):

@@ -1,7 +1,7 @@
 """The NCCL versions whose decisions are known: their range, how they are written, and the tables that go by version.
 
 Versions are minor numbers throughout: 28 stands for NCCL 2.28 (its last patch). What a version does differently is
-named in `nccl_features`. To add a version that decides as the one before it, add its line to LAST_PATCHES.
+named in `nccl_features`. To add a version that decides as the one before it, add its line to nccl_versions.toml.
 """
 
 from __future__ import annotations
@@ -13,25 +13,12 @@ from typing import Generic, TypeVar
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_features import Feature, has
+from topodiag.words.own_data import own_data
 
 _T = TypeVar("_T")
 
 LAST_PATCHES: Mapping[int, str] = {
-    18: "v2.18.6-1",
-    19: "v2.19.4-1",
-    20: "v2.20.5-1",
-    21: "v2.21.5-1",
-    22: "v2.22.3-1",
-    23: "v2.23.4-1",
-    24: "v2.24.3-1",
-    25: "v2.25.1-1",
-    26: "v2.26.6-1",
-    27: "v2.27.7-1",
-    28: "v2.28.9-1",
-    29: "v2.29.7-1",
-    30: "v2.30.7-1",
-    31: "v2.31.2-1",
-    32: "v2.32.3-1",
+    int(minor): patch for minor, patch in own_data("model/nccl_versions")["last_patches"].items()
 }
 """Every version whose decisions are known, and the patch whose source was read.
 

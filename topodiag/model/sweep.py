@@ -73,8 +73,8 @@ class SweepRun:
     rail: int | None = None
     algorithm: str = ""
     protocol: str = ""
-    low: int = 1 << 28
-    high: int = 1 << 30
+    min_bytes: int = 1 << 28
+    max_bytes: int = 1 << 30
     why: str = ""
 
 

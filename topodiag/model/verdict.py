@@ -25,7 +25,7 @@ class State(Enum):
 
 
 class CauseStatus(Enum):
-    """How well a cause is founded."""
+    """How well a cause is founded, the best first."""
 
     ESTABLISHED = "established"
     """There is direct evidence of it."""
@@ -119,6 +119,11 @@ class Cause:
     consequences: tuple[Consequence, ...] = ()
     contradicted_by: tuple[Origin, ...] = ()
     confirm: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Its own finding, and those that follow from it."""
+        return (self.finding, *(consequence.finding for consequence in self.consequences))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ def command(plan: SweepPlan, run: SweepRun) -> Command:
         return _write_bw(plan, run)
     env = _env(plan, run)
     arguments = [
-        "-b", str(run.low), "-e", str(run.high), "-f", "2", "-g", "1", "-n", str(ITERATIONS), "-w", str(WARM_UP),
-        "-c", "1",
+        "-b", str(run.min_bytes), "-e", str(run.max_bytes), "-f", "2", "-g", "1", "-n", str(ITERATIONS),
+        "-w", str(WARM_UP), "-c", "1",
     ]  # fmt: skip
     if plan.launch.launcher == "none":
         arguments[arguments.index("-g") + 1] = str(len(run.gpus))  # one process with all GPUs

@@ -115,7 +115,7 @@ def _places(judged_run: JudgedRun, fabric: Fabric) -> tuple[str, ...]:
 def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
     """Runs that should be equally fast. Which rail it is makes no difference; which two GPUs does not on NVLink."""
     return (
-        run.program, run.collective, run.algorithm, run.protocol, run.high, len(run.nodes), len(run.gpus),
+        run.program, run.collective, run.algorithm, run.protocol, run.max_bytes, len(run.nodes), len(run.gpus),
         crosses(run, fabric), run.rail is None, run.kind == "bisection",
     )  # fmt: skip
 
@@ -291,7 +291,7 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
 
 def _size_of(run: SweepRun) -> tuple[object, ...]:
     """The program, its ranks, those of a node and the greatest size."""
-    return run.program, len(run.nodes) * len(run.gpus), len(run.gpus), run.high
+    return run.program, len(run.nodes) * len(run.gpus), len(run.gpus), run.max_bytes
 
 
 def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:

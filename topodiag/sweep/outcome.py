@@ -28,10 +28,7 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     runs, _ = read_runs(output, run.id)
     with_rows = [run for run in runs if run.rows]
     if not with_rows:
-        errors = next((run.errors for run in runs if run.errors), ())
-        if exit_code:
-            return Measured(State.FAILED, why=_why(output, exit_code, errors))
-        return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
+        return _without_table(output, exit_code, next((run.errors for run in runs if run.errors), ()))
     table = with_rows[-1]
     ranks = len(run.nodes) * len(run.gpus)
     if table.nranks is not None and table.nranks != ranks:
@@ -52,14 +49,18 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
 def _write_bw(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     tests = pair_runs(output.decode("utf-8", "replace"), run.id, run.nodes)
     if not tests:
-        if exit_code:
-            return Measured(State.FAILED, why=_why(output, exit_code, ()))
-        return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
+        return _without_table(output, exit_code, ())
     last = tests[-1].rows[-1]
     gbs = last.busbw_gbs or 0.0
     if exit_code:
         return Measured(State.FAILED, gbs, last.size, _why(output, exit_code, ()))
     return Measured(State.OK, gbs, last.size) if gbs > 0 else Measured(State.NO_TABLE, why="its bandwidth is 0")
+
+
+def _without_table(output: bytes, exit_code: int | None, errors: tuple[str, ...]) -> Measured:
+    if exit_code:
+        return Measured(State.FAILED, why=_why(output, exit_code, errors))
+    return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
 
 
 def _why(output: bytes, exit_code: int, errors: tuple[str, ...]) -> str:

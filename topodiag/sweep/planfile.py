@@ -84,22 +84,14 @@ class PlanFields(msgspec.Struct, kw_only=True):
 
 def plan_json(plan: SweepPlan) -> dict[str, Any]:
     """The plan as an object."""
-    fabric, launch = plan.fabric, plan.launch
+    racks = {rack: fold_hosts(nodes) for rack, nodes in plan.fabric.by_rack().items()}
+    fabric = msgspec.to_builtins(plan.fabric) | {"nodes": fold_hosts(plan.fabric.nodes), "racks": racks}
     fields = PlanFields(
         format=FORMAT,
         version=VERSION,
         round=plan.round,
-        fabric=FabricFields(
-            nodes=fold_hosts(fabric.nodes),
-            gpus=fabric.gpus,
-            rails=fabric.rails,
-            nics=fabric.nics,
-            racks={rack: fold_hosts(nodes) for rack, nodes in fabric.by_rack().items()},
-            leaf_per_rail=fabric.leaf_per_rail,
-        ),
-        launch=LaunchFields(
-            launcher=launch.launcher, arguments=launch.arguments, env=dict(launch.env), timeout_s=launch.timeout_s
-        ),
+        fabric=FabricFields(**fabric),
+        launch=LaunchFields(**msgspec.to_builtins(plan.launch)),
         ib_write_bw=plan.write_bw,
         runs=tuple(_run_fields(plan, run) for run in plan.runs),
     )
@@ -109,23 +101,9 @@ def plan_json(plan: SweepPlan) -> dict[str, Any]:
 
 def _run_fields(plan: SweepPlan, run: SweepRun) -> RunFields:
     started = command(plan, run)
-    return RunFields(
-        id=run.id,
-        kind=run.kind,
-        wave=run.wave,
-        nodes=fold_hosts(run.nodes) if len(run.nodes) > 2 else ",".join(run.nodes),
-        gpus=run.gpus,
-        rail=run.rail,
-        collective=run.collective,
-        program=run.program,
-        algorithm=run.algorithm,
-        protocol=run.protocol,
-        min_bytes=run.low,
-        max_bytes=run.high,
-        why=run.why,
-        argv=started.argv,
-        server=started.server,
-    )
+    nodes = fold_hosts(run.nodes) if len(run.nodes) > 2 else ",".join(run.nodes)
+    fields = msgspec.to_builtins(run) | {"nodes": nodes}
+    return RunFields(**fields, argv=started.argv, server=started.server)
 
 
 def plan_text(plan: SweepPlan) -> str:

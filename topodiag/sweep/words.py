@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
 from topodiag.words.fold import fold_numbers, grouped, numbered
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
+_WORDS = own_data("sweep/words")
 _PORT = frozenset({"link", "pcie"})
 GAP_ID = "BEN005"
 SEVERE_SHARE = 1 - SLOW_PLACEMENT
@@ -40,65 +42,34 @@ def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric
 
 
 def _path_text(kind: str, place: str, rails: Sequence[int]) -> str:
-    on = "" if list(rails) == [-1] else f", {numbered('rail', rails)}"
-    match kind:
-        case "leaf":
-            return f"the leaf of {place}{on}" if len(rails) == 1 else f"one of the leaves of {place}{on}"
-        case "uplink":
-            return f"the uplinks of the leaf of {place}{on}"
-        case "between":
-            return f"what joins the leaves of {place}{on}"
-        case "gpu":
-            return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {fold_numbers(rails)} of {place}"
-        case "board":
-            return f"the GPUs of {place} or their NVLink as a whole"
-        case "host":
-            return f"what all rails of {place} share"
-        case _:
-            return f"the path between {place}" if " and " in place and "GPU" not in place else f"the path {place}{on}"
+    if kind == "path" and " and " in place and "GPU" not in place:
+        kind = "nodes"
+    several = _WORDS["several"] if len(rails) > 1 else {}
+    text: str = several.get(kind, _WORDS["places"][kind])
+    return text.format(place=place, on=_on(rails), rails=fold_numbers(rails))
+
+
+def _on(rails: Sequence[int]) -> str:
+    """`, rail 3`; "" for a part that is of all rails."""
+    return "" if list(rails) == [-1] else f", {numbered('rail', rails)}"
 
 
 def untold(fault: Fault) -> str:
     """What the runs cannot tell apart in a place that is named, or ""."""
-    kinds = {part.kind for part in fault.parts}
-    if kinds == {"link", "pcie"}:
-        return "the NIC, its cable, the leaf's port and the GPU's PCIe way to the NIC look alike in these runs"
-    if kinds == {"link"}:
-        return "the NIC, its cable and the leaf's port look alike in these runs"
-    if kinds == {"host"}:
-        return "slow only when all rails run at once: CPU, memory, PCIe root and power look alike in these runs"
-    if kinds == {"uplink"}:
-        return "which of the uplinks it is, no benchmark says"
-    if kinds == {"between"}:
-        return "whose uplinks they are, and which, no benchmark says of two racks"
-    return ""
+    words: str = _WORDS["untold"].get(" ".join(sorted({part.kind for part in fault.parts})), "")
+    return words
 
 
 def look_at(fault: Fault, fabric: Fabric) -> list[str]:
     """What to do next about a confirmed fault."""
-    part = fault.parts[0]
-    kinds = {part.kind for part in fault.parts}
-    nic = fabric.nic(part.rail) or "DEVICE"
-    scan = f"topodiag scan on {part.place}"
+    (kind, place, rail), kinds = fault.parts[0], {part.kind for part in fault.parts}
     if kinds <= _PORT:
-        lines = [f"{scan}: checks NIC and PCI"]
-        if "link" in kinds:
-            lines.append(f"mlxlink -d {nic} -m -c -e on {part.place}: width, errors and the cable; then swap the cable")
-        if kinds == {"link", "pcie"}:
-            lines.append("topodiag bench run DIR --ib-write-bw: a round more tells the link from the PCIe way")
-        return lines
-    match part.kind:
-        case "gpu":
-            return [f"{scan}: checks NVL and PCI", f"nvidia-smi -q -i {part.rail} on {part.place}: clocks, throttling"]
-        case "board" | "host":
-            return [f"{scan}: all checks"]
-        case "between":
-            rail = f", rail {part.rail}" if part.rail >= 0 else ""
-            return [f"counters, firmware and routing of the uplinks on the leaves of both racks{rail}"]
-        case "leaf" | "uplink":
-            return [f"the switch's counters, firmware and routing: {_path_text(part.kind, part.place, [part.rail])}"]
-        case _:
-            return ["routing: ibtracert between the two, or the switches' ECMP hashing"]
+        kind = " ".join(sorted(kinds))
+    elif kind in _PORT:
+        kind = "path"
+    path = "" if kinds <= _PORT else _path_text(kind, place, [rail])
+    given = {"place": place, "rail": rail, "on": _on([rail]), "nic": fabric.nic(rail) or "DEVICE", "path": path}
+    return [line.format(**given) for line in _WORDS["look_at"][kind]]
 
 
 def run_words(judged: JudgedRun) -> str:

@@ -41,7 +41,7 @@ QUOTED_NAMES = 4
 MAX_OPEN = 20
 """Lines that nothing explains which a verdict keeps; the result has all."""
 
-_RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
+_BY_FOUNDATION = list(CauseStatus)
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
 _STEP = regex(r"^srun (?:-\S+ )*")
@@ -265,22 +265,19 @@ def _ordered(causes: Sequence[Cause]) -> list[Cause]:
     def key(at: int) -> tuple[object, ...]:
         cause = causes[at]
         outside = states.ended_from_outside(cause.finding)
-        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(cause)) and not outside
+        ends = not outside and any(f.id in states.ENDS or f.id in states.HANGS for f in cause.findings)
         taken = cause.price.job_share
         share = taken if taken is not None else cause.price.share or 0.0
-        return not ends, outside, cause.status is CauseStatus.HYPOTHESIS, -share, _RANK[cause.status], at
+        foundation = _BY_FOUNDATION.index(cause.status)
+        return not ends, outside, cause.status is CauseStatus.HYPOTHESIS, -share, foundation, at
 
     return [causes[at] for at in sorted(range(len(causes)), key=key)]
-
-
-def _all(cause: Cause) -> list[Finding]:
-    return [cause.finding, *(consequence.finding for consequence in cause.consequences)]
 
 
 def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene: Scene) -> list[JobState]:
     """One state for each job and each measured run. A log inside a run's own output is that run. What earlier runs met
     says how those were."""
-    findings = [finding for cause in causes for finding in _all(cause)]
+    findings = [finding for cause in causes for finding in cause.findings]
     findings += [tree.root for tree in beside if scene.is_past(tree.root)]
     job_states: list[JobState] = []
     outputs = {benchmark.run.source for benchmark in result.benchmarks}
@@ -312,7 +309,7 @@ def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:
     hosts = scene.hosts(run.run.hosts)
     return any(
         finding.id.startswith("BEN") and (not hosts or not scene.nodes(finding) or scene.nodes(finding) <= hosts)
-        for finding in _all(cause)
+        for finding in cause.findings
     )
 
 
@@ -353,13 +350,13 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
         for line in result.troubles()[:MAX_OPEN]
     ]
     texts += [cause.price.says for cause in causes if cause.price.agreement is Agreement.PART and cause.price.says]
-    if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
+    if not any(finding.id.startswith("BEN") for cause in causes for finding in cause.findings[1:]):
         texts += [
             words
             for benchmark in result.benchmarks
             if benchmark.verdict == "low" and (words := loss_words([benchmark]))
         ]
-    ids = {finding.id for cause in causes for finding in _all(cause)}
+    ids = {finding.id for cause in causes for finding in cause.findings}
     texts += [
         f"{finding.id}: {finding.fix[0]}" for finding in states.left_open(result)[:MAX_OPEN] if finding.id not in ids
     ]

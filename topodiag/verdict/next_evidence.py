@@ -17,8 +17,8 @@ from topodiag.words.own_data import own_data
 MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
 
-_OPENS: dict[str, str] = own_data("verdict/next_evidence")
-"""By check, what a capture of the node shows."""
+_DATA = own_data("verdict/next_evidence")
+_NO_CAPTURE = "this node has no capture yet"
 
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
@@ -45,10 +45,17 @@ def _steps(cause: Cause, result: Result, scene: Scene) -> Iterator[NextEvidence]
     if cause.status is not CauseStatus.ESTABLISHED:
         yield from _captures(finding, scene)
     if finding.id.startswith("BEN"):
-        yield NextEvidence(
-            "each node against a good one", "", "topodiag bench plan --nodelist NODES -o plan.json",
-            "pairs with known-good partners tell which node is slow",
-        )  # fmt: skip
+        yield _step("bench")
+
+
+def _step(step: str, where: str = "", **given: object) -> NextEvidence:
+    """One of the steps of the table, at this host."""
+    what, command, why = (_DATA["step"][step][part].format(**given) for part in ("what", "command", "why"))
+    return NextEvidence(what, where, command, why)
+
+
+def _capture_of(hosts: Sequence[str], why: str) -> NextEvidence:
+    return _step("capture", hosts[0], hosts=fold_hosts(hosts), name=short_name(hosts[0]), why=why)
 
 
 def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
@@ -57,41 +64,28 @@ def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
         for number in finding.where.ranks[:1]:
             rank = job.by_rank.get(number)
             if rank is not None:
-                yield NextEvidence(
-                    f"the stack of rank {number}", rank.host, f"py-spy dump --pid {rank.pid}",
-                    "only its stack shows why it is behind the other ranks",
-                )  # fmt: skip
+                yield _step("stack", rank.host, rank=number, pid=rank.pid)
                 return
 
 
 def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     """What the process sees, where the machine has what the job did not use."""
-    hosts = finding.where.nodes[:1]
-    for host in hosts:
-        healthy = bool(active_ports(scene, (host,)))
-        why = "the NICs of the machine are up: the container or its libraries hide them" if healthy else ""
+    for host in finding.where.nodes[:1]:
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
-        yield NextEvidence(
-            "the RDMA devices inside the job's container", inside, "ibv_devinfo; ls /dev/infiniband; ulimit -l",
-            why or "without these devices NCCL has sockets only",
-        )  # fmt: skip
+        yield _step("hidden" if active_ports(scene, (host,)) else "inside", inside)
 
 
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     captured = scene.hosts(node.host for node in scene.case.nodes)
     missing = [host for host in finding.where.nodes if scene.host(host) not in captured]
-    question = _OPENS.get(finding.id, "")
+    question = _DATA["opens"].get(finding.id, "")
     if not missing or (not question and names_a_cause(finding, scene)):
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
     siblings = sorted(host for host in hosts if scene.host(host) in captured)
     known = f"; its peers {fold_hosts(siblings)} have captures" if siblings else ""
-    host = missing[0]
-    yield NextEvidence(
-        f"a capture of {fold_hosts(missing)}", host, f"topodiag scan --save {short_name(host)}.tar.gz",
-        f"{question or 'this node has no capture yet'}{known}",
-    )  # fmt: skip
+    yield _capture_of(missing, f"{question or _NO_CAPTURE}{known}")
 
 
 def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
@@ -100,15 +94,7 @@ def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
     for job in scene.case.jobs:
         missing = [host for host in job.hosts if scene.host(host) not in captured]
         if missing:
-            yield NextEvidence(
-                f"a capture of {fold_hosts(missing)}", missing[0],
-                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "this node has no capture yet",
-            )  # fmt: skip
+            yield _capture_of(missing, _NO_CAPTURE)
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
     if unlogged or not scene.case.jobs:
-        yield NextEvidence(
-            "NCCL's log of the job",
-            "",
-            'eval "$(topodiag env)"',
-            "then run the job again: its log shows what NCCL uses",
-        )
+        yield _step("log")

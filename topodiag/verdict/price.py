@@ -24,12 +24,11 @@ _STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")
 
 def ended(cause: Cause, case: Case) -> Price | None:
     """The price of a cause that a job died or hangs of; None where none did."""
-    findings = [cause.finding, *(consequence.finding for consequence in cause.consequences)]
     # What ends after wrong results took no time from the run.
-    stops = any(finding.id in _STOPS and finding.severity is Severity.ERROR for finding in findings)
+    stops = any(finding.id in _STOPS and finding.severity is Severity.ERROR for finding in cause.findings)
     if cause.finding.id == "BEN004" or not stops:
         return None
-    named = {name for finding in findings for name in finding.where.jobs}
+    named = {name for finding in cause.findings for name in finding.where.jobs}
     jobs = [job for job in case.jobs if not named or job.name in named]
     return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
 
@@ -90,13 +89,12 @@ def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -
 
 def _with_layout(price: Price, cause: Cause, basis: str) -> Price:
     """The price with the share of a step that a check of layouts gives, where not a link was priced."""
-    findings = (cause.finding, *(consequence.finding for consequence in cause.consequences))
     if price.step_share is not None or price.job_share == 1.0:
         return price
-    share = next((finding.cost.step_share for finding in findings if finding.cost.step_share is not None), None)
+    share = next((finding.cost.step_share for finding in cause.findings if finding.cost.step_share is not None), None)
     if share is not None:
         return replace(price, step_share=share, step_said=basis)
-    said_shares = (finding.cost.communication_share for finding in findings)
+    said_shares = (finding.cost.communication_share for finding in cause.findings)
     share = next((share for share in said_shares if share is not None), None)
     return price if share is None else replace(price, communication_share=share, step_said=basis)
 
@@ -115,9 +113,7 @@ def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
 
 def _placed(cause: Cause, case: Case) -> Price | None:
     """The price of a group's place: that of the cause, else of the first consequence that has one."""
-    findings = [
-        finding for finding in (cause.finding, *(below.finding for below in cause.consequences)) if finding.id in GROUPS
-    ]
+    findings = [finding for finding in cause.findings if finding.id in GROUPS]
     if not findings:
         return None
     from topodiag.verdict.pricing.placed import placement_price  # noqa: PLC0415 - as above

@@ -36,12 +36,6 @@ _LASTING = ("TOP", "NUM001")
 
 _SETTING = regex(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
 
-_STEP = {
-    CauseStatus.ESTABLISHED: CauseStatus.LIKELY,
-    CauseStatus.LIKELY: CauseStatus.HYPOTHESIS,
-    CauseStatus.HYPOTHESIS: CauseStatus.HYPOTHESIS,
-    CauseStatus.UNKNOWN: CauseStatus.UNKNOWN,
-}
 _BY_CONFIDENCE = {
     Confidence.HIGH: CauseStatus.ESTABLISHED,
     Confidence.MEDIUM: CauseStatus.LIKELY,
@@ -65,7 +59,9 @@ def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseS
         status = _at_most(status, CauseStatus.LIKELY)
     if _only_waits(cause, scene):
         status = CauseStatus.HYPOTHESIS
-    return _STEP[status] if against else status
+    if not against:
+        return status
+    return CauseStatus.LIKELY if status is CauseStatus.ESTABLISHED else CauseStatus.HYPOTHESIS
 
 
 def of_another_time(cause: Finding, scene: Scene) -> bool:
@@ -106,5 +102,5 @@ def _only_waits(cause: Finding, scene: Scene) -> bool:
 
 
 def _at_most(status: CauseStatus, most: CauseStatus) -> CauseStatus:
-    order = list(_STEP)
+    order = list(CauseStatus)
     return order[max(order.index(status), order.index(most))]

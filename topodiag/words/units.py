@@ -97,6 +97,15 @@ def percent(share: float, *, signed: bool = False) -> str:
     return f"{'0' if text in ('-0', '+0') else text} %"
 
 
+def read_number(text: str) -> float | None:
+    """The number that a text is; None for another one, and for one that is not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def number(value: float) -> str:
     """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
     if not math.isfinite(value):

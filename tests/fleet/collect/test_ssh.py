@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import ClusterShell.Worker.Ssh  # noqa: F401 - two threads would load it at the same time
 import pytest
 
 from benchmarks import fleet_ssh

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
-import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
+from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.collected import ANSWERS, SUMS, file_sum, sums_of
 from topodiag.fleet.collect.lines import private
 from topodiag.model.collect import CollectDocument, Collection, NodeAnswer, State, document, read_document
@@ -28,6 +26,7 @@ from topodiag.model.errors import InputError
 from topodiag.words.units import in_s
 from topodiag.writing import replacing
 from topodiag_probes import SCHEMA
+from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.keep import file_name
 
 HUNG = "topodiag fleet collect"
@@ -92,9 +91,9 @@ class Folder:
 
     def keep_hung(self, answer: NodeAnswer, limit_s: float) -> NodeAnswer:
         """A bundle that holds nothing but what the collector waited for on a node that hung. Raises OSError."""
-        now = datetime.now(UTC)
-        when = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         why = f"still running when the collector's time on the node was over ({in_s(limit_s)})"
+        item = {"kind": "raw", "keeps": [], "file": "", "status": "timeout", "why": why, "sample": 0}
         manifest = {
             "schema": SCHEMA,
             "tool": HUNG,
@@ -102,26 +101,10 @@ class Folder:
             "boot_id": answer.boot_id,
             "time": when,
             "samples": [{"number": 0, "time": when, "interval_s": 0.0}],
-            "items": [
-                {
-                    "id": item,
-                    "kind": "raw",
-                    "keeps": [],
-                    "file": "",
-                    "status": "timeout",
-                    "why": why,
-                    "sample": 0,
-                    "duration_s": limit_s,
-                }
-                for item in answer.waited_for or ("collector",)
-            ],
+            "items": [{"id": name, **item, "duration_s": limit_s} for name in answer.waited_for or ("collector",)],
         }
         packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            data = json.dumps(manifest, indent=1).encode("ascii") + b"\n"
-            entry = tarfile.TarInfo(MANIFEST)
-            entry.size, entry.mtime = len(data), int(now.timestamp())
-            archive.addfile(entry, io.BytesIO(data))
+        write_tar(Bundle(manifest, {}), packed)
         for old in self._stubs(answer.node):
             old.unlink(missing_ok=True)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"

@@ -6,11 +6,13 @@ what became of a node (`lines.py`), and the order of attempts and the deadlines 
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from topodiag.lazy import dataclass
+from topodiag.model.errors import InputError
 
 CONNECT_S = 10
 """Seconds for a connection: ssh's own limit is two minutes of TCP."""
@@ -74,9 +76,13 @@ class Transport(ABC):
     shares_folder: ClassVar[bool] = False
     """Whether the nodes themselves write into the folder, as whoever they run as."""
 
-    def check(self, nodes: Sequence[str]) -> None:
+    without: ClassVar[str] = ""
+    """What to do where this host has no program of that name; "" where none is started."""
+
+    def check(self) -> None:
         """Raise InputError where this host cannot do it at all, before any node is asked."""
-        del nodes
+        if self.without and shutil.which(self.name) is None:
+            raise InputError(self.name, "is not on this machine", hint=self.without)
 
     @abstractmethod
     def ask(self, request: Request, nodes: Sequence[str], ear: Ear, within_s: float) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -29,10 +28,7 @@ class Kubectl(Transport):
     """Nodes of the cluster that kubectl's context names, by their label kubernetes.io/hostname."""
 
     name = "kubectl"
-
-    def check(self, nodes: Sequence[str]) -> None:
-        if shutil.which("kubectl") is None:
-            raise InputError("kubectl", "is not on this machine", hint="use --via ssh, srun or share")
+    without = "use --via ssh, srun or share"
 
     def ask(self, request: Request, nodes: Sequence[str], ear: Ear, within_s: float) -> bool:
         name = f"{NAME}-{secrets.token_hex(4)}"  # a second attempt is another Job

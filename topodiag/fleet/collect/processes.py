@@ -112,8 +112,10 @@ class Pump:
             elif not running.kill_at and now > running.end:
                 running.late = True
                 self._ask_to_end(running)
+            if running.process.poll() is None:
+                continue
             open_still = any(key.data[0] is running for key in self._selector.get_map().values() if not _writes(key))
-            if running.process.poll() is not None and (not open_still or now > running.end + KIND_S):
+            if not open_still or now > running.end + KIND_S:
                 self._ended(running)
 
     def _write(self, running: _Running, stream: IO[bytes]) -> None:

@@ -200,7 +200,7 @@ def collect(
     """Collect the bundles of these nodes into a folder. With `resume`, nodes that have a good bundle there are left
     alone. The answers are in the folder whatever happens, also after KeyboardInterrupt, which is raised again. Raises
     InputError for what this host cannot do."""
-    transport.check(nodes)
+    transport.check()
     folder = Folder(to, shared=transport.shares_folder)
     before = folder.valid_answers(nodes) if resume else {}
     todo = [node for node in nodes if node not in before]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -32,10 +31,10 @@ class Srun(Transport):
     """Nodes of the allocation that this program runs in."""
 
     name = "srun"
+    without = "use --via ssh, kubectl or share"
 
-    def check(self, nodes: Sequence[str]) -> None:
-        if shutil.which("srun") is None:
-            raise InputError("srun", "is not on this machine", hint="use --via ssh, kubectl or share")
+    def check(self) -> None:
+        super().check()
         if not os.environ.get("SLURM_JOB_ID"):
             hint = "salloc -N 64 topodiag fleet collect ...; or --via ssh"
             raise InputError("srun", "needs a Slurm allocation", hint=hint)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from topodiag.checks.fleet.flapping import WINDOW_S
 from topodiag.checks.fleet.growth import growth
-from topodiag.fleet.history.store import Store
+from topodiag.fleet.history.store import Store, values
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FactKind, NodeFact
@@ -58,10 +58,8 @@ class Row:
 
 def rows_by_host(store: Store, is_asked: Told) -> dict[str, list[Row]]:
     """The captures of each host in the order of time; those without a time come first."""
-    table = store.table("captures")
     by_host: dict[str, list[Row]] = defaultdict(list)
-    columns = [table[name].to_pylist() for name in table.schema.names]
-    for capture, host, time_s, boot_s, source, blocks, errors, facts in zip(*columns, strict=True):
+    for capture, host, time_s, boot_s, source, blocks, errors, facts in values(store.table("captures")):
         if is_asked(host):
             held = Capture(capture, host, time_s, boot_s, source, tuple(errors or ()))
             by_host[host].append(Row(held, frozenset(blocks or ()), facts))
@@ -180,11 +178,8 @@ def _facts(store: Store, wanted: Collection[str]) -> dict[str, list[NodeFact]]:
     node_facts: dict[str, list[NodeFact]] = defaultdict(list)
     if not wanted:
         return node_facts
-    table = store.blocks(wanted)
     names = ("block", "family", "part", "key", "value", "kind", "unit", "source")
-    for block, family, part, key, value, kind, unit, source in zip(
-        *(table[name].to_pylist() for name in names), strict=True
-    ):
+    for block, family, part, key, value, kind, unit, source in values(store.blocks(wanted), *names):
         node_facts[block].append(NodeFact(family, part, key, value, FactKind(kind), unit, source))
     return node_facts
 
@@ -213,10 +208,9 @@ def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[G
     table = table.filter(wanted)
     if not table.num_rows:
         return {}
-    moving = _moving(table)
     by_capture: dict[str, list[NodeFact]] = defaultdict(list)
     names = ("capture", "family", "part", "key", "unit", "value")
-    for capture, family, part, key, unit, value in zip(*(moving[name].to_pylist() for name in names), strict=True):
+    for capture, family, part, key, unit, value in values(_moving(table), *names):
         by_capture[capture].append(NodeFact(family, part, key, value, FactKind.COUNTER, unit))
     by_host: dict[str, list[Capture]] = defaultdict(list)
     for capture in sorted(recent.values(), key=lambda capture: (capture.time_s or 0.0, capture.id)):
@@ -239,12 +233,8 @@ def _moving(table: pa.Table) -> pa.Table:
 def _states(store: Store, is_asked: Told) -> dict[str, tuple[tuple[PartStates, ...], float | None]]:
     """The states of each host that was watched, in the order of time, of its last days. A file that was added again
     with more lines has the same spells, only longer."""
-    table = store.table("spells")
-    if not table.num_rows:
-        return {}
     longest: dict[tuple[str, str, str, float], Spell] = {}
-    columns = (table[name].to_pylist() for name in table.schema.names)
-    for host, part, state, boot, first_s, last_s, time_s, fallen in zip(*columns, strict=True):
+    for host, part, state, boot, first_s, last_s, time_s, fallen in values(store.table("spells")):
         if is_asked(host):
             key = (host, part, boot, first_s)
             held = longest.get(key)

@@ -27,34 +27,20 @@ import pyarrow.parquet as pq
 
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
+from topodiag.words.own_data import own_data
 from topodiag.writing import replacing
 
 MANIFEST = "_manifest.json"
 LOCK = "_lock"
 SCHEMA = 1
-_WORDS = pa.dictionary(pa.int32(), pa.string())
-TABLES: Mapping[str, pa.Schema] = {
-    "captures": pa.schema([
-        ("capture", pa.string()), ("host", _WORDS), ("time_s", pa.float64()), ("boot_s", pa.float64()),
-        ("source", pa.string()), ("blocks", pa.list_(pa.string())), ("errors", pa.list_(pa.string())),
-        ("facts", pa.int32()),
-    ]),
-    "facts": pa.schema([
-        ("block", _WORDS), ("family", _WORDS), ("part", _WORDS), ("key", _WORDS), ("value", _WORDS), ("kind", _WORDS),
-        ("unit", _WORDS), ("source", _WORDS), ("capture", _WORDS),
-    ]),
-    "counters": pa.schema([
-        ("capture", _WORDS), ("host", _WORDS), ("family", _WORDS), ("part", _WORDS), ("key", _WORDS),
-        ("unit", _WORDS), ("value", pa.int64()),
-    ]),
-    "spells": pa.schema([
-        ("host", _WORDS), ("part", _WORDS), ("state", _WORDS), ("boot", _WORDS), ("first_s", pa.float64()),
-        ("last_s", pa.float64()), ("time_s", pa.float64()), ("fallen", pa.int32()),
-    ]),
-    "xids": pa.schema([
-        ("host", _WORDS), ("boot", _WORDS), ("time_s", pa.float64()), ("part", _WORDS), ("code", pa.int32()),
-    ]),
+_TYPES = {
+    "word": pa.dictionary(pa.int32(), pa.string()), "text": pa.string(), "texts": pa.list_(pa.string()),
+    "number": pa.float64(), "count": pa.int32(), "long": pa.int64(),
 }  # fmt: skip
+TABLES: Mapping[str, pa.Schema] = {
+    name: pa.schema([(column, _TYPES[kind]) for column, kind in columns.items()])
+    for name, columns in own_data("fleet/history/tables").items()
+}
 
 
 Rows = dict[tuple[str, str], list[tuple[Any, ...]]]
@@ -127,6 +113,11 @@ class Store:
             why = str(error).split("\n")[0][:200]
             hint = "the store is damaged: bring the file back, or make a new store from the bundles"
             raise InputError(place, f"cannot be read: {why}", hint=hint) from None
+
+
+def values(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table, of these columns or of all."""
+    return zip(*(table[name].to_pylist() for name in names or table.schema.names), strict=True)
 
 
 def is_store(path: str) -> bool:

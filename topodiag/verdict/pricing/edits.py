@@ -19,18 +19,14 @@ def canonical(tree: Element) -> Element:
     """The tree without what tells equal hosts apart: GUIDs are numbered as they come, lines and marks of a run go."""
     numbers: dict[str, str] = {}
 
-    def edited(element: Element) -> Element:
-        pairs = []
-        for name, value in element.attributes:
-            if name in _RUN_ONLY:
-                continue
+    def edit(element: Element) -> Element:
+        kept = [pair for pair in element.attributes if pair[0] not in _RUN_ONLY]
+        for at, (name, value) in enumerate(kept):
             if element.tag == "net" and name == "guid":
-                value = numbers.setdefault(value, hex(0x1000 + len(numbers)))
-            pairs.append((name, value))
-        children = tuple(edited(child) for child in element.children)
-        return Element(element.tag, tuple(pairs), children)
+                kept[at] = (name, numbers.setdefault(value, hex(0x1000 + len(numbers))))
+        return Element(element.tag, tuple(kept), element.children)
 
-    return edited(tree)
+    return edited(tree, edit)
 
 
 def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:

@@ -89,12 +89,11 @@ def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool
 
 def _is_from_the_start(cause: Cause, job: Job) -> bool:
     """Whether NCCL's lines at the start of the job show it or what follows from it."""
-    findings = (cause.finding, *(consequence.finding for consequence in cause.consequences))
     return any(
         finding.id.startswith(_AT_START)
         and finding.id != "NET008"
         and any(line.source in job.files for line in finding.evidence)
-        for finding in findings
+        for finding in cause.findings
     )
 
 
