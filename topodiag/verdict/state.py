@@ -124,7 +124,7 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
 
 def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     """What the evidence lacks of a job; "" where it shows what all ranks used, or that the job went on."""
-    went_on = job.is_done or bool(job.progress or job.steps)
+    went_on = any((job.is_done, job.progress, job.steps))
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
