@@ -13,7 +13,7 @@ import mmap
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import accumulate
 from typing import IO, Any
 
@@ -63,9 +63,13 @@ class Columns:
             try:
                 self._write()
             except OSError as error:
-                if self._file is not None:
-                    self._file.close()
+                self.close()
                 raise disk_full(self._what, error) from None
+
+    def close(self) -> None:
+        """Gives up what no one has taken."""
+        if self._file is not None:
+            self._file.close()
 
     def _write(self) -> None:
         """What is held, to the file."""
@@ -104,11 +108,12 @@ class Store:
 
     def keep(self, name: str, most: int, parts: Iterator[Table]) -> Table:
         """The parts, which share their words, as one table. Raises TopodiagError where the disk is full."""
-        columns, words = Columns(SCHEMAS[name], most, self._small), table(name).words
-        for part in parts:
-            columns.add(part.columns)
-            words = part.words
-        taken, maps = columns.take()
+        words = table(name).words
+        with closing(Columns(SCHEMAS[name], most, self._small)) as columns:
+            for part in parts:
+                columns.add(part.columns)
+                words = part.words
+            taken, maps = columns.take()
         self.maps += maps
         return Table(taken, words)
 
