@@ -45,8 +45,9 @@ class Starts:
             text, top = kept + block, above - kept.count(b"\n") + 1
             if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
                 self._fell = top + text.count(b"\n", 0, at)
-            for words, head in self._heads:
-                at = text.find(words)
+            for words, head, own in self._heads:
+                # Where it stands first is known: few texts have one twice, and a pattern is dear.
+                at = text.find(words, own if not above else 0)
                 while at >= 0:
                     begin = text.rfind(b"\n", 0, at) + 1
                     if head.match(text, begin) is not None:
@@ -57,12 +58,18 @@ class Starts:
             yield block
 
     @cached_property
-    def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
-        """Each head, after words of its first line that are the same wherever it stands."""
+    def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes], int], ...]:
+        """Each head, after words of its first line that are the same wherever it stands, and the byte behind that line
+        where it stands first."""
         lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
         pairs = list(pairwise(lines))
         heads = (pair for pair in pairs if pairs.count(pair) == 1 and _is_head(*pair))
-        return tuple(_pattern(*pair) for pair in islice(heads, _MOST_HEADS))
+        return tuple(self._head(pairs.index(pair), *pair) for pair in islice(heads, _MOST_HEADS))
+
+    def _head(self, at: int, *pair: bytes) -> tuple[bytes, re.Pattern[bytes], int]:
+        words, head = _pattern(*pair)
+        self._lines[head.pattern].add(at + 1)
+        return words, head, sum(len(line) + 1 for line in self._first.split(b"\n", at + 1)[: at + 1])
 
 
 def _is_head(*lines: bytes) -> bool:
