@@ -85,7 +85,7 @@ class Command(click.Command):
 
 
 def _written(command: click.Command, ctx: click.Context, kind: click.Path) -> list[str]:
-    """The files that a command is told to write: its options of this kind, FILE or PLACE."""
+    """The values of the command's options of this type: files that it is to write."""
     return [
         value
         for param in command.params

@@ -136,7 +136,7 @@ def printable(answer: T, *, redact: bool) -> T:
 
 
 def printable_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
-    """The same where the report names the paths that it was made from."""
+    """As `printable`, with the paths of the evidence that the report names."""
     if not redact:
         return tuple(paths), printable(answer, redact=False)
     from topodiag.app.redact.redacting import Paths  # noqa: PLC0415
@@ -156,7 +156,7 @@ def _write_html(path: str, sheet: Sheet) -> None:
         click.echo(f"page written: {path}", err=True)
 
 
-def write_answer(  # noqa: PLR0917 - what a page is made of
+def write_answer(  # noqa: PLR0917 - the parts of a page
     printing: Printing,
     command: str,
     draw: Callable[[Page], None],

@@ -252,10 +252,14 @@ def _ends_of_all(job: Job, read: Mapping[str, _Read]) -> list[int]:
     last end, where that is a program's own fatal error and none of the text's last lines."""
     tail = [line for _, end in read.values() for line in end.lines.values()]
     ends = {max(_line(event), _last_line(event, read)): event for event in job.events if event.kind == "ended"}
-    over = [line for line, event in ends.items() if event.text.strip().startswith(_ALL_ENDED)]
-    last = max(ends, default=0)
-    is_fatal = last in ends and ends[last].details.get("how") == "fatal" and last < min(tail, default=0)
-    return [line for line in over if line + MOST_BUFFERED < max(tail, default=0)] + [last] * is_fatal
+    if not ends or not tail:
+        return []
+    lines = [line for line, event in ends.items() if event.text.strip().startswith(_ALL_ENDED)]
+    far_above = [line for line in lines if line + MOST_BUFFERED < max(tail)]
+    last = max(ends)
+    if ends[last].details.get("how") == "fatal" and last < min(tail):
+        far_above.append(last)
+    return far_above
 
 
 def _is_call(event: Event) -> bool:

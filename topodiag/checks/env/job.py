@@ -207,7 +207,7 @@ _FAILURES = {
 
 
 def _shown(job: Job, process: Process, fact: str) -> Origin | None:
-    """The line by which a process shows that a setting of its own failed."""
+    """The line of this process that names the fact; None where it has none."""
     if fact == "no device":
         return _no_device(job, process)
     own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))

@@ -282,7 +282,7 @@ def _container(files: Mapping[str, TreeFile]) -> _Verdict:
         for part, name in _NAMES["cgroups"].items():
             if part in text:
                 return _Verdict(name, cgroup, (number, text))
-    # The marker files of an image stay in a virtual machine that is made of it: there process 2 is the kernel's.
+    # A virtual machine made from an image keeps the image's marker files. Process 2 is its own kernel's.
     own_kernel = files.get("proc/2/comm") if is_present(files, "proc/2/comm") else None
     if is_present(files, "run/.containerenv") and own_kernel is None:
         return _Verdict("podman", files["run/.containerenv"])

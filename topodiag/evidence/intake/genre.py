@@ -42,8 +42,8 @@ _RELEASES, _REACH = 3, 0.5
 """Heads that a list of changes has at least, and the share of the text that lies above the last one."""
 _CHAPTERS, _LONG, _PROSE, _UNEVEN = 8, 100, 0.2, 3
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
-incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences; where such a share of
-all lines holds measurements, a program printed them under headings of its own."""
+incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences. A text of which such a
+share are measurements is the output of a program, whatever its headings."""
 _FIRST_ITEM, _MOST_HEAD = "\n\n\t* ", 100
 """Below the head of a change of cvs2cl, which begins as a line of a log does."""
 _MOST_LINES = 2000

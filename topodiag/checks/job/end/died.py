@@ -211,7 +211,7 @@ def _quoted(first: Event, own: Sequence[Event]) -> Event:
 
 
 def _quotes(event: Event) -> bool:
-    """SOURCE: torch torch/_utils.py (ExceptionWrapper.reraise)."""
+    """Whether another exception stands in the message. SOURCE: torch torch/_utils.py (ExceptionWrapper.reraise)."""
     return event.text.rstrip().endswith(":") or event.details.get("message", "").startswith("Caught ")
 
 

@@ -50,6 +50,7 @@ _ERROR = compiled(
 )
 """The last words of a program that gives up: a line that begins with them, not with a logger's time."""
 _OF_THREADS = ("Exception in thread ", "Traceback (most recent")
+"""How the lines begin that stand above the frames of a thread's traceback."""
 _MOST_BELOW = 12
 """Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
 that ended."""
@@ -168,8 +169,8 @@ def _above_epilogue(texts: Sequence[str], at: int) -> int:
 
 
 def _raised_by_main(texts: Sequence[str], at: int) -> int:
-    """The line of the exception that came out of a program's own module, where only few lines that are no work of a
-    living program stand below it; `at`, the last line of a program, for all other texts."""
+    """The line of the exception that came out of the program's own module, where below it stand few lines and none that
+    shows a program at work; else `at`."""
     lines = 0
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
         head = _head_of(texts, line)
@@ -181,9 +182,11 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
             continue  # threads end with the program, each with a traceback
         if raised is not None and raised[2] in _BY_HAND:
             break
-        lines += not _is_left(texts[line])
+        if _is_left(texts[line]):
+            continue
+        lines += 1
         lives = _GOES_ON.search(texts[line]) is not None or first_in("progress", texts[line]) is not None
-        if lines > _MOST_BELOW or (lives and not _is_left(texts[line])):
+        if lines > _MOST_BELOW or lives:
             break
     return at
 
