@@ -186,10 +186,16 @@ def workers_of(pid):
     return started
 
 
-def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
+def write_long_logs(folder):
+    """Work for a quarter of a minute, so that it is never done before the signal comes, on the disk only once."""
     one = log().encode()
-    for name in ("a.log", "b.log", "c.log"):
-        (tmp_path / name).write_bytes(one * (20_000_000 // len(one)))
+    (folder / "0.log").write_bytes(one * (20_000_000 // len(one)))
+    for number in range(1, 60):
+        (folder / f"{number}.log").hardlink_to(folder / "0.log")
+
+
+def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
+    write_long_logs(tmp_path)
     with subprocess.Popen(
         [*PROGRAM, ".", "--workers", "2"], stderr=subprocess.PIPE, cwd=tmp_path, start_new_session=True
     ) as process:
@@ -204,12 +210,10 @@ def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
 
 
 def test_a_program_that_is_killed_leaves_no_worker_and_no_file(tmp_path):
-    one = log().encode()
     place, kept = tmp_path / "logs", tmp_path / "tmp"
     place.mkdir()
     kept.mkdir()
-    for name in ("a.log", "b.log", "c.log"):
-        (place / name).write_bytes(one * (20_000_000 // len(one)))
+    write_long_logs(place)
     with subprocess.Popen(
         [*PROGRAM, str(place), "--workers", "2"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(kept)}
     ) as process:
