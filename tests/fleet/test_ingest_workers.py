@@ -133,7 +133,11 @@ def test_a_worker_that_dies_is_told_clearly(job: Path, monkeypatch: pytest.Monke
 
 
 def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
-    (tmp_path / "big.log").write_bytes(rank_log(0) * 20_000)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "0.log").write_bytes(rank_log(0) * 5_000)
+    for number in range(1, 60):  # work for a quarter of a minute: never done before the signal comes
+        (logs / f"{number}.log").hardlink_to(logs / "0.log")
     program = tmp_path / "run.py"
     program.write_text(
         textwrap.dedent(
@@ -149,7 +153,7 @@ def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
         )
     )
     child = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path / "big.log")],
+        [sys.executable, str(program), str(logs)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     assert child.stdout is not None
