@@ -14,7 +14,7 @@ from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity, Tie
-from topodiag.model.job import FlightRecord
+from topodiag.model.job import FlightRecord, Job
 from topodiag.model.node import Node
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
@@ -387,6 +387,8 @@ def test_a_loss_that_no_cause_explains_is_open() -> None:
 def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:
     case = replace(running(), nodes=(Node("n0"),))
     assert verdict(case=case).joined == ("log 16/16 ranks", "captures 1/2 nodes", "nccl-tests none")
+    nameless = Job("job", 0, (), (), (), no_connections(), ())
+    assert verdict(case=Case(jobs=(nameless,))).joined[0] == "log of 1 job, no rank named"
 
 
 def test_a_log_without_a_host_and_the_one_node_that_shows_the_fault_are_one_cause_with_its_place() -> None:

@@ -24,7 +24,9 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
-    texts.append(f"log {seen}/{world} ranks" if any(map(_is_logged, case.jobs)) else "log none")
+    logged = sum(map(_is_logged, case.jobs))
+    read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
+    texts.append(read if logged else "log none")
     texts += _captures(captured, hosts)
     programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
     texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
