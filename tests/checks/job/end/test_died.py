@@ -90,6 +90,13 @@ def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, n
     assert finding.message.endswith(f"({named})")
 
 
+@pytest.mark.parametrize(("last", "named"), [("1", ["ValueError"]), ("", [])])
+def test_an_exception_counts_where_the_launchers_own_ends_the_text(last: str, named: list[str]) -> None:
+    launcher = end("subprocess.CalledProcessError: Command 'train.py' returned non-zero exit status 1.", 40)
+    findings = found(end(PLAIN, 10), replace(launcher, details={**launcher.details, "last": last}))
+    assert [finding.message.rpartition("(")[2].rstrip(")") for finding in findings] == named
+
+
 def test_a_summary_that_quotes_no_exception_leaves_all_of_them() -> None:
     [finding] = found(
         end(EXCEPTION, 1), end("  rank      : 3 (local_rank: 3)", 10), end("  exitcode  : -9 (pid: 3)", 11)

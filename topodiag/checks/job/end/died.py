@@ -259,11 +259,9 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = any(event.kind != "note" for event in others) or not self._hows <= {
-            "exception",
-            "cancelled",
-            *NO_FAULT,
-        }
+        launched = any(e.details.get("what") == "CalledProcessError" and e.details.get("last") for e in events)
+        self._goes_wrong = launched or any(event.kind != "note" for event in others)
+        self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others

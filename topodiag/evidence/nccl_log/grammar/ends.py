@@ -185,10 +185,14 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
         if _is_left(texts[line]):
             continue
         lines += 1
-        lives = _GOES_ON.search(texts[line]) is not None or first_in("progress", texts[line]) is not None
-        if lines > _MOST_BELOW or lives:
+        if lines > _MOST_BELOW or _lives(texts[line]):
             break
     return at
+
+
+def _lives(text: str) -> bool:
+    """Whether a line shows a program at work: a single word (`done`) is a script's as likely."""
+    return first_in("progress", text) is not None or (" " in text.strip() and _GOES_ON.search(text) is not None)
 
 
 def _is_left(text: str) -> bool:
