@@ -61,9 +61,11 @@ _PROSE = re.compile(_KEPT + "|" + _SHAPES, re.MULTILINE)
 _XML = re.compile(_KEPT + _TAGS + "|" + _SHAPES + _WORDS, re.MULTILINE)
 
 _VERSION_BEFORE = re.compile(
-    r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
-    r"(?:\W{0,5}(?:\w{1,12}\W{1,4}){0,2}|[\w -]{0,12}[:=\t][^:=,;]{0,64})\Z"
+    r"(?i)(?:(?<!/)|(?=version\t))(?:version|firmware|\bfw|release|ofed|bios|inforom)[a-z_-]{0,12}"
+    r"(?:[\"']?[ ]{0,12}[:=>|][ \t]{0,64}(?:[0-9.]{7,15}/pkg )?|[ \t]{1,64})(?:is )?[\"'(]?v?\Z"
 )
+"""What names the number right behind it a version. Behind a path (`cat /proc/driver/nvidia/version`) stands none, but in
+the lines of a tree file; `firmware-version: 223.0.161.0/pkg 22.31.13.70` has two."""
 _PREFIX_BEFORE = re.compile(r"(?i)prefix\W{0,5}\Z")
 _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")
 _BEFORE = 64
