@@ -64,8 +64,8 @@ _VERSION_BEFORE = re.compile(
     r"(?i)(?:(?<!/)|(?=version\t))(?:version|firmware|\bfw|release|ofed|bios|inforom)[a-z_-]{0,12}"
     r"(?:[\"']?[ ]{0,12}[:=>|][ \t]{0,64}(?:[0-9.]{7,15}/pkg )?|[ \t]{1,64})(?:is )?[\"'(]?v?\Z"
 )
-"""What names the number right behind it a version. Behind a path (`cat /proc/driver/nvidia/version`) stands none, but in
-the lines of a tree file; `firmware-version: 223.0.161.0/pkg 22.31.13.70` has two."""
+"""What names the number right behind it a version. Behind a path (`cat /proc/driver/nvidia/version`) is none, but
+in lines of tree files; `firmware-version: 223.0.161.0/pkg 22.31.13.70` has two."""
 _PREFIX_BEFORE = re.compile(r"(?i)prefix\W{0,5}\Z")
 _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")
 _BEFORE = 64

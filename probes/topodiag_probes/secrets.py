@@ -77,11 +77,11 @@ _FORMS = (
     r")(?![A-Za-z0-9])"
 )
 _RANDOM = re.compile(r"(?<![A-Za-z0-9+_/])[A-Za-z0-9+_/]{28,4096}={0,2}(?![A-Za-z0-9+_/])")
-_NOT_RANDOM = re.compile(
+_NOT_RANDOM = (
     # Symbols of C++, where in a function an address is, and the commits by which model hubs name their folders.
     r"\A_Z[A-Z]{0,3}[0-9][A-Za-z0-9_]*|\+0x[0-9a-f]{1,8}\Z|(?<![A-Za-z0-9+_])[0-9a-f]{40}(?![A-Za-z0-9+_])"
 )
-_WORD = re.compile(r"[A-Z]?[a-z]{2,}")
+_WORD = r"[A-Z]?[a-z]{2,}"
 _HARMLESS = (
     r"(?i)(?:true|false|yes|no|on|off|none|null|n/?a|enabled|disabled|unknown|[0-9]{1,3}|[\[\](){}]+|%s)[.,;)\]]{0,2}\Z"
     % re.escape(GONE)
@@ -103,14 +103,14 @@ def _random(match: "Match[str]") -> str:
 
     Names of symbols, parameters and counters are made of words, where they change every three letters at most.
     """
-    text = _NOT_RANDOM.sub("", match.group(0))
+    text = re.sub(_NOT_RANDOM, "", match.group(0))
     kinds = {_kind(char) for char in text}
     if len(text) < 28 or text == text.lower() or len(kinds) < 3:
         return match.group(0)
     if text.count("/") > max(4, len(text) // 10) or text.count("_") > 4:
         return match.group(0)
     runs = 1 + sum(1 for place in range(1, len(text)) if _kind(text[place - 1]) != _kind(text[place]))
-    of_words = sum(len(word) for word in _WORD.findall(text))
+    of_words = sum(len(word) for word in re.findall(_WORD, text))
     return GONE if len(text) < 2.4 * runs and of_words < 0.65 * len(text) else match.group(0)
 
 

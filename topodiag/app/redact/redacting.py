@@ -14,9 +14,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import is_
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from topodiag.lazy import dataclass, getter, regex
+from topodiag.lazy import dataclass, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
@@ -31,8 +33,13 @@ _QUOTED = frozenset({"text", "command", "source", "path", "file", "files", "give
 _OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
 _QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
 _KEPT = frozenset({"sha256", "check"})
+"""Fields that are shown as they are."""
 _PLAIN = frozenset({int, float, bool, bytes, type(None)})
 """Types in which no text stands."""
+_NUMBERS = regex(
+    r"(?:int|float|bool|bytes|None|Ints|Mapping|dict|frozenset|list|set|tuple|npt\.NDArray|np\.\w+|[][, .|])+"
+)
+"""How a field is declared in which no text stands, of which one of a job may hold a million numbers."""
 _HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
 """Fields that hold names of machines, in whatever class."""
 _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
@@ -80,33 +87,7 @@ def redacted(value: T, key: bytes | None = None) -> T:
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
-    texts = "\n".join(_strings(value))
-    return value if without_secrets(texts) == texts else _OfSecrets().value(value, "", "")
-
-
-def _strings(value: object) -> set[str]:
-    """The texts that may hold a secret: most reports have none, and need no copy."""
-    texts: set[str] = set()
-    seen: set[int] = set()
-    waiting: list[Any] = [value]
-    while waiting:
-        part = waiting.pop()
-        kind = type(part)
-        if kind is str:
-            texts.add(part)
-        elif kind in _PLAIN:
-            continue
-        elif parts_of := _PARTS[kind]:
-            if id(part) not in seen:
-                seen.add(id(part))
-                waiting += parts_of(part)
-        elif isinstance(part, str):
-            texts.add(part)
-        elif isinstance(part, (tuple, list, frozenset)):
-            waiting += part
-        elif not isinstance(part, Enum) and isinstance(part, Mapping):
-            waiting += [*part, *part.values()]
-    return texts
+    return _OfSecrets().value(value, "", "")
 
 
 def _names_of(value: object) -> Callable[[str], str]:
@@ -128,27 +109,25 @@ def _stem(expression: str, hosts: list[str]) -> bool:
 
 
 class _Fields(dict[type, tuple[str, ...]]):
-    """The fields of each class, () for what is no dataclass."""
+    """The fields of each class in which a text may stand that is to be hidden, () for what is no dataclass."""
+
+    def __init__(self, skipped: Mapping[tuple[str, str], str] = MappingProxyType({})) -> None:
+        """`skipped`: further fields of one class that stay as they are, and why."""
+        super().__init__()
+        self._skipped = skipped
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
-        self[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        self[kind] = tuple(
+            field.name
+            for field in (fields(kind) if is_dataclass(kind) else ())
+            if field.name not in _KEPT
+            and (kind.__name__, field.name) not in self._skipped
+            and _NUMBERS.fullmatch(str(field.type)) is None
+        )
         return self[kind]
 
 
 _FIELDS = _Fields()
-
-
-class _Parts(dict[type, Callable[[Any], tuple[Any, ...]] | None]):
-    """What gives the fields of a value in which a secret may stand, by its class; None for what is no dataclass."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-        kept = _OfSecrets.skipped.get(kind.__name__, _KEPT)
-        names = [name for name in _FIELDS[kind] if name not in kept]
-        self[kind] = getter(names) if names else None
-        return self[kind]
-
-
-_PARTS = _Parts()
 
 
 def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
@@ -176,10 +155,9 @@ def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
 
 
 class _Walk(ABC):
-    """Makes a copy of a value with its texts replaced; what has none stays the very object."""
+    """Makes a copy of a value with its texts replaced; what has none to replace stays the very object."""
 
-    skipped: Mapping[str, frozenset[str]] = {}
-    """By class the fields that stay as they are, beside those of any class."""
+    fields = _FIELDS
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}
@@ -187,36 +165,39 @@ class _Walk(ABC):
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
-        kind, copy = type(value), value
+        return cast("T", self._value(value, owner, name))
+
+    def _value(self, value: Any, owner: str, name: str) -> Any:
+        kind = type(value)
         if kind in _PLAIN:
             return value
-        if kind is str:
-            return self._text(value, owner, name)  # type: ignore[return-value, arg-type]
-        if names := _FIELDS[type(value)]:
-            kept = self._made.get(id(value))
-            if kept is None:
-                kept = self._made[id(value)] = value, self._fields(value, names)
-            copy = kept[1]
-        elif isinstance(value, str):
-            return value if isinstance(value, Enum) else self._text(value, owner, name)  # type: ignore[return-value]
-        elif isinstance(value, Mapping):
-            copy = {self.value(key, owner, "key"): self.value(value, owner, name) for key, value in value.items()}  # type: ignore[assignment]
-        elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            copy = kind(*(self.value(item, kind.__name__, "") for item in value))
-        elif isinstance(value, (tuple, list, frozenset)):
-            copy = kind(self.value(item, owner, name) for item in value)  # type: ignore[call-arg]
-        return copy
+        if names := self.fields[kind]:
+            made = self._made.get(id(value))
+            if made is None:
+                made = self._made[id(value)] = value, self._fields(value, names)
+            return made[1]
+        if isinstance(value, Enum):
+            return value
+        if isinstance(value, str):
+            text = self._text(value, owner, name)
+            return value if text == value else text
+        if isinstance(value, Mapping):
+            items = {self._value(key, owner, "key"): self._value(item, owner, name) for key, item in value.items()}
+            same = all(map(is_, items, value)) and all(map(is_, items.values(), value.values()))
+            return value if same else items
+        if not isinstance(value, (tuple, list, frozenset)):
+            return value
+        if hasattr(value, "_fields"):
+            return kind(*(self._value(part, kind.__name__, "") for part in value))
+        parts = [self._value(part, owner, name) for part in value]
+        return value if all(map(is_, parts, value)) else kind(parts)
 
     def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
-        kind = type(value).__name__
-        kept = self.skipped.get(kind, _KEPT)
-        changed = {}
+        kind, changed = type(value).__name__, {}
         for name in names:
             old = getattr(value, name)
-            if type(old) in _PLAIN or name in kept:
-                continue
-            new = self.value(old, kind, name)
-            if new is not old and new != old:
+            new = self._value(old, kind, name)
+            if new is not old:
                 changed[name] = new
         return replace(value, **changed) if changed else value
 
@@ -226,10 +207,13 @@ class _Walk(ABC):
 
 
 class _OfSecrets(_Walk):
-    """Hides secrets, and lets all else stand. The lines of steps and of facts, of which there may be a million, are not
-    read: they are printed as evidence of findings only, which are read for themselves."""
+    """Hides secrets, and lets all else stand."""
 
-    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}, "Fact": _KEPT | {"origin"}}
+    fields = _Fields({
+        ("StepSeries", "steps"): "there may be a million; printed as evidence of findings, which is read for itself",
+        ("Fact", "origin"): "the same",
+        ("Communicator", "operations"): "counts and names of collectives, which no report prints",
+    })  # fmt: skip
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
         super().__init__()
