@@ -11,7 +11,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from operator import is_
@@ -73,7 +73,9 @@ def redacted(value: T, key: bytes | None = None) -> T:
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
-    for owner, name, text in _texts(value, "", ""):
+    shown = _Seen()
+    shown.value(value, "", "")
+    for owner, name, text in shown.texts:
         strings[f"guid {text}" if name in _GUIDS else text] = None
         if name in _HOSTS or (owner, name) in _HOSTS_OF:
             hosts.add(text)
@@ -130,30 +132,6 @@ class _Fields(dict[type, tuple[str, ...]]):
 _FIELDS = _Fields()
 
 
-def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Every text in a value, with the class and the field that it stands in."""
-    if isinstance(value, str):
-        yield owner, name, value
-    elif isinstance(value, Enum):
-        return
-    elif names := _FIELDS[type(value)]:
-        kind = type(value).__name__
-        for field in names:
-            held = getattr(value, field)
-            if held is not None and not isinstance(held, (int, float)):
-                # What a fact says belongs to the field that holds the fact.
-                inner = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
-                yield from _texts(held, *inner)
-    elif isinstance(value, Mapping):
-        for key, field in value.items():
-            yield from _texts(key, owner, name)
-            yield from _texts(field, owner, name)
-    elif isinstance(value, (tuple, list, frozenset, set)):
-        kind = type(value).__name__ if hasattr(value, "_fields") else owner
-        for at, field in enumerate(value):
-            yield from _texts(field, kind, value._fields[at] if hasattr(value, "_fields") else name)
-
-
 class _Walk(ABC):
     """Makes a copy of a value with its texts replaced; what has none to replace stays the very object."""
 
@@ -174,7 +152,7 @@ class _Walk(ABC):
         if names := self.fields[kind]:
             made = self._made.get(id(value))
             if made is None:
-                made = self._made[id(value)] = value, self._fields(value, names)
+                made = self._made[id(value)] = value, self._fields(value, names, owner, name)
             return made[1]
         if isinstance(value, Enum):
             return value
@@ -182,28 +160,43 @@ class _Walk(ABC):
             text = self._text(value, owner, name)
             return value if text == value else text
         if isinstance(value, Mapping):
-            items = {self._value(key, owner, "key"): self._value(item, owner, name) for key, item in value.items()}
+            items = {self._value(key, owner, name): self._value(item, owner, name) for key, item in value.items()}
             same = all(map(is_, items, value)) and all(map(is_, items.values(), value.values()))
             return value if same else items
-        if not isinstance(value, (tuple, list, frozenset)):
+        if not isinstance(value, (tuple, list, frozenset, set)):
             return value
         if hasattr(value, "_fields"):
-            return kind(*(self._value(part, kind.__name__, "") for part in value))
+            pairs = zip(value._fields, value, strict=True)
+            return kind(*(self._value(part, kind.__name__, field) for field, part in pairs))
         parts = [self._value(part, owner, name) for part in value]
         return value if all(map(is_, parts, value)) else kind(parts)
 
-    def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
+    def _fields(self, value: Any, names: tuple[str, ...], owner: str, name: str) -> Any:
         kind, changed = type(value).__name__, {}
-        for name in names:
-            old = getattr(value, name)
-            new = self._value(old, kind, name)
+        for field in names:
+            # What a fact says belongs to the field that holds the fact.
+            inside = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
+            old = getattr(value, field)
+            new = self._value(old, *inside)
             if new is not old:
-                changed[name] = new
+                changed[field] = new
         return replace(value, **changed) if changed else value
 
     @abstractmethod
     def _text(self, text: str, owner: str, name: str) -> str:
         """What stands for a text."""
+
+
+class _Seen(_Walk):
+    """Replaces nothing, and notes each text with the class and the field that it stands in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[tuple[str, str, str], None] = {}
+
+    def _text(self, text: str, owner: str, name: str) -> str:
+        self.texts[owner, name, text] = None
+        return text
 
 
 class _OfSecrets(_Walk):
