@@ -6,10 +6,13 @@ cannot be known: that is why each item keeps what is read of it and no more.
 """
 
 import re
+from itertools import groupby
 from typing import Callable, Iterable, List, Match, Set, Tuple
 
 GONE = "<hidden>"
 """What stands where a secret stood."""
+_BEHIND = r"\1" + GONE
+"""The same behind what names the secret, which is the first group of a pattern."""
 SEARCHED = 512 * 1024
 """Characters of suspect lines of one text that are searched; further suspect lines are left out whole."""
 
@@ -27,7 +30,7 @@ _NAMED = (
     r"(\\{1,3}\"[^\"\n\\]{1,4096}|\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})"
     % (_LONG, _SHORT)
 )
-_OPTION = r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}-){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})" % (
+_OPTION = r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}[_-]){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})" % (
     _LONG,
     _SHORT,
 )
@@ -109,7 +112,7 @@ def _random(match: "Match[str]") -> str:
         return match.group(0)
     if text.count("/") > max(4, len(text) // 10) or text.count("_") > 4:
         return match.group(0)
-    runs = 1 + sum(1 for place in range(1, len(text)) if _kind(text[place - 1]) != _kind(text[place]))
+    runs = sum(1 for _ in groupby(text, _kind))
     of_words = sum(len(word) for word in re.findall(_WORD, text))
     return GONE if len(text) < 2.4 * runs and of_words < 0.65 * len(text) else match.group(0)
 
@@ -144,10 +147,10 @@ def _lines_with(text: str, words: Iterable[str]) -> List[Tuple[int, int]]:
 
 def _in_line(line: str) -> str:
     line = re.sub(_NAMED, _named, line)
-    line = re.sub(_OPTION, lambda found: found.group(1) + GONE, line)
+    line = re.sub(_OPTION, _BEHIND, line)
     line = re.sub(_COMMAND, lambda found: (found.group(1) or found.group(3)) + GONE, line)
-    line = re.sub(_SPOKEN, lambda found: found.group(1) + GONE, line)
-    return re.sub(_SCHEME, lambda found: found.group(1) + GONE, line)
+    line = re.sub(_SPOKEN, _BEHIND, line)
+    return re.sub(_SCHEME, _BEHIND, line)
 
 
 def _on_lines(text: str, words: Iterable[str], change: Callable[[str], str]) -> str:
@@ -176,8 +179,8 @@ def without_secrets(text: str) -> str:
     if "PRIVATE KEY" in text:
         text = re.sub(_PRIVATE, lambda found: GONE + "\n" * found.group(0).count("\n"), text)
     if "://" in text or "iscsi:" in text:
-        text = re.sub(_SIGNED, lambda found: found.group(1) + GONE, re.sub(_LOGIN, r"\1", text))
-        text = re.sub(_CUT_LOGIN, lambda found: found.group(1) + GONE, text)
+        text = re.sub(_SIGNED, _BEHIND, re.sub(_LOGIN, r"\1", text))
+        text = re.sub(_CUT_LOGIN, _BEHIND, text)
     text = _on_lines(text, _BEGINNINGS, lambda line: re.sub(_FORMS, GONE, line))
     text = _on_lines(text, _NAMING, _in_line)
     return _RANDOM.sub(_random, text)

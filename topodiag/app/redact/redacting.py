@@ -138,8 +138,8 @@ class _Walk(ABC):
     fields = _FIELDS
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Any]] = {}
-        """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        """By identity a value, kept alive, and its copy: a line of evidence stands in many facts."""
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
@@ -150,10 +150,10 @@ class _Walk(ABC):
         if kind in _PLAIN:
             return value
         if names := self.fields[kind]:
-            made = self._made.get(id(value))
-            if made is None:
-                made = self._made[id(value)] = value, self._fields(value, names, owner, name)
-            return made[1]
+            pair = self._copies.get(id(value))
+            if pair is None:
+                pair = self._copies[id(value)] = value, self._fields(value, names, owner, name)
+            return pair[1]
         if isinstance(value, Enum):
             return value
         if isinstance(value, str):
@@ -232,9 +232,10 @@ class _OfNames(_Walk):
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:
             return text
-        spelt = (
-            self._run_id if (owner, name) in _RUN_IDS else self._quoted if _is_quoted(owner, name) else self._sentence
-        )
+        if (owner, name) in _RUN_IDS:
+            spelt = self._run_id
+        else:
+            spelt = self._quoted if _is_quoted(owner, name) else self._sentence
         known = self._known.get((spelt, text))
         if known is None:
             known = self._known[spelt, text] = spelt(text)
