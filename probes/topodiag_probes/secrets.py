@@ -48,8 +48,8 @@ _LOGIN = (
 )
 _CUT_LOGIN = (
     # Quotes are cut at a number of characters, and a login then loses its `@`. The port of an address is none.
-    r"(?im)(\b(?:https?|s?ftp|ssh|git|socks5h?)://)[^/@:\[\s\"'<>]{1,256}:(?![0-9]{0,5}\W?$|port\b|[${<%])"
-    r"[^\s\"@/]{1,1024}(?=[`…]?$)"
+    r"(?i)(\b(?:https?|s?ftp|ssh|git|socks5h?)://)[^/@:\[\s\"'<>]{1,256}:(?![0-9]{0,5}(?:\W|\Z)|port\b|[${<%])"
+    r"[^\s\"@/`…;]{1,1024}(?=[`…;,)\s]|\Z)"
 )
 _SIGNED = r"(?i)([?&][a-z0-9-]{0,20}sig(?:nature)?=)[^\s\"'<>&]{8,4096}"
 _COMMAND = (
