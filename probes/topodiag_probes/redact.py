@@ -57,7 +57,6 @@ _LONG_HEX = re.compile("{x}{{16}}|{x}{{4}}(?::{x}{{4}}){{3}}".format(x=_X))
 """What every line with a GUID holds, found sooner than all shapes are looked for."""
 _WORDS = "|(?P<run>%s)" % RUN
 _TEXT = re.compile(_KEPT + "|" + _SHAPES + _WORDS, re.MULTILINE)
-_PROSE = re.compile(_KEPT + "|" + _SHAPES, re.MULTILINE)
 _XML = re.compile(_KEPT + _TAGS + "|" + _SHAPES + _WORDS, re.MULTILINE)
 
 _VERSION_BEFORE = re.compile(
@@ -193,19 +192,6 @@ class Redactor:
         for text in texts:
             self._learn_guids(text)
             self._learn_serials(text)
-
-    def prose(self, text: str) -> str:
-        """A sentence of ours about the evidence: its words are harmless, the names, addresses and serials that it
-        quotes are not."""
-        if text in self._names.hosts:
-            return self.tokens.host(text)
-        if text in self._bare:
-            return self._bare[text]
-        text = text.translate(_SETTLED)
-        text = _SERIAL.sub(lambda match: match.group(1) + _settled(self.tokens.shape(match.group(2))), text)
-        text = self._names.replace(text, lambda name: _settled(self.tokens.host(name)))
-        text = _HOME.sub(self._owned, text)
-        return _PROSE.sub(self._replace, text)
 
     def _learn_serials(self, text: str) -> None:
         """Serial numbers and MAC addresses, to know them again where they stand bare."""

@@ -24,7 +24,7 @@ from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from topodiag_probes.redact import Redactor
+    from topodiag.app.redact.redactor import OfReport
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class _OfSecrets(_Walk):
 class _OfNames(_Walk):
     """Replaces names, addresses and serials, by what a redactor knows of them."""
 
-    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
+    def __init__(self, redactor: OfReport, paths: frozenset[str]) -> None:
         super().__init__()
         self._redactor = redactor
         self._paths = paths
