@@ -18,7 +18,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass, getter, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
@@ -89,7 +89,33 @@ def redacted(value: T, key: bytes | None = None) -> T:
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
-    return _OfSecrets().value(value, "", "")
+    texts = "\n".join(_texts(value))
+    return value if without_secrets(texts) == texts else _OfSecrets().value(value, "", "")
+
+
+def _texts(value: object) -> set[str]:
+    """The texts that may hold a secret, all at once: most reports have none, and need no walk that copies."""
+    texts: set[str] = set()
+    seen: set[int] = set()
+    waiting: list[Any] = [value]
+    while waiting:
+        part = waiting.pop()
+        kind = type(part)
+        if kind is str:
+            texts.add(part)
+        elif kind in _PLAIN:
+            continue
+        elif fields_of := _FIELDS_OF[kind]:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting += fields_of(part)
+        elif isinstance(part, Mapping):
+            waiting += [*part, *part.values()]
+        elif isinstance(part, (tuple, list, frozenset, set)):
+            waiting += part
+        elif isinstance(part, str) and not isinstance(part, Enum):
+            texts.add(part)
+    return texts
 
 
 def _names_of(value: object) -> Callable[[str], str]:
@@ -218,6 +244,18 @@ class _OfSecrets(_Walk):
         if known is None:
             known = self._known[text] = self._named(without_secrets(text))
         return known
+
+
+class _FieldsOf(dict[type, Callable[[Any], tuple[Any, ...]] | None]):
+    """What gives the fields in which a secret may stand, by the class of a value; None for what is no dataclass."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+        names = _OfSecrets.fields[kind]
+        self[kind] = getter(names) if names else None
+        return self[kind]
+
+
+_FIELDS_OF = _FieldsOf()
 
 
 class _OfNames(_Walk):
