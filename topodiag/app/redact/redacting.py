@@ -16,9 +16,9 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from operator import is_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.lazy import dataclass, getter, regex
+from topodiag.lazy import dataclass, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
@@ -68,13 +68,13 @@ def redacted(value: T, key: bytes | None = None) -> T:
     from topodiag.app.redact.redactor import OfReport  # noqa: PLC0415 - where names are hidden
     from topodiag_probes.redact import read_key  # noqa: PLC0415
 
-    value = _OfSecrets(_names_of(value)).value(value, "", "")
+    value = _OfSecrets(_names_of(value)).value(value)
     redactor = OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
     shown = _Seen()
-    shown.value(value, "", "")
+    shown.value(value)
     for owner, name, text in shown.texts:
         strings[f"guid {text}" if name in _GUIDS else text] = None
         if name in _HOSTS or (owner, name) in _HOSTS_OF:
@@ -84,13 +84,16 @@ def redacted(value: T, key: bytes | None = None) -> T:
     lists = dict.fromkeys(match[0] for text in strings for match in _NODE_SET.finditer(text[:10_000]))
     known = sorted(hosts)
     redactor.learn(known, [name for name in lists if _stem(name, known)], strings)
-    return _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value, "", "")
+    value = _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value)
+    return value
 
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
     texts = "\n".join(_texts(value))
-    return value if without_secrets(texts) == texts else _OfSecrets().value(value, "", "")
+    if without_secrets(texts) != texts:
+        value = _OfSecrets().value(value)
+    return value
 
 
 def _texts(value: object) -> set[str]:
@@ -105,10 +108,10 @@ def _texts(value: object) -> set[str]:
             texts.add(part)
         elif kind in _PLAIN:
             continue
-        elif fields_of := _FIELDS_OF[kind]:
+        elif names := _OfSecrets.fields[kind]:
             if id(part) not in seen:
                 seen.add(id(part))
-                waiting += fields_of(part)
+                waiting += [getattr(part, name) for name in names]
         elif isinstance(part, Mapping):
             waiting += [*part, *part.values()]
         elif isinstance(part, (tuple, list, frozenset, set)):
@@ -167,11 +170,8 @@ class _Walk(ABC):
         self._copies: dict[int, tuple[Any, Any]] = {}
         """By identity a value, kept alive, and its copy: a line of evidence stands in many facts."""
 
-    def value(self, value: T, owner: str, name: str) -> T:
+    def value(self, value: Any, owner: str = "", name: str = "") -> Any:
         """`owner` and `name` say in which field of which class the value stands."""
-        return cast("T", self._value(value, owner, name))
-
-    def _value(self, value: Any, owner: str, name: str) -> Any:
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -186,15 +186,15 @@ class _Walk(ABC):
             text = self._text(value, owner, name)
             return value if text == value else text
         if isinstance(value, Mapping):
-            items = {self._value(key, owner, name): self._value(item, owner, name) for key, item in value.items()}
+            items = {self.value(key, owner, name): self.value(item, owner, name) for key, item in value.items()}
             same = all(map(is_, items, value)) and all(map(is_, items.values(), value.values()))
             return value if same else items
         if not isinstance(value, (tuple, list, frozenset, set)):
             return value
         if hasattr(value, "_fields"):
             pairs = zip(value._fields, value, strict=True)
-            return kind(*(self._value(part, kind.__name__, field) for field, part in pairs))
-        parts = [self._value(part, owner, name) for part in value]
+            return kind(*(self.value(part, kind.__name__, field) for field, part in pairs))
+        parts = [self.value(part, owner, name) for part in value]
         return value if all(map(is_, parts, value)) else kind(parts)
 
     def _fields(self, value: Any, names: tuple[str, ...], owner: str, name: str) -> Any:
@@ -203,7 +203,7 @@ class _Walk(ABC):
             # What a fact says belongs to the field that holds the fact.
             inside = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
             old = getattr(value, field)
-            new = self._value(old, *inside)
+            new = self.value(old, *inside)
             if new is not old:
                 changed[field] = new
         return replace(value, **changed) if changed else value
@@ -244,18 +244,6 @@ class _OfSecrets(_Walk):
         if known is None:
             known = self._known[text] = self._named(without_secrets(text))
         return known
-
-
-class _FieldsOf(dict[type, Callable[[Any], tuple[Any, ...]] | None]):
-    """What gives the fields in which a secret may stand, by the class of a value; None for what is no dataclass."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-        names = _OfSecrets.fields[kind]
-        self[kind] = getter(names) if names else None
-        return self[kind]
-
-
-_FIELDS_OF = _FieldsOf()
 
 
 class _OfNames(_Walk):
