@@ -57,13 +57,14 @@ _LONG_HEX = re.compile("{x}{{16}}|{x}{{4}}(?::{x}{{4}}){{3}}".format(x=_X))
 """What every line with a GUID holds, found sooner than all shapes are looked for."""
 _WORDS = "|(?P<run>%s)" % RUN
 _TEXT = re.compile(_KEPT + "|" + _SHAPES + _WORDS, re.MULTILINE)
-_PROSE = re.compile(_KEPT + "|" + _SHAPES, re.MULTILINE)
 _XML = re.compile(_KEPT + _TAGS + "|" + _SHAPES + _WORDS, re.MULTILINE)
 
 _VERSION_BEFORE = re.compile(
-    r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
-    r"(?:\W{0,5}(?:\w{1,12}\W{1,4}){0,2}|[\w -]{0,12}[:=\t][^:=,;]{0,64})\Z"
+    r"(?i)(?:(?<!/)|(?=version\t))(?:version|firmware|\bfw|release|ofed|bios|inforom)[a-z_-]{0,12}"
+    r"(?:[\"']?[ ]{0,12}[:=>|][ \t]{0,64}(?:[0-9.]{7,15}/pkg )?|[ \t]{1,64})(?:is )?[\"'(]?v?\Z"
 )
+"""What names the number right behind it a version. Behind a path (`cat /proc/driver/nvidia/version`) is none, but
+in lines of tree files; `firmware-version: 223.0.161.0/pkg 22.31.13.70` has two."""
 _PREFIX_BEFORE = re.compile(r"(?i)prefix\W{0,5}\Z")
 _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")
 _BEFORE = 64
@@ -191,19 +192,6 @@ class Redactor:
         for text in texts:
             self._learn_guids(text)
             self._learn_serials(text)
-
-    def prose(self, text: str) -> str:
-        """A sentence of ours about the evidence: its words are harmless, the names, addresses and serials that it
-        quotes are not."""
-        if text in self._names.hosts:
-            return self.tokens.host(text)
-        if text in self._bare:
-            return self._bare[text]
-        text = text.translate(_SETTLED)
-        text = _SERIAL.sub(lambda match: match.group(1) + _settled(self.tokens.shape(match.group(2))), text)
-        text = self._names.replace(text, lambda name: _settled(self.tokens.host(name)))
-        text = _HOME.sub(self._owned, text)
-        return _PROSE.sub(self._replace, text)
 
     def _learn_serials(self, text: str) -> None:
         """Serial numbers and MAC addresses, to know them again where they stand bare."""

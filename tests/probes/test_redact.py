@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import read_node
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Fact, Origin
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.names import expand
 from topodiag_probes.redact import KEY_VARIABLE, Redactor, read_key
@@ -230,6 +230,8 @@ def plain(value: Any) -> Any:
     """A node as plain values, without where each was read, and by which entry of the catalogue."""
     if isinstance(value, Origin):
         return None
+    if isinstance(value, Fact):  # a version stands right behind its name
+        return plain(value.value) if value.known else value.why
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value):

@@ -63,5 +63,5 @@ def short_name(host: str) -> str:
 
 def short_names(hosts: Sequence[str]) -> list[str]:
     """The names without their domains, where that leaves them different; as they are where not."""
-    lines = [host if address_of(host) else host.partition(".")[0] for host in hosts]
-    return lines if len(set(lines)) == len(set(hosts)) else list(hosts)
+    names = [host if address_of(host) else host.partition(".")[0] for host in hosts]
+    return names if len(set(names)) == len(set(hosts)) else list(hosts)

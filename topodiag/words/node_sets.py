@@ -87,8 +87,7 @@ def _product(text: str) -> tuple[str, ...] | None:
     numbers before a bracket."""
     if not _PRODUCT.fullmatch(text) or len(text) > MAX_NAME:
         return None
-    pieces = re.split(r"\[([^\[\]]*)\]", text)
-    choices = [_numbers(piece) if place % 2 else (piece,) for place, piece in enumerate(pieces)]
+    choices = [_numbers(piece) if place % 2 else (piece,) for place, piece in enumerate(_BRACKET.split(text))]
     if not all(choices):
         return None
     return tuple(map("".join, product(*choices)))
@@ -107,9 +106,9 @@ def _numbers(text: str) -> tuple[str, ...]:
 
 def _width(written: Sequence[str]) -> int | None:
     """Digits that numbers are padded to; 0 where none is padded, None where they are padded to different widths."""
-    if not any(len(char) > 1 and char.startswith("0") for char in written):
+    if not any(len(digits) > 1 and digits.startswith("0") for digits in written):
         return 0
-    widths = {len(char) for char in written}
+    widths = {len(digits) for digits in written}
     return widths.pop() if len(widths) == 1 else None
 
 
@@ -145,14 +144,15 @@ def _count(text: str) -> int:
 
 
 def _in_bracket(text: str) -> int:
-    depth = 0
+    """How many numbers a bracket holds, at most. Raises NodeSetError."""
+    total = 0
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise NodeSetError(f"{short(text)!r} is no range of a node set: write gpu[001-064]")
         low, high = int(match[1]), int(match[2] or match[1])
-        depth += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
-    return depth
+        total += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
+    return total
 
 
 def gpu_list(text: str) -> tuple[int, ...]:

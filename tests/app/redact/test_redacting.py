@@ -193,6 +193,19 @@ def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
     assert finding.where.nodes == ("gpu-07",)
 
 
+def test_a_result_without_secrets_stays_the_very_object(node: Result) -> None:
+    assert hidden(node) is node
+
+
+def test_what_a_cut_leaves_of_a_login_or_a_token_is_hidden() -> None:
+    line = "gpu-07: fetch of https://svc:Kestrel77x@git.example.net/x with glpat-7hUq2Lx9VbN4mT1cRz8K failed"
+    for length in range(len(line)):
+        message = hidden(found(line[:length])).findings[0].message
+        assert "Kestrel" not in message
+        assert "7hUq2Lx9" not in message
+        assert message.startswith(line[: min(length, 17)])
+
+
 @pytest.mark.parametrize(
     ("quote", "shown"),
     [

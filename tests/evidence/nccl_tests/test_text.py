@@ -67,6 +67,12 @@ def test_a_run_is_read_with_its_devices_parameters_and_rows() -> None:
     assert (run.average_gbs, run.out_of_bounds, run.complete) == (252.041, 0, True)
 
 
+def test_a_parameter_is_a_number_or_a_word_and_no_token_behind_the_header() -> None:
+    parameters = only(WHOLE.replace("graph: 0\n", "graph: 0 direction: H2D glpat-7hUq2Lx9VbN4mT1cRz8K\n")).parameters
+    assert (parameters["step"], parameters["graph"], parameters["direction"]) == ("2(factor)", "0", "H2D")
+    assert "glpat" not in parameters
+
+
 def test_nothing_of_a_whole_run_is_left_unread() -> None:
     assert read_file(WHOLE.encode(), "out.log").unread == ()
 

@@ -11,18 +11,20 @@ import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from operator import is_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.lazy import dataclass, getter, regex
+from topodiag.lazy import dataclass, regex
 from topodiag.model.result import Result
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from topodiag_probes.redact import Redactor
+    from topodiag.app.redact.redactor import OfReport
 
 T = TypeVar("T")
 
@@ -31,8 +33,13 @@ _QUOTED = frozenset({"text", "command", "source", "path", "file", "files", "give
 _OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
 _QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
 _KEPT = frozenset({"sha256", "check"})
+"""Fields that are shown as they are."""
 _PLAIN = frozenset({int, float, bool, bytes, type(None)})
 """Types in which no text stands."""
+_NUMBERS = regex(
+    r"(?:int|float|bool|bytes|None|Ints|Mapping|dict|frozenset|list|set|tuple|npt\.NDArray|np\.\w+|[][, .|])+"
+)
+"""How a field is declared in which no text stands, of which one of a job may hold a million numbers."""
 _HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
 """Fields that hold names of machines, in whatever class."""
 _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
@@ -61,12 +68,14 @@ def redacted(value: T, key: bytes | None = None) -> T:
     from topodiag.app.redact.redactor import OfReport  # noqa: PLC0415 - where names are hidden
     from topodiag_probes.redact import read_key  # noqa: PLC0415
 
-    value = _OfSecrets(_names_of(value)).value(value, "", "")
+    value = _OfSecrets(_names_of(value)).value(value)
     redactor = OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
-    for owner, name, text in _texts(value, "", ""):
+    shown = _Seen()
+    shown.value(value)
+    for owner, name, text in shown.texts:
         strings[f"guid {text}" if name in _GUIDS else text] = None
         if name in _HOSTS or (owner, name) in _HOSTS_OF:
             hosts.add(text)
@@ -75,17 +84,20 @@ def redacted(value: T, key: bytes | None = None) -> T:
     lists = dict.fromkeys(match[0] for text in strings for match in _NODE_SET.finditer(text[:10_000]))
     known = sorted(hosts)
     redactor.learn(known, [name for name in lists if _stem(name, known)], strings)
-    return _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value, "", "")
+    value = _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value)
+    return value
 
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
-    texts = "\n".join(_strings(value))
-    return value if without_secrets(texts) == texts else _OfSecrets().value(value, "", "")
+    texts = "\n".join(_texts(value))
+    if without_secrets(texts) != texts:
+        value = _OfSecrets().value(value)
+    return value
 
 
-def _strings(value: object) -> set[str]:
-    """The texts that may hold a secret: most reports have none, and need no copy."""
+def _texts(value: object) -> set[str]:
+    """The texts that may hold a secret, all at once: most reports have none, and need no walk that copies."""
     texts: set[str] = set()
     seen: set[int] = set()
     waiting: list[Any] = [value]
@@ -96,16 +108,16 @@ def _strings(value: object) -> set[str]:
             texts.add(part)
         elif kind in _PLAIN:
             continue
-        elif parts_of := _PARTS[kind]:
+        elif names := _OfSecrets.fields[kind]:
             if id(part) not in seen:
                 seen.add(id(part))
-                waiting += parts_of(part)
-        elif isinstance(part, str):
-            texts.add(part)
-        elif isinstance(part, (tuple, list, frozenset)):
-            waiting += part
-        elif not isinstance(part, Enum) and isinstance(part, Mapping):
+                waiting += [getattr(part, name) for name in names]
+        elif isinstance(part, Mapping):
             waiting += [*part, *part.values()]
+        elif isinstance(part, (tuple, list, frozenset, set)):
+            waiting += part
+        elif isinstance(part, str) and not isinstance(part, Enum):
+            texts.add(part)
     return texts
 
 
@@ -128,96 +140,72 @@ def _stem(expression: str, hosts: list[str]) -> bool:
 
 
 class _Fields(dict[type, tuple[str, ...]]):
-    """The fields of each class, () for what is no dataclass."""
+    """The fields of each class in which a text may stand that is to be hidden, () for what is no dataclass."""
+
+    def __init__(self, skipped: Mapping[tuple[str, str], str] = MappingProxyType({})) -> None:
+        """`skipped`: further fields of one class that stay as they are, and why."""
+        super().__init__()
+        self._skipped = skipped
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
-        self[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        self[kind] = tuple(
+            field.name
+            for field in (fields(kind) if is_dataclass(kind) else ())
+            if field.name not in _KEPT
+            and (kind.__name__, field.name) not in self._skipped
+            and _NUMBERS.fullmatch(str(field.type)) is None
+        )
         return self[kind]
 
 
 _FIELDS = _Fields()
 
 
-class _Parts(dict[type, Callable[[Any], tuple[Any, ...]] | None]):
-    """What gives the fields of a value in which a secret may stand, by its class; None for what is no dataclass."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-        kept = _OfSecrets.skipped.get(kind.__name__, _KEPT)
-        names = [name for name in _FIELDS[kind] if name not in kept]
-        self[kind] = getter(names) if names else None
-        return self[kind]
-
-
-_PARTS = _Parts()
-
-
-def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Every text in a value, with the class and the field that it stands in."""
-    if isinstance(value, str):
-        yield owner, name, value
-    elif isinstance(value, Enum):
-        return
-    elif names := _FIELDS[type(value)]:
-        kind = type(value).__name__
-        for field in names:
-            held = getattr(value, field)
-            if held is not None and not isinstance(held, (int, float)):
-                # What a fact says belongs to the field that holds the fact.
-                inner = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
-                yield from _texts(held, *inner)
-    elif isinstance(value, Mapping):
-        for key, field in value.items():
-            yield from _texts(key, owner, name)
-            yield from _texts(field, owner, name)
-    elif isinstance(value, (tuple, list, frozenset, set)):
-        kind = type(value).__name__ if hasattr(value, "_fields") else owner
-        for at, field in enumerate(value):
-            yield from _texts(field, kind, value._fields[at] if hasattr(value, "_fields") else name)
-
-
 class _Walk(ABC):
-    """Makes a copy of a value with its texts replaced; what has none stays the very object."""
+    """Makes a copy of a value with its texts replaced; what has none to replace stays the very object."""
 
-    skipped: Mapping[str, frozenset[str]] = {}
-    """By class the fields that stay as they are, beside those of any class."""
+    fields = _FIELDS
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Any]] = {}
-        """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        """By identity a value, kept alive, and its copy: a line of evidence stands in many facts."""
 
-    def value(self, value: T, owner: str, name: str) -> T:
+    def value(self, value: Any, owner: str = "", name: str = "") -> Any:
         """`owner` and `name` say in which field of which class the value stands."""
-        kind, copy = type(value), value
+        kind = type(value)
         if kind in _PLAIN:
             return value
-        if kind is str:
-            return self._text(value, owner, name)  # type: ignore[return-value, arg-type]
-        if names := _FIELDS[type(value)]:
-            kept = self._made.get(id(value))
-            if kept is None:
-                kept = self._made[id(value)] = value, self._fields(value, names)
-            copy = kept[1]
-        elif isinstance(value, str):
-            return value if isinstance(value, Enum) else self._text(value, owner, name)  # type: ignore[return-value]
-        elif isinstance(value, Mapping):
-            copy = {self.value(key, owner, "key"): self.value(value, owner, name) for key, value in value.items()}  # type: ignore[assignment]
-        elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            copy = kind(*(self.value(item, kind.__name__, "") for item in value))
-        elif isinstance(value, (tuple, list, frozenset)):
-            copy = kind(self.value(item, owner, name) for item in value)  # type: ignore[call-arg]
-        return copy
+        if names := self.fields[kind]:
+            pair = self._copies.get(id(value))
+            if pair is None:
+                pair = self._copies[id(value)] = value, self._fields(value, names, owner, name)
+            return pair[1]
+        if isinstance(value, Enum):
+            return value
+        if isinstance(value, str):
+            text = self._text(value, owner, name)
+            return value if text == value else text
+        if isinstance(value, Mapping):
+            items = {self.value(key, owner, name): self.value(item, owner, name) for key, item in value.items()}
+            same = all(map(is_, items, value)) and all(map(is_, items.values(), value.values()))
+            return value if same else items
+        if not isinstance(value, (tuple, list, frozenset, set)):
+            return value
+        if hasattr(value, "_fields"):
+            pairs = zip(value._fields, value, strict=True)
+            return kind(*(self.value(part, kind.__name__, field) for field, part in pairs))
+        parts = [self.value(part, owner, name) for part in value]
+        return value if all(map(is_, parts, value)) else kind(parts)
 
-    def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
-        kind = type(value).__name__
-        kept = self.skipped.get(kind, _KEPT)
-        changed = {}
-        for name in names:
-            old = getattr(value, name)
-            if type(old) in _PLAIN or name in kept:
-                continue
-            new = self.value(old, kind, name)
-            if new is not old and new != old:
-                changed[name] = new
+    def _fields(self, value: Any, names: tuple[str, ...], owner: str, name: str) -> Any:
+        kind, changed = type(value).__name__, {}
+        for field in names:
+            # What a fact says belongs to the field that holds the fact.
+            inside = (owner, name) if kind == "Fact" and field == "value" else (kind, field)
+            old = getattr(value, field)
+            new = self.value(old, *inside)
+            if new is not old:
+                changed[field] = new
         return replace(value, **changed) if changed else value
 
     @abstractmethod
@@ -225,11 +213,26 @@ class _Walk(ABC):
         """What stands for a text."""
 
 
-class _OfSecrets(_Walk):
-    """Hides secrets, and lets all else stand. The lines of steps and of facts, of which there may be a million, are not
-    read: they are printed as evidence of findings only, which are read for themselves."""
+class _Seen(_Walk):
+    """Replaces nothing, and notes each text with the class and the field that it stands in."""
 
-    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}, "Fact": _KEPT | {"origin"}}
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[tuple[str, str, str], None] = {}
+
+    def _text(self, text: str, owner: str, name: str) -> str:
+        self.texts[owner, name, text] = None
+        return text
+
+
+class _OfSecrets(_Walk):
+    """Hides secrets, and lets all else stand."""
+
+    fields = _Fields({
+        ("StepSeries", "steps"): "there may be a million; printed as evidence of findings, which is read for itself",
+        ("Fact", "origin"): "the same",
+        ("Communicator", "operations"): "counts and names of collectives, which no report prints",
+    })  # fmt: skip
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
         super().__init__()
@@ -246,7 +249,7 @@ class _OfSecrets(_Walk):
 class _OfNames(_Walk):
     """Replaces names, addresses and serials, by what a redactor knows of them."""
 
-    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
+    def __init__(self, redactor: OfReport, paths: frozenset[str]) -> None:
         super().__init__()
         self._redactor = redactor
         self._paths = paths
@@ -255,9 +258,10 @@ class _OfNames(_Walk):
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:
             return text
-        spelt = (
-            self._run_id if (owner, name) in _RUN_IDS else self._quoted if _is_quoted(owner, name) else self._sentence
-        )
+        if (owner, name) in _RUN_IDS:
+            spelt = self._run_id
+        else:
+            spelt = self._quoted if _is_quoted(owner, name) else self._sentence
         known = self._known.get((spelt, text))
         if known is None:
             known = self._known[spelt, text] = spelt(text)
