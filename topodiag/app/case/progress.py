@@ -21,6 +21,7 @@ from topodiag.evidence.nccl_log.grammar.ends import (
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
+from topodiag.evidence.signatures.windows import windows
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
@@ -311,7 +312,8 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     tail, starts = bytearray(), Starts()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            read = engine.read(_remembering(starts.counted(blocks), tail), piece.name, "", "progress")
+            seen = starts.seen(windows(_remembering(blocks, tail)))
+            read = engine.read_windows(seen, piece.name, "", "progress")
     except InputError:
         return _NOTHING
     counted, above = read.progress, read.breaks - tail.count(b"\n")

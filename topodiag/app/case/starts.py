@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import islice, pairwise
+from typing import NamedTuple
 
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.windows import Window
 from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
 _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
+_FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 """What is no head: a process prints a warning or an error at any time, and a monitor its table again."""
@@ -24,7 +27,8 @@ class Starts:
     times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
-        self._first = b""
+        self._heads: list[_Head] = []
+        self._finder: Finder | None = None
         self._fell = 0
         self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
 
@@ -37,39 +41,52 @@ class Starts:
         count = sum(line < first for line in lines)
         return lines[-count] if 0 < count < len(lines) else 0
 
-    def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same blocks, in which the heads are looked for on their way."""
-        above, kept = 0, b""
-        for block in blocks:
-            self._first = self._first or block
-            text, top = kept + block, above - kept.count(b"\n") + 1
-            if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
-                self._fell = top + text.count(b"\n", 0, at)
-            for words, head, own in self._heads:
-                # Where it stands first is known: few texts have one twice, and a pattern is dear.
-                at = text.find(words, own if not above else 0)
-                while at >= 0:
-                    begin = text.rfind(b"\n", 0, at) + 1
-                    if head.match(text, begin) is not None:
-                        self._lines[head.pattern].add(top + text.count(b"\n", 0, begin))
-                    at = text.find(words, at + len(words))
-            above += block.count(b"\n")
-            kept = text[-2 * _MOST_LINE :]
-            yield block
+    def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
+        """The same windows, in which the heads are looked for on their way."""
+        for window in windows:
+            if self._finder is None:
+                self._finder = self._finder_of(window.data)
+            for place, number in self._finder.hits(window.data):
+                if not window.start <= place < window.stop:
+                    continue
+                if number:
+                    self._meet(self._heads[number - 1], window, place)
+                else:
+                    self._fell = self._fell or window.line_of(place)
+            yield window
 
-    @cached_property
-    def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes], int], ...]:
-        """Each head, after words of its first line that are the same wherever it stands, and the byte behind that line
-        where it stands first."""
-        lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-        pairs = list(pairwise(lines))
-        heads = (pair for pair in pairs if pairs.count(pair) == 1 and _is_head(*pair))
-        return tuple(self._head(pairs.index(pair), *pair) for pair in islice(heads, _MOST_HEADS))
+    def _finder_of(self, text: bytes) -> Finder:
+        """Finds tracebacks, and words of the heads of a text that begins so."""
+        self._heads = list(islice(_heads(text), _MOST_HEADS))
+        for head in self._heads:
+            self._lines[head.pattern.pattern].add(head.line)
+        return finder([_FELL, *(head.words for head in self._heads)])
 
-    def _head(self, at: int, *pair: bytes) -> tuple[bytes, re.Pattern[bytes], int]:
-        words, head = _pattern(*pair)
-        self._lines[head.pattern].add(at + 1)
-        return words, head, sum(len(line) + 1 for line in self._first.split(b"\n", at + 1)[: at + 1])
+    def _meet(self, head: _Head, window: Window, place: int) -> None:
+        """A line with the words of a head. Where that stands first is known: few texts have one twice, and a pattern is
+        dear."""
+        line = window.line_of(place)
+        begin = window.data.rfind(b"\n", 0, place) + 1
+        if line != head.line and head.pattern.match(window.data, begin) is not None:
+            self._lines[head.pattern.pattern].add(line)
+
+
+class _Head(NamedTuple):
+    """A head: the line on which it stands first, words of that line that are the same wherever it stands, and the
+    pattern of both of its lines."""
+
+    line: int
+    words: bytes
+    pattern: re.Pattern[bytes]
+
+
+def _heads(text: bytes) -> Iterator[_Head]:
+    """The heads of a text that begins so."""
+    lines = [line.rstrip() for line in text.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
+    pairs = list(pairwise(lines))
+    for number, (one, other) in enumerate(pairs, 1):
+        if pairs.count((one, other)) == 1 and _is_head(one, other):
+            yield _Head(number, max(_TIME.split(one), key=len), _pattern(one, other))
 
 
 def _is_head(*lines: bytes) -> bool:
@@ -81,6 +98,7 @@ def _letters(line: bytes) -> int:
     return sum(map(str.isalpha, line.decode("ascii", "ignore")))
 
 
-def _pattern(one: bytes, other: bytes) -> tuple[bytes, re.Pattern[bytes]]:
-    first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in (one, other))
-    return max(_TIME.split(one), key=len), regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
+def _pattern(*lines: bytes) -> re.Pattern[bytes]:
+    """Of these two lines, with any dates and times."""
+    first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in lines)
+    return regex(first + rb"\s*\n" + second + rb"\s*$", re.M)

@@ -21,14 +21,25 @@ MAX_LINE = 8 << 10
 _LONGEST_COLOUR = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Window:
-    """`data[start:stop]` are the owned bytes; `line` is the number of the line in which `data` begins, from 1."""
+    """`data[start:stop]` are the owned bytes; `counted` is a place in `data`, and the number of its line, from 1."""
 
     data: bytes
     start: int
     stop: int
-    line: int
+    counted: tuple[int, int]
+
+    def line_of(self, place: int) -> int:
+        """The number of the line in which this byte stands. Line ends are counted from the place that was asked for
+        last: for places in a row, all of them once."""
+        before, number = self.counted
+        if place >= before:
+            number += self.data.count(b"\n", before, place)
+        else:
+            number -= self.data.count(b"\n", place, before)
+        self.counted = place, number
+        return number
 
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
@@ -39,12 +50,13 @@ def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
         if len(data) - start < BLOCK:
             continue
         stop = data.rfind(b"\n", start, len(data) - AHEAD) + 1 or len(data) - AHEAD
-        yield Window(data, start, stop, line)
+        window = Window(data, start, stop, (0, line))
+        yield window
         begin = max(0, stop - BEHIND)
         begin = data.find(b"\n", begin, stop) + 1 or begin
-        line += data.count(b"\n", 0, begin)
+        line = window.line_of(begin)
         data, start = data[begin:], stop - begin
-    yield Window(data, start, len(data), line)
+    yield Window(data, start, len(data), (0, line))
 
 
 def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
