@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window
@@ -14,7 +13,7 @@ from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
-_LEAST_LETTERS, _MOST_LINE = 8, 400
+_LETTERS, _MOST_LINE = regex(rb"(?:[^A-Za-z]*[A-Za-z]){8}"), 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
@@ -30,13 +29,12 @@ class Starts:
         self._heads: list[_Head] = []
         self._finder: Finder | None = None
         self._fell = 0
-        self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
 
     def last(self, ended: Iterable[int]) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
         did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
         that stands most often counts: others are torn by lines of another process."""
-        lines = sorted(max(self._lines.values(), key=len, default=()))
+        lines = sorted(max((head.lines for head in self._heads), key=len, default=()))
         first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
         count = sum(line < first for line in lines)
         return lines[-count] if 0 < count < len(lines) else 0
@@ -50,7 +48,7 @@ class Starts:
                 if not window.start <= place < window.stop:
                     continue
                 if number:
-                    self._meet(self._heads[number - 1], window, place)
+                    self._heads[number - 1].meet(window, place)
                 else:
                     self._fell = self._fell or window.line_of(place)
             yield window
@@ -58,47 +56,40 @@ class Starts:
     def _finder_of(self, text: bytes) -> Finder:
         """Finds tracebacks, and words of the heads of a text that begins so."""
         self._heads = list(islice(_heads(text), _MOST_HEADS))
-        for head in self._heads:
-            self._lines[head.pattern.pattern].add(head.line)
         return finder([_FELL, *(head.words for head in self._heads)])
 
-    def _meet(self, head: _Head, window: Window, place: int) -> None:
-        """A line with the words of a head. Where that stands first is known: few texts have one twice, and a pattern is
-        dear."""
+
+class _Head:
+    """A head, and the `lines` on which it stands; `words` of its first line are the same wherever that is."""
+
+    def __init__(self, first: int, *text: bytes) -> None:
+        self._text = text
+        self.words = max(_TIME.split(text[0]), key=len)
+        self.lines = {first}
+
+    def meet(self, window: Window, place: int) -> None:
+        """A line with its words; where it stands is known of the first one."""
         line = window.line_of(place)
         begin = window.data.rfind(b"\n", 0, place) + 1
-        if line != head.line and head.pattern.match(window.data, begin) is not None:
-            self._lines[head.pattern.pattern].add(line)
+        if line not in self.lines and self._pattern.match(window.data, begin) is not None:
+            self.lines.add(line)
 
-
-class _Head(NamedTuple):
-    """A head: the line on which it stands first, words of that line that are the same wherever it stands, and the
-    pattern of both of its lines."""
-
-    line: int
-    words: bytes
-    pattern: re.Pattern[bytes]
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        """Both lines, with any dates and times. Few texts have one twice, and a pattern is dear."""
+        first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in self._text)
+        return re.compile(first + rb"\s*\n" + second + rb"\s*$", re.M)
 
 
 def _heads(text: bytes) -> Iterator[_Head]:
     """The heads of a text that begins so."""
     lines = [line.rstrip() for line in text.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
     pairs = list(pairwise(lines))
-    for number, (one, other) in enumerate(pairs, 1):
-        if pairs.count((one, other)) == 1 and _is_head(one, other):
-            yield _Head(number, max(_TIME.split(one), key=len), _pattern(one, other))
+    for number, pair in enumerate(pairs, 1):
+        if pairs.count(pair) == 1 and _is_head(*pair):
+            yield _Head(number, *pair)
 
 
 def _is_head(*lines: bytes) -> bool:
-    long = all(_letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE for line in lines)
+    long = all(_LETTERS.match(line) is not None and len(line) <= _MOST_LINE for line in lines)
     return long and not any(map(_PASSING.search, lines))
-
-
-def _letters(line: bytes) -> int:
-    return sum(map(str.isalpha, line.decode("ascii", "ignore")))
-
-
-def _pattern(*lines: bytes) -> re.Pattern[bytes]:
-    """Of these two lines, with any dates and times."""
-    first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in lines)
-    return regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
