@@ -27,7 +27,6 @@ class Starts:
 
     def __init__(self) -> None:
         self._heads: list[_Head] = []
-        self._finder: Finder | None = None
         self._fell = 0
 
     def last(self, ended: Iterable[int]) -> int:
@@ -41,10 +40,10 @@ class Starts:
 
     def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
         """The same windows, in which the heads are looked for on their way."""
+        known: Finder | None = None
         for window in windows:
-            if self._finder is None:
-                self._finder = self._finder_of(window.data)
-            for place, number in self._finder.hits(window.data):
+            known = known or self._finder_of(window.data)
+            for place, number in known.hits(window.data):
                 if not window.start <= place < window.stop:
                     continue
                 if number:
