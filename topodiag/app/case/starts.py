@@ -26,36 +26,35 @@ class Starts:
     times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
-        self._heads: list[_Head] = []
+        self._lines: list[set[int]] = []
         self._fell = 0
 
     def last(self, ended: Iterable[int]) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
         did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
         that stands most often counts: others are torn by lines of another process."""
-        lines = sorted(max((head.lines for head in self._heads), key=len, default=()))
+        lines = sorted(max(self._lines, key=len, default=()))
         first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
         count = sum(line < first for line in lines)
         return lines[-count] if 0 < count < len(lines) else 0
 
     def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
         """The same windows, in which the heads are looked for on their way."""
+        heads: list[_Head] = []
         known: Finder | None = None
         for window in windows:
-            known = known or self._finder_of(window.data)
+            if known is None:
+                heads = list(islice(_heads(window.data), _MOST_HEADS))
+                known = finder([_FELL, *(head.words for head in heads)])
+                self._lines = [head.lines for head in heads]
             for place, number in known.hits(window.data):
                 if not window.start <= place < window.stop:
                     continue
                 if number:
-                    self._heads[number - 1].meet(window, place)
+                    heads[number - 1].meet(window, place)
                 else:
                     self._fell = self._fell or window.line_of(place)
             yield window
-
-    def _finder_of(self, text: bytes) -> Finder:
-        """Finds tracebacks, and words of the heads of a text that begins so."""
-        self._heads = list(islice(_heads(text), _MOST_HEADS))
-        return finder([_FELL, *(head.words for head in self._heads)])
 
 
 class _Head:
@@ -77,7 +76,7 @@ class _Head:
     def _pattern(self) -> re.Pattern[bytes]:
         """Both lines, with any dates and times. Few texts have one twice, and a pattern is dear."""
         first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in self._text)
-        return re.compile(first + rb"\s*\n" + second + rb"\s*$", re.M)
+        return regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
 
 
 def _heads(text: bytes) -> Iterator[_Head]:
