@@ -47,9 +47,7 @@ class Starts:
                 heads = list(islice(_heads(window.data), _MOST_HEADS))
                 known = finder([_FELL, *(head.words for head in heads)])
                 self._lines = [head.lines for head in heads]
-            for place, number in known.hits(window.data):
-                if not window.start <= place < window.stop:
-                    continue
+            for place, number in window.owned(known.hits(window.data)):
                 if number:
                     heads[number - 1].meet(window, place)
                 else:

@@ -5,7 +5,8 @@ A sentence belongs to the window that owns its first byte, so that none is met t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from topodiag.evidence.signatures.literals import Hit
 from topodiag.lazy import dataclass
@@ -41,6 +42,10 @@ class Window:
         self.counted = place, number
         return number
 
+    def owned(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Those of the hits, which are in their order, that it owns."""
+        return hits[bisect_left(hits, (self.start, 0)) : bisect_left(hits, (self.stop, 0))]
+
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """The text of these blocks in windows, without colours and NULs. Blocks may be cut anywhere."""
@@ -73,15 +78,13 @@ def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield without_colours(held)
 
 
-def owned_lines(hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
+def owned_lines(hits: Sequence[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
     """The lines with literals that the window owns: where each begins and ends, and the numbers of its literals. Of a
     line that is longer than what is looked at, a part that lies in the one before is left out."""
     data = window.data
     begin = end = last = done = -1
     numbers: set[int] = set()
-    for place, literal in hits:
-        if not window.start <= place < window.stop:
-            continue
+    for place, literal in window.owned(hits):
         if not begin <= place < end or place - begin > MAX_LINE // 2:
             if last >= done and numbers:
                 yield begin, end, frozenset(numbers)
