@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from tests import program
 from topodiag.app import diagnose
+from topodiag.app.case.jobs import LogOptions
+from topodiag.app.logs import logs
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.evidence.intake.pieces import Intake, Piece
@@ -64,6 +66,19 @@ def test_each_rank_has_its_own_count(tmp_path: Path) -> None:
         tmp_path, [line.format(*rank) for rank in ranks] + [STEP.format(at, at, at) for at in (1, 2, 3)]
     )
     assert {record["rank"]: record["number"] for record in records} == {0: 3, 1: 1, None: 3}
+
+
+def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in range(3):
+        lines = [*(STEP.format(at, at, at) for at in range(1, 5 + rank)), *TRACEBACK.splitlines(), ENDED]
+        (tmp_path / f"rank{rank}.log").write_text("\n".join(lines), encoding="utf-8")
+    found = []
+    for size in (1 << 20, 0):
+        monkeypatch.setattr("topodiag.app.case.progress.MUCH_BYTES", size)
+        (job,) = logs([str(tmp_path)], options=LogOptions(workers=2)).jobs
+        found.append((job.progress, job.events, job.cut_logs))
+    assert found[0] == found[1]
+    assert [line.number for line in found[0][0]] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(

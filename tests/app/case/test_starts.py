@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import program
 from topodiag.app.case.starts import Starts
+from topodiag.evidence.signatures.windows import AHEAD, BLOCK, windows
 
 HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
 BODY = [f"saved shard {n}" for n in range(30)]
@@ -19,8 +20,8 @@ TABLE = ["+------------+------------+", "| GPU  Name  | Persistence-M  |", "| 0 
 
 def _last(text: bytes, size: int) -> int:
     starts = Starts()
-    blocks = [text[at : at + size] for at in range(0, len(text), size)]
-    assert list(starts.counted(blocks)) == blocks
+    own = list(windows(text[at : at + size] for at in range(0, len(text), size)))
+    assert list(starts.seen(own)) == own
     return starts.last([21])
 
 
@@ -47,10 +48,12 @@ def test_the_last_place_of_a_head_that_stands_again(lines: list[str], last: int)
     assert _last("\n".join([*lines, ""]).encode(), 1 << 16) == last
 
 
-@given(st.integers(200, 2000))
-def test_the_size_of_blocks_says_nothing(size: int) -> None:
-    text = "\n".join([*HEAD, *BODY, *BODY, *HEAD, *BODY, ""]).encode()
-    assert _last(text, size) == 67
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 200))
+def test_a_head_is_found_at_the_edge_of_a_window(short: int) -> None:
+    filled = "\n".join([*HEAD, ""]).ljust(BLOCK - AHEAD - short, "\n")
+    text = filled + "\n".join([*HEAD, *BODY, ""]).ljust(BLOCK, "\n")
+    assert _last(text.encode(), BLOCK) == filled.count("\n") + 1
 
 
 FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]

@@ -98,7 +98,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
-        rebuilt = with_progress(rebuilt, plain)
+        rebuilt = with_progress(rebuilt, plain, chosen.workers)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, ingested.facts, ingested.files, without_secrets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.behind import ranks_behind
@@ -21,6 +22,7 @@ from topodiag.evidence.nccl_log.grammar.ends import (
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
+from topodiag.evidence.signatures.windows import windows
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
+MUCH_BYTES = 64 << 20
+"""Less text than this is looked through by one process: starting others takes a tenth of a second."""
 _MENDED = (JSON_LINES, WRAPPED_LINES)
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 
@@ -84,16 +88,24 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[_Read]:
             yield _read(intake, piece)
 
 
-def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
-    """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
-    process or a communicator ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it.
-    `intake` holds plain files (spool); standard input was read, and is left out."""
+def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = None) -> tuple[Job, ...]:
+    """The jobs with the progress and the ends of their logs, which `workers` processes look through (None: all cores).
+    They do only where an init stands open, a process or a communicator ended or NCCL's lines do not show what all ranks
+    used: elsewhere nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is left
+    out."""
     asked = {file for job in jobs if _needs_progress(job) for file in job.files}
-    read = {
-        piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
+    pieces = [
+        replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED))
         for piece in intake.pieces
         if piece.name in asked and piece.path != STDIN
-    }
+    ]
+    look = partial(_read, Intake())
+    ends: Iterable[_Read] = map(look, pieces)
+    if sum(piece.size for piece in pieces) >= MUCH_BYTES:
+        from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need
+
+        ends = by_all_cores(look, pieces, worth=True, chunk=1, workers=workers)
+    read = dict(zip((piece.name for piece in pieces), ends, strict=True))
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
     launches = _launches(ended[0], read) if len(ended) == 1 else ()
     return launches or tuple(ended)
@@ -311,7 +323,8 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     tail, starts = bytearray(), Starts()
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            read = engine.read(_remembering(starts.counted(blocks), tail), piece.name, "", "progress")
+            seen = starts.seen(windows(_remembering(blocks, tail)))
+            read = engine.read_windows(seen, piece.name, "", "progress")
     except InputError:
         return _NOTHING
     counted, above = read.progress, read.breaks - tail.count(b"\n")

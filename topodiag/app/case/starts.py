@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise
 
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.windows import Window
 from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
-_LEAST_LETTERS, _MOST_LINE = 8, 400
+_LETTERS, _MOST_LINE = regex(rb"(?:[^A-Za-z]*[A-Za-z]){8}"), 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
+_FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 """What is no head: a process prints a warning or an error at any time, and a monitor its table again."""
@@ -24,63 +26,66 @@ class Starts:
     times. Lines that stand twice among the first ones already are none."""
 
     def __init__(self) -> None:
-        self._first = b""
+        self._lines: list[set[int]] = []
         self._fell = 0
-        self._lines: defaultdict[bytes, set[int]] = defaultdict(set)
 
     def last(self, ended: Iterable[int]) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
         did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
         that stands most often counts: others are torn by lines of another process."""
-        lines = sorted(max(self._lines.values(), key=len, default=()))
+        lines = sorted(max(self._lines, key=len, default=()))
         first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
         count = sum(line < first for line in lines)
         return lines[-count] if 0 < count < len(lines) else 0
 
-    def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same blocks, in which the heads are looked for on their way."""
-        above, kept = 0, b""
-        for block in blocks:
-            self._first = self._first or block
-            text, top = kept + block, above - kept.count(b"\n") + 1
-            if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
-                self._fell = top + text.count(b"\n", 0, at)
-            for words, head, own in self._heads:
-                # Where it stands first is known: few texts have one twice, and a pattern is dear.
-                at = text.find(words, own if not above else 0)
-                while at >= 0:
-                    begin = text.rfind(b"\n", 0, at) + 1
-                    if head.match(text, begin) is not None:
-                        self._lines[head.pattern].add(top + text.count(b"\n", 0, begin))
-                    at = text.find(words, at + len(words))
-            above += block.count(b"\n")
-            kept = text[-2 * _MOST_LINE :]
-            yield block
+    def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
+        """The same windows, in which the heads are looked for on their way."""
+        heads: list[_Head] = []
+        known: Finder | None = None
+        for window in windows:
+            if known is None:
+                heads = list(islice(_heads(window.data), _MOST_HEADS))
+                known = finder([_FELL, *(head.words for head in heads)])
+                self._lines = [head.lines for head in heads]
+            for place, number in window.owned(known.hits(window.data)):
+                if number:
+                    heads[number - 1].meet(window, place)
+                else:
+                    self._fell = self._fell or window.line_of(place)
+            yield window
+
+
+class _Head:
+    """A head, and the `lines` on which it stands; `words` of its first line are the same wherever that is."""
+
+    def __init__(self, first: int, *text: bytes) -> None:
+        self._text = text
+        self.words = max(_TIME.split(text[0]), key=len)
+        self.lines = {first}
+
+    def meet(self, window: Window, place: int) -> None:
+        """A line with its words; where it stands is known of the first one."""
+        line = window.line_of(place)
+        begin = window.data.rfind(b"\n", 0, place) + 1
+        if line not in self.lines and self._pattern.match(window.data, begin) is not None:
+            self.lines.add(line)
 
     @cached_property
-    def _heads(self) -> tuple[tuple[bytes, re.Pattern[bytes], int], ...]:
-        """Each head, after words of its first line that are the same wherever it stands, and the byte behind that line
-        where it stands first."""
-        lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-        pairs = list(pairwise(lines))
-        heads = (pair for pair in pairs if pairs.count(pair) == 1 and _is_head(*pair))
-        return tuple(self._head(pairs.index(pair), *pair) for pair in islice(heads, _MOST_HEADS))
+    def _pattern(self) -> re.Pattern[bytes]:
+        """Both lines, with any dates and times. Few texts have one twice, and a pattern is dear."""
+        first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in self._text)
+        return regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
 
-    def _head(self, at: int, *pair: bytes) -> tuple[bytes, re.Pattern[bytes], int]:
-        words, head = _pattern(*pair)
-        self._lines[head.pattern].add(at + 1)
-        return words, head, sum(len(line) + 1 for line in self._first.split(b"\n", at + 1)[: at + 1])
+
+def _heads(text: bytes) -> Iterator[_Head]:
+    """The heads of a text that begins so."""
+    lines = [line.rstrip() for line in text.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
+    pairs = list(pairwise(lines))
+    for number, pair in enumerate(pairs, 1):
+        if pairs.count(pair) == 1 and _is_head(*pair):
+            yield _Head(number, *pair)
 
 
 def _is_head(*lines: bytes) -> bool:
-    long = all(_letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE for line in lines)
+    long = all(_LETTERS.match(line) is not None and len(line) <= _MOST_LINE for line in lines)
     return long and not any(map(_PASSING.search, lines))
-
-
-def _letters(line: bytes) -> int:
-    return sum(map(str.isalpha, line.decode("ascii", "ignore")))
-
-
-def _pattern(one: bytes, other: bytes) -> tuple[bytes, re.Pattern[bytes]]:
-    first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in (one, other))
-    return max(_TIME.split(one), key=len), regex(first + rb"\s*\n" + second + rb"\s*$", re.M)

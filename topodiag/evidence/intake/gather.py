@@ -281,9 +281,9 @@ def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met:
 def _ends(path: str, size: int) -> tuple[bytes, bytes]:
     """The first and the last bytes; a short file is its first bytes alone."""
     with open(path, "rb") as stream:
-        head = stream.read(HEAD_BYTES)
         if size <= 2 * HEAD_BYTES:
-            return head + stream.read(HEAD_BYTES), b""
+            return stream.read(2 * HEAD_BYTES), b""
+        head = stream.read(HEAD_BYTES)
         stream.seek(size - HEAD_BYTES)
         return head, stream.read(HEAD_BYTES)
 

@@ -68,10 +68,17 @@ class Sentences:
 
 def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
     """The sentences of a text whose bytes these are, those of some families or of all. Never raises for content."""
+    return read_windows(windows(blocks), name, command, *families)
+
+
+def read_windows(windows: Iterable[Window], name: str, command: str = "", *families: str) -> Sentences:
+    """The same of a text that is in windows already."""
     reading = _Reading(name, command, families)
-    for window in windows(blocks):
+    breaks = 0
+    for window in windows:
         reading.take(window)
-    return reading.result(window.line - 1 + window.data.count(b"\n"))
+        breaks = window.line_of(len(window.data)) - 1
+    return reading.result(breaks)
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
@@ -233,10 +240,8 @@ class _Reading:
     def take(self, window: Window) -> None:
         """All sentences that the window owns."""
         data = window.data
-        number, counted = window.line, 0
         for begin, end, numbers in owned_lines(finder_of(*self.families).hits(data), window):
-            number += data.count(b"\n", counted, begin)
-            counted = begin
+            number = window.line_of(begin)
             self.seen |= numbers
             raw = data[begin:end].decode("utf-8", "replace")
             candidates, counts = _candidates(numbers, self.families)

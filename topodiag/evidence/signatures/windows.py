@@ -5,7 +5,8 @@ A sentence belongs to the window that owns its first byte, so that none is met t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from topodiag.evidence.signatures.literals import Hit
 from topodiag.lazy import dataclass
@@ -21,14 +22,29 @@ MAX_LINE = 8 << 10
 _LONGEST_COLOUR = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Window:
-    """`data[start:stop]` are the owned bytes; `line` is the number of the line in which `data` begins, from 1."""
+    """`data[start:stop]` are the owned bytes; `counted` is a place in `data`, and the number of its line, from 1."""
 
     data: bytes
     start: int
     stop: int
-    line: int
+    counted: tuple[int, int]
+
+    def line_of(self, place: int) -> int:
+        """The number of the line in which this byte stands. Line ends are counted from the place that was asked for
+        last: for places in a row, all of them once."""
+        before, number = self.counted
+        if place >= before:
+            number += self.data.count(b"\n", before, place)
+        else:
+            number -= self.data.count(b"\n", place, before)
+        self.counted = place, number
+        return number
+
+    def owned(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Those of the hits, which are in their order, that it owns."""
+        return hits[bisect_left(hits, (self.start, 0)) : bisect_left(hits, (self.stop, 0))]
 
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
@@ -39,12 +55,13 @@ def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
         if len(data) - start < BLOCK:
             continue
         stop = data.rfind(b"\n", start, len(data) - AHEAD) + 1 or len(data) - AHEAD
-        yield Window(data, start, stop, line)
+        window = Window(data, start, stop, (0, line))
+        yield window
         begin = max(0, stop - BEHIND)
         begin = data.find(b"\n", begin, stop) + 1 or begin
-        line += data.count(b"\n", 0, begin)
+        line = window.line_of(begin)
         data, start = data[begin:], stop - begin
-    yield Window(data, start, len(data), line)
+    yield Window(data, start, len(data), (0, line))
 
 
 def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -61,15 +78,13 @@ def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield without_colours(held)
 
 
-def owned_lines(hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
+def owned_lines(hits: Sequence[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
     """The lines with literals that the window owns: where each begins and ends, and the numbers of its literals. Of a
     line that is longer than what is looked at, a part that lies in the one before is left out."""
     data = window.data
     begin = end = last = done = -1
     numbers: set[int] = set()
-    for place, literal in hits:
-        if not window.start <= place < window.stop:
-            continue
+    for place, literal in window.owned(hits):
         if not begin <= place < end or place - begin > MAX_LINE // 2:
             if last >= done and numbers:
                 yield begin, end, frozenset(numbers)

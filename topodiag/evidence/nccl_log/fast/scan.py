@@ -63,15 +63,14 @@ def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Fac
 
 def _take(shard: Shard, data: bytes, base: int) -> int:
     """Reads a file's lines; returns how many it did not need to look at."""
-    torn = any(text in data for text in _TORN)
-    if not torn and not speaking().any(data):
+    if not speaking().any(data) and not any(text in data for text in _TORN):
         return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
-    fine = not torn and b"\r" not in data
     heads = Heads(shard.thread_of)
     done = 0
     while done < len(data):
         end = _cut(data, done)
         part = memoryview(data)[done:end]
+        fine = all(data.find(text, done, end) < 0 for text in (*_TORN, b"\r"))
         text, begins = (part, None) if fine else _cleaned(bytes(part))
         _Scan(shard, heads, Block(text), base + done, begins).run()
         done = end
