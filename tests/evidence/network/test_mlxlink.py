@@ -20,7 +20,7 @@ def read(text: str) -> dict[str, object]:
 def test_a_port_has_its_state_rate_counters_and_the_firmwares_word() -> None:
     assert Mlxlink().recognises(TEXT)
     assert read(TEXT.format(word="Bad signal integrity")) == {
-        "name": "mlx5_5", "state": "ACTIVE", "phys_state": "LinkUp", "link_layer": "InfiniBand", "speed_name": "NDR",
+        "name": "mlx5_5", "state": "ACTIVE", "phys_state": "LinkUp", "link_layer": "InfiniBand",
         "lanes": 4, "rate_gbps": 400.0, "signal": "Bad signal integrity", "symbol_error": 3114, "link_downed": 4,
     }  # fmt: skip
 

@@ -1,12 +1,8 @@
-"""`numactl -H`: the processors, the memory and the distances of NUMA nodes.
+"""`numactl -H`: the processors and the memory of NUMA nodes.
 
     available: 2 nodes (0-1)
     node 0 cpus: 0 1 2 3 4 5 6 7
     node 0 size: 515512 MB
-    node distances:
-    node   0   1
-      0:  10  21
-      1:  21  10
 
 Format: numactl 2.0.8 to 2.0.18 (numactl.c, hardware).
 
@@ -38,14 +34,11 @@ class Numactl(Direct):
         for number, text in blob.lines():
             head, colon, rest = text[:MAX_LINE].lstrip(" \t>|").partition(":")
             word, place, field, *_ = *head.split(), "", "", ""
-            of_row = bool(parsed.records) and word.isdecimal() and not place
-            node = to_int(word if of_row else place, low=0, high=MAX_NODES - 1)
-            if node is None or not colon or not (of_row or (word == "node" and field in ("cpus", "size"))):
+            node = to_int(place, low=0, high=MAX_NODES - 1)
+            if node is None or not colon or word != "node" or field not in ("cpus", "size"):
                 continue
             numbers = [int(digits) for digits in rest.split() if digits.isdecimal() and len(digits) <= 12]
-            if of_row:
-                draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
-            elif field == "cpus":
+            if field == "cpus":
                 draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
                 processors[node] = len(numbers)
             elif numbers:
@@ -81,8 +74,6 @@ class SysCpu(OfTree):
             number = to_int(node.removeprefix("node"), low=0, high=MAX_NODES - 1)
             if number is not None and "cpulist" in files:
                 _read_node_cpus(notes, notes.draft.numa(number), files["cpulist"], packages)
-            if number is not None and "distance" in files:
-                notes.convert(notes.draft.numa(number), "distances", _distances, files["distance"])
         read_files(notes)
 
 
@@ -175,8 +166,3 @@ def _read_node_cpus(notes: Notes, numa: Entity, file: TreeFile, packages: dict[i
         if cpu in (cpus or ()) and (socket := _package(package.text or "")) is not None:
             notes.take(numa, "socket", socket, package)
             return
-
-
-def _distances(text: str) -> tuple[int, ...] | None:
-    numbers = [number for word in text.split()[:MAX_NODES] if (number := to_int(word, low=0, high=255)) is not None]
-    return tuple(numbers) if numbers and len(numbers) == len(text.split()[:MAX_NODES]) else None

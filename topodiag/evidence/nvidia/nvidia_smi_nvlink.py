@@ -129,11 +129,11 @@ def _link_words(rest: str) -> _Said | None:
     if words["state"]:
         return {"state": words["state"].lower()}, {}
     if words["remote"]:
-        bus_id, far = normalise_bus_id(words["remote"]), int(words["far"]) if words["far"] else None
+        bus_id = normalise_bus_id(words["remote"])
         kind = "switch" if bus_id == NVSWITCH_BUS_ID else None
-        return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_link": far, "remote_type": kind}, {})
+        return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_type": kind}, {})
     if words["ability"]:
-        return ({"p2p_supported": words["able"].lower() == "true"} if _slug(words["ability"]) == "p2p" else {}), {}
+        return {}, {}
     if "BER" in words["counter"].split() or reading(words["count"]) is None:
         return {}, {}
     name = _slug(f"{words['counter']} {words['unit'] or ''}")

@@ -169,7 +169,6 @@ _CONVERT: Mapping[str, Convert] = {
     "throttle": _reasons, "recovery_action": _one_of(nvidia.RECOVERY_ACTIONS),
     "c2c": lambda given: None if (count := integer(given, 0, 64)) is None else count > 0,
     "state": _one_of(nvidia.FABRIC_STATES), "cluster_uuid": text, "version": _one_of(nvidia.NVLINK_VERSIONS),
-    "p2p_supported": _FLAG,
 }  # fmt: skip
 """The values of fields by NVML's answers; those of all others are whole numbers within bounds."""
 _SPANS = ("volatile_corrected", "volatile_uncorrected", "aggregate_corrected", "aggregate_uncorrected")
