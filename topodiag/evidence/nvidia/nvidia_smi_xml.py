@@ -184,7 +184,7 @@ def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered:
         report.guest(draft)
         report.fabric()
         report.memory_errors()
-        if bus_id is not None or (numbered and report.has_link()):
+        if report.has_function() and (bus_id is not None or numbered):
             report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
@@ -347,8 +347,8 @@ class _Gpu:
             field = parts[largest]
             self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
 
-    def has_link(self) -> bool:
-        return any(path.startswith("pci/pci_gpu_link_info/") for path in self.fields)
+    def has_function(self) -> bool:
+        return any(path.startswith("pci/") for path in self.fields)
 
     def pcie(self, pci: Entity) -> None:
         self._offer_all(pci, "report-pci")
