@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -150,7 +150,7 @@ class Line:
         self.page.parsed.leave(self.page.blob, self.number, self.text, why)
 
 
-class OfPage(Direct):
+class OfPage(Source):
     """A source that reads a page."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Direct, Parsed
+from topodiag.evidence.interface import NO_READING, Blob, Parsed, Source
 from topodiag.evidence.tree import TreeFile, read_tree
 
 MAX_VALUE = 4096
@@ -109,7 +109,7 @@ class Notes:
         self.parsed.leave(self.blob, at[0], quote(file, at[1]), why)
 
 
-class OfTree(Direct):
+class OfTree(Source):
     """A source that reads files of a captured tree."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ from typing import Any
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
@@ -52,7 +52,7 @@ class _Value:
     pci: bool = False
 
 
-class AmdSmiJson(Direct):
+class AmdSmiJson(Source):
     """Counters and facts of AMD's GPUs."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, reading, to_int
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.provenance import Origin
 
@@ -28,7 +28,7 @@ _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
 
-class RocmSmi(Direct):
+class RocmSmi(Source):
     """Clock and load of AMD GPUs."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

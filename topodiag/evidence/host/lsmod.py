@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import ENVIRONMENT
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
@@ -86,7 +86,7 @@ _DEFAULT = "default"
 _UNSET = "<unset>"
 
 
-class NcclParams(Direct):
+class NcclParams(Source):
     """Settings in force by NCCL's own registry: better evidence than the environment of a shell."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

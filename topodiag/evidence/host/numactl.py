@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.shell_facts import read_files
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -25,7 +25,7 @@ MAX_NODES = 1024
 MAX_LINE = 16384
 
 
-class Numactl(Direct):
+class Numactl(Source):
     """NUMA nodes from `numactl -H`."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.tree import read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
@@ -71,7 +71,7 @@ class _Into:
             self.draft.settings.append(Setting(name, value, path, origin))
 
 
-class Settings(Direct):
+class Settings(Source):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
     def recognises(self, head: str) -> bool:

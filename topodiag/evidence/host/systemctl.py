@@ -111,10 +111,10 @@ class _Block:
         return bool(name)
 
 
-class Systemctl(Source[UnitState]):
+class Systemctl(Source):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
-    def parse(self, blob: Blob) -> Parsed[UnitState]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[UnitState]:
         parsed: Parsed[UnitState] = Parsed()
         block: _Block | None = None
         asked = ""
@@ -147,15 +147,13 @@ class Systemctl(Source[UnitState]):
         # `systemctl status` shows lines of the journal below the state that they led to.
         names = {unit.name.removesuffix(".service") for unit in parsed.records}
         parsed.records += [state for state in units(blob) if state.name not in names]
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
         services = draft.single("services")
         for unit in parsed.records:
             origin = blob.origin(unit.line, unit.text)
             name = unit.name.removesuffix(".service")
             word = None if unit.word == "unknown" else unit.word
             services.offer(name, word, origin, "systemd does not know its state")
+        return parsed
 
 
 def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:

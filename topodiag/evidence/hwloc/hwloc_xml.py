@@ -14,7 +14,7 @@ from dataclasses import field
 
 from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.hardware import catalog
@@ -62,7 +62,7 @@ MAX_TAGS = 500_000
 MAX_DEPTH = 256
 
 
-class HwlocXml(Direct):
+class HwlocXml(Source):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -25,7 +25,7 @@ from itertools import chain, islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_int
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.words.own_data import own_data, patterns
 
@@ -96,7 +96,7 @@ def _offer_links(blob: Blob, draft: NodeDraft, links: Iterable[FabricLink]) -> P
     return parsed
 
 
-class FabricLinks(Direct):
+class FabricLinks(Source):
     """Links of a fabric that run below what both ends can do."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -106,7 +106,7 @@ class FabricLinks(Direct):
 _LIKE = patterns("evidence/network/lines", "ibnetdiscover")
 
 
-class IbNet(Direct):
+class IbNet(Source):
     """Links between switches and hosts as `ibnetdiscover` lists them."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

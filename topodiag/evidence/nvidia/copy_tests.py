@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.evidence.nvidia.dcgm import FAILED
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
@@ -52,7 +52,7 @@ _REACHES = "OK"
 several words there, and none here."""
 
 
-class CopyTests(Direct):
+class CopyTests(Source):
     """GPUs, and access between them, from tests of copies."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -150,7 +150,7 @@ SHARE = 0.7
 _PROGRESS = "proc'd: "
 
 
-class GpuBurn(Direct):
+class GpuBurn(Source):
     """GPUs that are slow or wrong under gpu_burn."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
@@ -57,7 +57,7 @@ class HealthLine:
     text: str
 
 
-class Dcgm(Direct):
+class Dcgm(Source):
     """Clocks that are held down, memory errors and failed tests, by DCGM's sentences and tables."""
 
     def recognises(self, head: str) -> bool:

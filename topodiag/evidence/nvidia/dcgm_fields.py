@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
 from topodiag.evidence.sentences import report
@@ -61,7 +61,7 @@ class GpuField:
     labels: Mapping[str, str]
 
 
-class DcgmExporter(Direct):
+class DcgmExporter(Source):
     """Facts of GPUs from a scrape of the DCGM exporter."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -159,14 +159,14 @@ def _xid(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> 
 _Sample = dict[str, GpuField]
 
 
-class DcgmDmon(Direct):
+class DcgmDmon(Source):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         return Parsed(_read_samples(blob, draft, "Entity", _NAMES["dcgm-short"]), partial=True)
 
 
-class NvidiaSmiDmon(Direct):
+class NvidiaSmiDmon(Source):
     """Load of the processors and of memory, power, and clock by nvidia-smi's monitor."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, reading, to_float
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved, Origin
@@ -33,7 +33,7 @@ NAMELESS = "no GPU header stands above this link"
 _DECORATION = " \t#>`*\"'|"
 
 
-class NvidiaSmiNvlink(Direct):
+class NvidiaSmiNvlink(Source):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, reading
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, reading
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
 from topodiag.lazy import dataclass
@@ -69,7 +69,7 @@ class TableGpu:
             self.report.fields.append(XmlField(path, text, number, line))
 
 
-class NvidiaSmiTable(Direct):
+class NvidiaSmiTable(Source):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     def recognises(self, head: str) -> bool:
@@ -174,7 +174,7 @@ def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None
 MAX_ROWS = 4096
 
 
-class SmiProcesses(Direct):
+class SmiProcesses(Source):
     """Processes that compute, by GPU."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

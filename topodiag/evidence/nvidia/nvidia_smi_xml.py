@@ -8,7 +8,7 @@ every spelling of the DTDs (v8 to v13): they are leaf elements by their path, wi
 from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading, to_int
 from topodiag.evidence.nvidia.nvidia_words import (
     EVENT_REASONS,
     distinct_bus_ids,
@@ -31,7 +31,7 @@ MAX_VALUE = 400
 _ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
-class NvidiaSmiXml(Direct):
+class NvidiaSmiXml(Source):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

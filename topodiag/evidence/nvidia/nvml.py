@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, reading
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading
 from topodiag.evidence.json_values import error_of, integer, load, member, objects, shown, text
 from topodiag.evidence.nvidia import nvidia_words as nvidia
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -30,7 +30,7 @@ _Pair = tuple[int, int, dict[str, Any], str]
 """Two GPUs, the answers about them, and where these stand in the document."""
 
 
-class Nvml(Direct):
+class Nvml(Source):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
