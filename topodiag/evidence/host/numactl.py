@@ -11,9 +11,10 @@ Processors and NUMA nodes from `/proc/cpuinfo` and `/sys/devices/system/{cpu,nod
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.shell_facts import read_files
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -25,28 +26,27 @@ MAX_NODES = 1024
 MAX_LINE = 16384
 
 
-class Numactl(Source):
+class Numactl(OfPage):
     """NUMA nodes from `numactl -H`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         processors, rows = dict[int, int](), list[Row]()
-        for number, text in blob.lines():
-            head, colon, rest = text[:MAX_LINE].lstrip(" \t>|").partition(":")
+        for number, text in page.blob.lines():
+            line = Line(page, number, text[:MAX_LINE])
+            head, colon, rest = line.bare.partition(":")
             word, place, field, *_ = *head.split(), "", "", ""
             node = to_int(place, low=0, high=MAX_NODES - 1)
             if node is None or not colon or word != "node" or field not in ("cpus", "size"):
                 continue
             numbers = [int(digits) for digits in rest.split() if digits.isdecimal() and len(digits) <= 12]
             if field == "cpus":
-                draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
+                line.put(page.draft.numa(node), cpus=fold_numbers(set(numbers)))
                 processors[node] = len(numbers)
             elif numbers:
                 cells = {NUMA: str(node), PROCESSORS: str(processors.get(node, 0)), MEMORY_MB: str(numbers[0])}
-                rows.append(Row(cells, blob.origin(number, text)))
-            parsed.records.append(number)
-        draft.tables.append(Table(tuple(rows)))
-        return parsed
+                rows.append(Row(cells, line.origin))
+            page.mark(number)
+        page.draft.tables.append(Table(tuple(rows)))
 
 
 _NODES = "sys/devices/system/node"

@@ -29,6 +29,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, reading
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
+from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.model import tables
 from topodiag.model.provenance import Fact, known
@@ -174,21 +175,18 @@ def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None
 MAX_ROWS = 4096
 
 
-class SmiProcesses(Source):
+class SmiProcesses(OfPage):
     """Processes that compute, by GPU."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         rows: dict[int, list[tuple[int, Fact[str]]]] = {}
         sampled = False
-        for number, text in blob.lines():
-            sampled = sampled or text[:MAX_LINE].strip("> \t").split()[:3] == ["#", "gpu", "pid"]
-            row = _LIKE["row"].match(text[:MAX_LINE]) or (_LIKE["sample"].match(text[:MAX_LINE]) if sampled else None)
-            if row is not None and len(parsed.records) < MAX_ROWS:
-                program = known(row[3].strip(), blob.origin(number, text))
-                rows.setdefault(int(row[2]), []).append((int(row[1]), program))
-                parsed.records.append(number)
-        for pid in rows.keys() - {process.pid for process in draft.processes}:
+        for line in page.lines():
+            sampled = sampled or line.bare.split()[:3] == ["#", "gpu", "pid"]
+            row = _LIKE["row"].match(line.text) or (_LIKE["sample"].match(line.text) if sampled else None)
+            if row is not None and len(page.parsed.records) < MAX_ROWS:
+                rows.setdefault(int(row[2]), []).append((int(row[1]), known(row[3].strip(), line.origin)))
+                page.mark(line.number)
+        for pid in rows.keys() - {process.pid for process in page.draft.processes}:
             gpus = tuple(dict.fromkeys(gpu for gpu, _ in rows[pid]))
-            draft.processes.append(Process(pid, gpus, rows[pid][0][1]))
-        return parsed
+            page.draft.processes.append(Process(pid, gpus, rows[pid][0][1]))
