@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, to_float
+from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import patterns
@@ -66,6 +66,7 @@ class CopyTests(OfPage):
             elif (access := text.partition(" Access Peer "))[1]:
                 here, _, may = access[0].partition(" ")
                 ends = [end.removeprefix("Device=") for end in (here, access[2])]
+                page.mark(line.number)
                 if may == "CAN" and all(end.isdecimal() for end in ends):
                     devices.pair("p2p:read", (ends[0], ends[1]), _REACHES, line)
             elif (title := _title(text, both=both)) is not None:
@@ -151,16 +152,15 @@ class GpuBurn(OfPage):
         page.parsed.partial = True
         last: Line | None = None
         for number, whole in page.blob.lines():
-            text = whole[:GPU_BURN_MAX_LINE].rstrip()
-            number_of = text.strip().removeprefix("GPU ").removesuffix(": FAULTY")
-            if text.endswith(": FAULTY") and number_of.isdecimal() and int(number_of[:4]) < MAX_GPUS:
-                Line(page, number, text).put(
-                    page.draft.gpu(index=int(number_of)), failed_tests=("gpu_burn calls it faulty",)
-                )
-            elif _PROGRESS in text:
-                last = Line(page, number, text.rpartition(_PROGRESS)[2])  # the tool writes over the state before
-        for index, words in _of_progress(last.text) if last is not None else ():
-            last.put(page.draft.gpu(index=index), failed_tests=(words,))
+            line = Line(page, number, whole[:GPU_BURN_MAX_LINE].rstrip())
+            faulty = line.text.strip().removeprefix("GPU ").removesuffix(": FAULTY")
+            if line.text.endswith(": FAULTY") and (gpu := to_int(faulty, low=0, high=MAX_GPUS - 1)) is not None:
+                line.put(page.draft.gpu(index=gpu), failed_tests=("gpu_burn calls it faulty",))
+            elif _PROGRESS in line.text:
+                last = Line(page, number, line.text.rpartition(_PROGRESS)[2])  # the tool writes over the state before
+        if last is not None:
+            for index, words in _of_progress(last.text):
+                last.put(page.draft.gpu(index=index), failed_tests=(words,))
 
 
 def _of_progress(text: str) -> Iterator[tuple[int, str]]:
