@@ -52,10 +52,7 @@ class Item:
     """`ok`, `absent`, `timeout`, `denied`, `error` or `skipped`."""
     why: str = ""
     argv: tuple[str, ...] = ()
-    rc: int | None = None
-    stderr: str = ""
     duration_s: float = 0.0
-    truncated: bool = False
     needs_root: bool = False
     sample: int = 0
 

@@ -61,9 +61,7 @@ def _offer(gpu: Entity, cells: tuple[str | None, ...], origin: Origin) -> None:
 
 
 def _read_json(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-    document, why = values.load(blob)
-    if why:
-        parsed.leave(blob, None, "", why)
+    document = values.document_of(blob, parsed)
     for key, card in list(document.items())[:MAX_GPUS] if isinstance(document, dict) else ():
         number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
         if number is None or not isinstance(card, dict):
