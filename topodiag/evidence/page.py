@@ -126,8 +126,7 @@ class Line:
     def put(self, entity: Entity, **values: object) -> None:
         """Offer the values of some fields as they are; None is none."""
         self.page.mark(self.number)
-        for name, value in values.items():
-            entity.offer(name, value, self.origin)
+        entity.put(self.origin, **values)
 
     def pair(self, table: str, word: str, a: Entity, b: Entity) -> None:
         """Offer a word on a pair of devices in a table."""

@@ -228,12 +228,14 @@ def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int]
 
 
 def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
-    cpu = draft.single("cpu")
     infos = package.infos
-    cpu.offer("vendor", infos.get("CPUVendor") or None, place)
-    cpu.offer("name", " ".join(infos.get("CPUModel", "").split())[:120] or None, place)
-    cpu.offer("family", to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF), place)
-    cpu.offer("model", to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF), place)
+    draft.single("cpu").put(
+        place,
+        vendor=infos.get("CPUVendor") or None,
+        name=" ".join(infos.get("CPUModel", "").split())[:120] or None,
+        family=to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF),
+        model=to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF),
+    )
 
 
 def _number(numa: HwlocObject) -> int | None:
@@ -258,17 +260,13 @@ def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, pl
         return
     entity = draft.pci(bus_id)
     vendor, device = int(kind["vendor"], 16), int(kind["device"], 16)
-    entity.offer("class_code", int(kind["code"], 16) << 8, place)
-    entity.offer("vendor", vendor, place)
-    entity.offer("device", device, place)
+    entity.put(place, class_code=int(kind["code"], 16) << 8, vendor=vendor, device=device)
     if kind["subvendor"]:
-        entity.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
-        entity.offer("subsystem_device", int(kind["subdevice"], 16), place)
-    entity.offer("numa", _numa_of(function, memory_only), place)
+        entity.put(place, subsystem_vendor=int(kind["subvendor"], 16), subsystem_device=int(kind["subdevice"], 16))
     above = function.above
     if above is not None and above.type == "Bridge":
         entity.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
-    entity.offer("root", _root(function), place)
+    entity.put(place, numa=_numa_of(function, memory_only), root=_root(function))
     _speed(entity, function.get("pci_link_speed"), vendor, device, place)
     if (vendor == NVIDIA and kind["code"].startswith("03")) or (vendor == AMD_ID and kind["code"] == _ACCELERATOR):
         draft.gpu(bus_id=bus_id)
@@ -308,8 +306,7 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
         if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
     ]
     if len(fits) == 1:
-        entity.offer("gen", fits[0][0], place)
-        entity.offer("width", fits[0][1], place)
+        entity.put(place, gen=fits[0][0], width=fits[0][1])
         return
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for name in ("gen", "width"):
@@ -338,13 +335,12 @@ def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
         draft.netdev(name).offer("bus_id", bus_id, place)
     elif (rsmi := _LIKE["rsmi"].fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
-        draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer(
-            "name", device.infos.get("GPUModel", "")[:120] or None, place
-        )
+        model = device.infos.get("GPUModel", "")[:120] or None
+        draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer("name", model, place)
         draft.pci(bus_id).offer("vendor", AMD_ID, place)
     elif (gpu := _gpu(device, draft)) is not None:
-        gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)
-        gpu.offer("name", device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120] or None, place)
+        name = device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120]
+        gpu.put(place, uuid=device.infos.get("NVIDIAUUID") or None, name=name or None)
 
 
 def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
