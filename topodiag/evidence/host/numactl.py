@@ -144,7 +144,7 @@ def _package(text: str) -> int | None:
 def _read_sockets(notes: Notes, packages: dict[int, TreeFile]) -> None:
     """Distinct packages, over the first processor of each NUMA node and the processors in cpuinfo."""
     shown = [(file, value_line(file), file.text or "") for file in packages.values()]
-    for file, line in notes.lines("proc/cpuinfo"):
+    for file, line in notes.lines_of("proc/cpuinfo"):
         key, _, value = line[1].partition(":")
         if key.strip() == "physical id":
             shown.append((file, line, value))

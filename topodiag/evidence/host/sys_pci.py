@@ -144,7 +144,7 @@ def _read_aer(notes: Notes, pci: Entity, severity: str, file: TreeFile) -> None:
             name = "total" if name.startswith("TOTAL_ERR") else name
             notes.count(pci, f"aer_{severity}_{name}", int(digits), file, (number, text))
         elif text.strip():
-            notes.leave("not an AER counter", file, (number, text))
+            notes.line(file, (number, text)).leave("not an AER counter")
 
 
 def _read_config(notes: Notes, pci: Entity, files: Mapping[str, TreeFile]) -> None:
