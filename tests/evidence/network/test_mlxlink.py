@@ -30,6 +30,12 @@ def test_no_issue_and_reasons_of_a_link_that_is_down_are_no_word_on_the_signal()
     assert "signal" not in read(TEXT.format(word="Cable is unplugged."))
 
 
+def test_a_state_of_the_firmware_is_a_logical_and_a_physical_one() -> None:
+    text = TEXT.format(word="Cable is unplugged.").replace(": Active\n", ": Polling\n").replace(": LinkUp", ": Polling")
+    document = read(text)
+    assert (document["state"], document["phys_state"]) == ("DOWN", "Polling")
+
+
 def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_port() -> None:
     text = TEXT.replace("mlx5_5", "/dev/mst/mt4115_pciconf0").replace("IB-NDR", "100GbE")
     document = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
