@@ -77,9 +77,7 @@ class KernelLog(Source):
         draft.events += parsed.records
         if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
             draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
-        services = draft.single("services")
-        for state in systemctl.units(blob):  # a journal holds both
-            services.offer(state.name, state.word, blob.origin(state.line, state.text))
+        systemctl.offer_units(systemctl.units(blob), blob, draft)  # a journal holds both
         return parsed
 
 

@@ -11,6 +11,7 @@ result`), which names a unit by its description where it starts it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -147,13 +148,16 @@ class Systemctl(Source):
         # `systemctl status` shows lines of the journal below the state that they led to.
         names = {unit.name.removesuffix(".service") for unit in parsed.records}
         parsed.records += [state for state in units(blob) if state.name not in names]
-        services = draft.single("services")
-        for unit in parsed.records:
-            origin = blob.origin(unit.line, unit.text)
-            name = unit.name.removesuffix(".service")
-            word = None if unit.word == "unknown" else unit.word
-            services.offer(name, word, origin, "systemd does not know its state")
+        offer_units(parsed.records, blob, draft)
         return parsed
+
+
+def offer_units(states: Iterable[UnitState], blob: Blob, draft: NodeDraft) -> None:
+    """Offer the states of services."""
+    for unit in states:
+        word = None if unit.word == "unknown" else unit.word
+        origin, why = blob.origin(unit.line, unit.text), "systemd does not know its state"
+        draft.single("services").offer(unit.name.removesuffix(".service"), word, origin, why)
 
 
 def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:

@@ -124,7 +124,6 @@ def _take_readable(path: str, root: str, met: _Met, *, named: bool) -> None:
         met.leave(path, why, hint="check its mode and owner", named=named, broken=True)
 
 
-# Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
         why = f"folder not read: {error.strerror or error}"
