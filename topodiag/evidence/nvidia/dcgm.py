@@ -82,7 +82,7 @@ class Dcgm(OfPage):
         for (name, index), lines in tests.items():
             if index not in held:
                 entity = page.draft.single("node") if name == PASSED else page.draft.gpu(index=index)
-                next(iter(lines.values())).put(entity, **{name: tuple(lines)})
+                entity.offer(name, tuple(lines), next(iter(lines.values())).origin)
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
