@@ -34,19 +34,20 @@ from topodiag.words.units import in_gbs, spell_bytes
 
 @dataclass(slots=True)
 class HwlocObject:
-    """A machine, package, NUMA node, bridge or device: its XML attributes, its `info` pairs, where it stands, and the
-    object above it."""
+    """A machine, package, NUMA node, bridge or device: its tag, its `info` pairs, and the object above it."""
 
-    type: str
-    attributes: tuple[tuple[str, str], ...]
-    line: int
+    tag: XmlTag
     above: HwlocObject | None = None
     infos: dict[str, str] = field(default_factory=dict)
     format: int = 2
     """The major version of the file, 1 where it says none."""
 
+    @property
+    def type(self) -> str:
+        return self.get("type")
+
     def get(self, name: str) -> str:
-        return next((value for key, value in self.attributes if key == name), "")
+        return self.tag.get(name) or ""
 
     def within(self, *types: str) -> HwlocObject | None:
         """The nearest object above of one of these types."""
@@ -81,7 +82,7 @@ class HwlocXml(Source):
             parsed.leave(blob, error.line, "", error.message)
         if any("NVIDIAUUID" in one.infos or "XGMIHiveID" in one.infos for one in objects):
             parsed.topics = self.speaks_of | {Topic.GPUS}
-        parsed.records = [one.line for one in objects]
+        parsed.records = [one.tag.line for one in objects]
         _fill_draft(objects, blob, draft)
         return parsed
 
@@ -98,9 +99,7 @@ def _read_objects(blob: Blob, objects: list[HwlocObject]) -> bool:
             if stack:
                 stack.pop()
         elif tag.name == "object":
-            hwloc_object = HwlocObject(
-                tag.get("type") or "", tag.attributes, tag.line, stack[-1] if stack else None, {}, version
-            )
+            hwloc_object = HwlocObject(tag, stack[-1] if stack else None, {}, version)
             objects.append(hwloc_object)
             if not tag.alone:
                 stack.append(hwloc_object)
@@ -153,7 +152,7 @@ def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> Non
         if one.type == "NUMANode" and not parse_cpumask(one.get("cpuset")) and (number := _number(one)) is not None
     }
     for hwloc_object in objects:
-        place = origin(hwloc_object.line)
+        place = origin(hwloc_object.tag.line)
         if hwloc_object.type in ("Machine", "System"):
             draft.single("cpu").offer("arch", hwloc_object.infos.get("Architecture") or None, place)
             if hwloc_object.infos.get("OSName") == "Linux":
@@ -185,7 +184,7 @@ def _gpu_links(objects: list[HwlocObject], blob: Blob, draft: NodeDraft, origin:
             if peer != number:
                 far = hops.get((hwloc_object.get("gp_index"), other.get("gp_index")), 0)
                 word = pair_word(XGMI, far) if peer in peers[number] else PCIE
-                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.line))
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.tag.line))
 
 
 def _rsmi(text: str) -> list[int]:
@@ -224,7 +223,7 @@ def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int]
     for name, types in (("sockets", _PACKAGES), ("count", ("PU",))):
         hwloc_objects = [hwloc_object for hwloc_object in objects if hwloc_object.type in types]
         if hwloc_objects:
-            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].line))
+            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].tag.line))
 
 
 def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
