@@ -16,7 +16,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.node import Node
 
 
-def draft_by(source: Source[Any], blob: Blob, sample: int = 0) -> NodeDraft:
+def draft_by(source: Source, blob: Blob, sample: int = 0) -> NodeDraft:
     """The draft that a source alone fills from a text."""
     draft = NodeDraft()
     draft.weight.trust, draft.weight.sample = source.trust, sample
@@ -24,7 +24,7 @@ def draft_by(source: Source[Any], blob: Blob, sample: int = 0) -> NodeDraft:
     return draft
 
 
-def node_by(source: Source[Any], blob: Blob) -> Node:
+def node_by(source: Source, blob: Blob) -> Node:
     """The node that a source alone shows in a text that it recognises."""
     assert source.recognises(blob.text)
     return assemble(draft_by(source, blob), "n")

@@ -139,7 +139,7 @@ def _source(kind: str) -> Callable[[bytes], object]:
         blob, draft = Blob("fuzz", data), NodeDraft()
         source.recognises(blob.text[: registry.HEAD_CHARS])
         draft.weight.trust = source.trust
-        source.fill(blob, source.parse(blob), draft)
+        source.read(blob, draft)
         assemble(draft, "fuzz")
 
     return read

@@ -16,23 +16,18 @@ NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs
 PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
 KEPT = {
     **dict.fromkeys(["bios", "memory_utilization", "power_w", "vbios"], COMPARED),
-    **dict.fromkeys(["comm_id", "gids", "lid", "pci_ids", "pci_path", "remote_link", "scheduler"], IDENTITY),
+    **dict.fromkeys(["comm_id", "gids", "lid", "pci_ids", "pci_path", "scheduler"], IDENTITY),
     **dict.fromkeys(["compute_mode", "distribution", "huge_pages", "max_mtu", "max_speed_mbps", "memlock_bytes",
                      "numa_balancing", "persistence", "recovery_action", "shm_bytes"], NODE_STATE),
     **dict.fromkeys(["max_gbs", "per_peer", "ring_gdr", "ring_pxn", "total_gbs"], PRINTED),
     "attempts": "how often a node was asked, in the file of a collection",
     "board": "the model of the board: told in a table of GPUs",
-    "busbw_low_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
     "busbw_mid_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
-    "distances": "NUMA distances, for what memory of another socket costs",
     "func": "what an application called to make a communicator: told in a case",
-    "iommu_group": "devices of one group cannot be given to guests one by one",
     "last_ts": "the end of a run of equal messages, for the axis of time",
     "layouts": "declared layouts of a case, beside its jobs",
-    "p2p_supported": "an ability of an NVLink that the driver denies",
     "registry": "settings of the NVIDIA driver by name, which a case quotes",
     "signature": "the entry of the catalogue that took a sentence: `topodiag explain` names it",
-    "speed_name": "the port's word for its rate (NDR, HDR)",
     "time_s": "when the kernel said it, for the axis of time",
 }  # fmt: skip
 

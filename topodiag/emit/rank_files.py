@@ -13,6 +13,7 @@ import numpy as np
 from topodiag.emit.place_map import UnwritableMapError, check, misnumbered
 from topodiag.lazy import dataclass
 from topodiag.model.place_map import PlaceMap
+from topodiag.words.fold import first_of
 
 MASTER_PORT = 29500
 """torchrun's default."""
@@ -97,9 +98,10 @@ def torchrun(place: PlaceMap) -> Written:
         " and this order is lost"
     ]
     if counts.size > 1:
-        shown = ", ".join(f"{h}: {n}" for h, n in list(zip(place.hosts, place.per_host.tolist(), strict=True))[:4])
-        more = ", ..." if len(place.hosts) > 4 else ""
-        notes.append(f"hosts run different numbers of processes ({shown}{more}): give each its own --nproc-per-node")
+        shown = [f"{host}: {count}" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
+        notes.append(
+            f"hosts run different numbers of processes ({first_of(shown, 4)}): give each its own --nproc-per-node"
+        )
     return Written("".join(lines), command, _notes(place, *notes))
 
 

@@ -94,6 +94,11 @@ class Entity:
             offered = Offer(value, origin, self._weight.trust, self._weight.sample, why)
             self.offers.setdefault(name, []).append(offered)
 
+    def put(self, origin: Origin, **values: Any) -> None:
+        """Offer the values of some fields; None is none."""
+        for name, value in values.items():
+            self.offer(name, value, origin)
+
     def count(self, name: str, value: int | None, origin: Origin) -> None:
         """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""
         if value is not None:

@@ -52,10 +52,7 @@ class Item:
     """`ok`, `absent`, `timeout`, `denied`, `error` or `skipped`."""
     why: str = ""
     argv: tuple[str, ...] = ()
-    rc: int | None = None
-    stderr: str = ""
     duration_s: float = 0.0
-    truncated: bool = False
     needs_root: bool = False
     sample: int = 0
 
@@ -130,7 +127,7 @@ def _by_place() -> dict[str, tuple[str, dict[str, Any]]]:
     return {row["reads"]: (kind, row) for kind, row in rows.items() if "reads" in row}
 
 
-class Source(ABC, Generic[R]):
+class Source(ABC):
     """One format of evidence, by its entry in `sources.toml`. `kind` is its name in manifests and results."""
 
     kind: ClassVar[str]
@@ -161,7 +158,7 @@ class Source(ABC, Generic[R]):
         cls.looks = regex(row["looks"], re.MULTILINE) if "looks" in row else None
         cls.shows = tuple(row.get("shows", ()))
 
-    def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
+    def told(self, parsed: Parsed[Any]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
         if parsed.partial or self.a_piece:
             return frozenset()
@@ -178,32 +175,13 @@ class Source(ABC, Generic[R]):
         return bool(self.parse(Blob("", head.encode("utf-8", "replace"))).records)
 
     @abstractmethod
-    def parse(self, blob: Blob) -> Parsed[R]:
-        """Read records from any bytes; never raises for content."""
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Any]:
+        """Offer what a text says to the draft; never raises for content. The records are what was found, or the numbers
+        of the lines that said something, 0 for what has no line."""
 
-    @abstractmethod
-    def fill(self, blob: Blob, parsed: Parsed[R], draft: NodeDraft) -> None:
-        """Offer what was read to the draft; never raises for content that `parse` let through."""
-
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[R]:
-        """Read a text and offer what it says to the draft."""
-        parsed = self.parse(blob)
-        self.fill(blob, parsed, draft)
-        return parsed
-
-
-class Direct(Source[int]):
-    """A source whose lines each say what they are of: it offers them as it reads. Its records are the numbers of the
-    lines that said something, 0 for what has no line."""
-
-    @abstractmethod
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]: ...
-
-    def parse(self, blob: Blob) -> Parsed[int]:
+    def parse(self, blob: Blob) -> Parsed[Any]:
+        """What a text says, offered to nobody."""
         return self.read(blob, NodeDraft())
-
-    def fill(self, blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-        self.read(blob, draft)
 
 
 NO_READING = frozenset(own_data("evidence/words")["no_reading"])

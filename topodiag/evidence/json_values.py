@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, Parsed
 
 MAX_BYTES = 32_000_000
 """A rack-scale node with 72 GPUs writes about 1 MB."""
@@ -26,6 +26,14 @@ def load(blob: Blob, most: int = MAX_BYTES) -> tuple[Any, str]:
     if len(blob.data) > most:
         return None, "larger than any collector writes"
     return decoded(blob.text)
+
+
+def document_of(blob: Blob, parsed: Parsed[Any]) -> Any:
+    """The document, or None where there is none; why is left with what could not be read."""
+    document, why = load(blob)
+    if why:
+        parsed.leave(blob, None, "", why)
+    return document
 
 
 def decoded(text: str) -> tuple[Any, str]:

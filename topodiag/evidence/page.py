@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -126,8 +126,7 @@ class Line:
     def put(self, entity: Entity, **values: object) -> None:
         """Offer the values of some fields as they are; None is none."""
         self.page.mark(self.number)
-        for name, value in values.items():
-            entity.offer(name, value, self.origin)
+        entity.put(self.origin, **values)
 
     def pair(self, table: str, word: str, a: Entity, b: Entity) -> None:
         """Offer a word on a pair of devices in a table."""
@@ -150,7 +149,7 @@ class Line:
         self.page.parsed.leave(self.page.blob, self.number, self.text, why)
 
 
-class OfPage(Direct):
+class OfPage(Source):
     """A source that reads a page."""
 
     @abstractmethod

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Direct, Parsed
+from topodiag.evidence.interface import NO_READING, Blob, Parsed, Source
+from topodiag.evidence.page import Line, Page
 from topodiag.evidence.tree import TreeFile, read_tree
 
 MAX_VALUE = 4096
@@ -36,19 +37,18 @@ def value_line(file: TreeFile) -> tuple[int, str]:
     return file.at, ""
 
 
-class Notes:
+class Notes(Page):
     """A tree on its way into a draft. `parsed` records the lines of the tree that said something."""
 
     def __init__(self, blob: Blob, draft: NodeDraft) -> None:
-        self.blob, self.draft = blob, draft
-        self.parsed: Parsed[int] = Parsed()
+        super().__init__(blob, draft)
         self.files = read_tree(blob, self.parsed)
 
     @property
     def system(self) -> Entity:
         return self.draft.single("os")
 
-    def lines(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
+    def lines_of(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
         """The lines of a file with it; none where it is not there."""
         file = self.files.get(path)
         if file is not None:
@@ -75,16 +75,18 @@ class Notes:
         why: str = "",
     ) -> None:
         """A value that was read, on the given line of the file or on its first; None where the machine gives none."""
-        line, text = at if at is not None else value_line(file)
-        self.parsed.records.append(line)
-        origin = self.blob.origin(line, quote(file, text))
-        entity.offer(name, value, origin, why or "no value")
+        line = self.line(file, at)
+        self.parsed.records.append(line.number)
+        entity.offer(name, value, line.origin, why or "no value")
+
+    def line(self, file: TreeFile, at: tuple[int, str] | None = None) -> Line:
+        """A line of a file, its first one unless another is given, with the file's path."""
+        number, text = at if at is not None else value_line(file)
+        return Line(self, number, quote(file, text))
 
     def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A reading of a cumulative counter."""
-        line, text = at if at is not None else value_line(file)
-        self.parsed.records.append(line)
-        entity.count(name, value, self.blob.origin(line, quote(file, text)))
+        self.line(file, at).count(entity, name, value)
 
     def miss(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that the machine does not give, and why."""
@@ -92,9 +94,8 @@ class Notes:
 
     def reject(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that is there and makes no sense: unknown, and listed with what could not be read."""
-        at = at if at is not None else value_line(file)
         self.miss(entity, name, why, file, at)
-        self.leave(why, file, at)
+        self.line(file, at).leave(why)
 
     def convert(self, entity: Entity, name: str, convert: Callable[[str], object], file: TreeFile) -> None:
         """The content of a file as a value; one that is none is reported unless it stands for no reading."""
@@ -104,12 +105,8 @@ class Notes:
         else:
             self.take(entity, name, value, file, why=why)
 
-    def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
-        """A line of a file that is of no use, and is no value of anything."""
-        self.parsed.leave(self.blob, at[0], quote(file, at[1]), why)
 
-
-class OfTree(Direct):
+class OfTree(Source):
     """A source that reads files of a captured tree."""
 
     @abstractmethod

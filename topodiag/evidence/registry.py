@@ -28,7 +28,7 @@ def kinds() -> tuple[str, ...]:
 
 
 @cache
-def source(kind: str) -> Source[Any] | None:
+def source(kind: str) -> Source | None:
     """The source that reads this kind, or None when no source does."""
     kind = _read_as(kind)
     if kind not in SOURCES:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import Reporting
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.signatures import engine
 from topodiag.model.events import Event, Scope
 
 OF_A_NODE = frozenset({Scope.NODE, Scope.DEVICE})
 
 
-class SentenceSource(Reporting):
+class SentenceSource(Source):
     """What programs, agents and persons report of a node or a device of it. It answers for nothing that is not said."""
 
     def recognises(self, head: str) -> bool:
         return speaks(head.encode("utf-8", "replace"))
 
-    def parse(self, blob: Blob) -> Parsed[Event]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""
-        return Parsed(_events(blob.text.encode("utf-8", "replace"), blob.name, command))
+        events = _events(blob.text.encode("utf-8", "replace"), blob.name, command)
+        draft.reports += events
+        return Parsed(events)
 
 
 def speaks(data: bytes) -> bool:

@@ -60,44 +60,38 @@ _RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
 
 
-class Tables(Source[tables.Table]):
+class Tables(Source):
     """Tables whose columns checks ask for."""
 
-    def recognises(self, head: str) -> bool:
-        return _LIKE["cheap"].search(head) is not None and any(True for _ in _of_head(head))
+    holds = "cheap"
+    """What a text holds that has such a table, by its name in `_LIKE`."""
 
-    def parse(self, blob: Blob) -> Parsed[tables.Table]:
-        parsed: Parsed[tables.Table] = Parsed()
-        parsed.records.extend(tables_of(blob))
+    def recognises(self, head: str) -> bool:
+        blob = Blob("", head.encode("utf-8", "replace"))
+        return _LIKE[self.holds].search(head) is not None and any(map(self.wants, tables_of(blob)))
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[tables.Table]:
+        parsed = Parsed([table for table in tables_of(blob) if self.wants(table)])
+        draft.tables += parsed.records
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[tables.Table], draft: NodeDraft) -> None:
-        draft.tables.extend(parsed.records)
+    def wants(self, table: tables.Table) -> bool:
+        """Whether a table is of those that this source reads."""
+        return True
 
 
 class Rows(Tables):
     """Those that may stand in any text: rows of ranks and hosts, and what health agents say of a component."""
 
-    def recognises(self, head: str) -> bool:
-        return _LIKE["in_any_text"].search(head) is not None and any(_is_known(table) for table in _of_head(head))
+    holds = "in_any_text"
 
-    def parse(self, blob: Blob) -> Parsed[tables.Table]:
-        parsed = super().parse(blob)
-        parsed.records[:] = [record for record in parsed.records if _is_known(record)]
-        return parsed
-
-
-def _of_head(head: str) -> Iterator[tables.Table]:
-    return tables_of(Blob("", head.encode("utf-8", "replace")))
-
-
-def _is_known(table: tables.Table) -> bool:
-    columns = set(table.columns)
-    of_agent = tables.COMPONENT in columns and not columns.isdisjoint((tables.VERDICT, tables.ILL, tables.WELL))
-    of_ranks = not columns.isdisjoint((tables.VERSION, tables.STARTED)) or any(
-        name.startswith((tables.TIME, tables.SETTING)) for name in columns
-    )
-    return of_agent or (of_ranks and tables.COMPONENT not in columns)
+    def wants(self, table: tables.Table) -> bool:
+        columns = set(table.columns)
+        of_agent = tables.COMPONENT in columns and not columns.isdisjoint((tables.VERDICT, tables.ILL, tables.WELL))
+        of_ranks = not columns.isdisjoint((tables.VERSION, tables.STARTED)) or any(
+            name.startswith((tables.TIME, tables.SETTING)) for name in columns
+        )
+        return of_agent or (of_ranks and tables.COMPONENT not in columns)
 
 
 def tables_of(blob: Blob) -> Iterator[tables.Table]:

@@ -15,6 +15,7 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
+from topodiag.words.fold import first_of
 from topodiag.words.hosts import short_name
 from topodiag.words.node_sets import MAX_NODES, short
 
@@ -151,7 +152,7 @@ def natural(host: str) -> tuple[tuple[int, str], ...]:
 
 def some_of(names: Sequence[str]) -> str:
     """The first few, for the reader."""
-    return ", ".join(short(name) for name in names[:4]) + (", ..." if len(names) > 4 else "")
+    return first_of([short(name) for name in names], 4)
 
 
 def partition_of(kind: str, labels: Sequence[Hashable], names: Sequence[str] | None = None) -> Partition:

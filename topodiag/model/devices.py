@@ -66,7 +66,6 @@ class PciDevice:
     acs: Fact[int] = Fact()
     port_type: Fact[str] = Fact()
     """PCIe port type of a bridge: `root-port`, `upstream`, `downstream`, `pci-bridge`; of others `endpoint`."""
-    iommu_group: Fact[int] = Fact()
     iommu_type: Fact[str] = Fact()
     """The kernel's domain type: `DMA`, `DMA-FQ` (translated) or `identity` (passthrough)."""
     is_vf: Fact[bool] = Fact()
@@ -108,8 +107,6 @@ class NvLink:
     remote_type: Fact[str] = Fact()
     """`gpu`, `switch`, `cpu` or `unknown`."""
     remote_bus_id: Fact[str] = Fact()
-    remote_link: Fact[int] = Fact()
-    p2p_supported: Fact[bool] = Fact()
     counters: Counters = field(default_factory=dict)
 
 
@@ -222,8 +219,6 @@ class NicPort:
     """`LinkUp`, `Polling`, `Disabled`, `Sleep`, `LinkErrorRecovery`, ..."""
     rate_gbps: Fact[float] = Fact()
     lanes: Fact[int] = Fact()
-    speed_name: Fact[str] = Fact()
-    """`EDR`, `HDR`, `NDR`, ..."""
     link_layer: Fact[str] = Fact()
     """`InfiniBand`, `Ethernet` or `Unspecified` (EFA)."""
     lid: Fact[int] = Fact()
@@ -340,11 +335,10 @@ class FabricPort:
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """One NUMA node of the kernel. `distances` is its row of the distance table, by node id."""
+    """One NUMA node of the kernel."""
 
     id: int
     cpus: Fact[str] = Fact()
-    distances: Fact[tuple[int, ...]] = Fact()
     socket: Fact[int] = Fact()
 
     @property

@@ -55,16 +55,15 @@ class HourOfCalls:
 class CallsOfOneSize:
     """The calls of one collective within a quarter of an octave of sizes. `bytes` is the largest of them; times in
     microseconds, bus bandwidths in GB/s. `clean_us` is the median of the shortest kernels, `busbw_gbs` the bus
-    bandwidth of the same. `busbw_low_gbs` and `busbw_mid_gbs` are the 1st percentile and the median of what the calls
-    reached with their waiting: that of their slowest rank. `best_us` is the time that a tenth of the calls stays
-    below: those that had the wires for themselves."""
+    bandwidth of the same. `busbw_mid_gbs` is the median of what the calls reached with their waiting: that of their
+    slowest rank. `best_us` is the time that a tenth of the calls stays below: those that had the wires for
+    themselves."""
 
     collective: str
     bytes: int
     calls: int
     clean_us: float
     busbw_gbs: float
-    busbw_low_gbs: float
     busbw_mid_gbs: float
     by_hour: tuple[HourOfCalls, ...] = ()
     best_us: float = 0.0

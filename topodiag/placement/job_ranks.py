@@ -10,6 +10,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.rank_hosts import RankHosts, ranks_on
 from topodiag.model.silent_ranks import silent_host
+from topodiag.words.fold import first_of
 
 
 def ranks_of(job: Job, name: str) -> RankHosts:
@@ -34,7 +35,7 @@ def ranks_of(job: Job, name: str) -> RankHosts:
             raise InputError(name, f"says nothing of rank {missing[0]}", hint=hint)
         hosts |= dict.fromkeys(missing, host)
         gpus |= dict.fromkeys(missing, -1)
-        some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        some = first_of([str(rank) for rank in missing], 8)
         notes = (
             f"ranks without a line in the log are taken to be on {host}, where others of the job leave room: {some}",
         )

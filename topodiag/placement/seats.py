@@ -9,6 +9,7 @@ import numpy as np
 from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.fold import first_of
 from topodiag.words.hosts import short_name
 
 RULES = ("block", "cyclic", "alphabetical")
@@ -92,7 +93,7 @@ def _nodes_of(cluster: Cluster, ranks: RankHosts) -> Ints:
     for place, host in enumerate(ranks.hosts):
         number = index.get(host, shorts.get(short_name(host), -1))
         if number < 0:
-            some = ", ".join(cluster.names[:3]) + (", ..." if cluster.nodes > 3 else "")
+            some = first_of(cluster.names, 3)
             raise InputError(ranks.name, f"host {host[:60]!r} is not in the cluster", hint=f"its nodes are {some}")
         numbers[place] = number
     return numbers

@@ -42,6 +42,11 @@ def few(words: Sequence[str], most: int = MAX_NAMED, glue: str = ", ") -> str:
     return f"{glue.join(words[:most])}{'' if glue == ', ' else glue.rstrip()} and {rest} more"
 
 
+def first_of(words: Sequence[str], most: int) -> str:
+    """The words, or the first of them: `a, b, ...`."""
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
+
+
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """(first, last) of each run of neighbours, ascending."""
     pairs: list[tuple[int, int]] = []

@@ -130,7 +130,7 @@ def of_rocm(slow: Mapping[tuple[int, int], float]) -> Node:
     source, draft = AmdCopyTests(), NodeDraft()
     blob = Blob("rbt.txt", "\n".join(f"          {line}" for line in lines).encode())
     assert source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
     return replace(assemble(draft, "n"), makers=frozenset({Maker.AMD}))
 
 

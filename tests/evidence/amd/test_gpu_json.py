@@ -88,7 +88,7 @@ def test_a_pcie_link_joins_its_gpu_by_number_where_the_text_has_no_bus_id() -> N
     source, draft = AmdSmiJson(), NodeDraft()
     for gpu in (BUSY, {"gpu": 3, "bus": {"bdf": "0000:65:00.0", "max_pcie_width": 16}, "asic": {}}):
         blob = Blob("part.json", json.dumps([gpu]).encode())
-        source.fill(blob, source.parse(blob), draft)
+        source.read(blob, draft)
     (device,) = assemble(draft, "n").pci.values()
     assert (device.bus_id, device.width.value, device.max_width.value) == ("0000:65:00.0", 8, 16)
 
@@ -108,7 +108,7 @@ def test_without_violations_the_highest_clock_says_nothing() -> None:
 def test_no_document_makes_it_fail(document: object) -> None:
     source, draft = AmdSmiJson(), NodeDraft()
     blob = Blob("metric.json", json.dumps({"gpu_data": document}).encode())
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
 
 
 TEXTS = texts(__file__)

@@ -41,7 +41,7 @@ def rates_of(data: bytes) -> list[float | None]:
     source, draft, blob = XgmiStatus(), NodeDraft(), Blob("xgmi", data)
     assert source.recognises(blob.text)
     assert not AmdLinks().recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
     return [gpu.xgmi_gbs.value for gpu in assemble(draft, "n").gpus]
 
 
@@ -68,13 +68,13 @@ def test_the_json_has_the_rates_as_texts_or_with_a_unit_apart(key: str) -> None:
 def test_no_document_makes_it_fail(document: object) -> None:
     source, draft = XgmiStatus(), NodeDraft()
     blob = Blob("xgmi.json", json.dumps({"xgmi_metric": document}).encode())
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
 
 
 def test_bus_ids_without_their_domain_are_read() -> None:
     source, draft = XgmiStatus(), NodeDraft()
     text = "LINK METRIC TABLE:\n       bdf          bit_rate max_bandwidth link_type 05:00.0\n"
     blob = Blob("xgmi.txt", f"{text}GPU0   05:00.0      32 Gb/s  512 Gb/s      XGMI\n".encode())
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
     [gpu] = assemble(draft, "n").gpus
     assert (gpu.bus_id, gpu.xgmi_gbs.value) == ("0000:05:00.0", 64.0)

@@ -199,7 +199,7 @@ def test_in_a_capture_the_file_is_kept_and_tells_no_devices() -> None:
     assert source is not None
     draft = NodeDraft()
     blob = Blob("files/topo.xml", DUMP.encode(), Item("nccl-topo-file", "nccl-xml", "files/topo.xml"))
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
     assert draft.nccl_file is not None
     assert list(draft.entities("gpu")) == []
 

@@ -20,7 +20,7 @@ def read(text: str) -> dict[str, object]:
 def test_a_port_has_its_state_rate_counters_and_the_firmwares_word() -> None:
     assert Mlxlink().recognises(TEXT)
     assert read(TEXT.format(word="Bad signal integrity")) == {
-        "name": "mlx5_5", "state": "ACTIVE", "phys_state": "LinkUp", "link_layer": "InfiniBand", "speed_name": "NDR",
+        "name": "mlx5_5", "state": "ACTIVE", "phys_state": "LinkUp", "link_layer": "InfiniBand",
         "lanes": 4, "rate_gbps": 400.0, "signal": "Bad signal integrity", "symbol_error": 3114, "link_downed": 4,
     }  # fmt: skip
 
@@ -28,6 +28,12 @@ def test_a_port_has_its_state_rate_counters_and_the_firmwares_word() -> None:
 def test_no_issue_and_reasons_of_a_link_that_is_down_are_no_word_on_the_signal() -> None:
     assert "signal" not in read(TEXT.format(word="No issue was observed."))
     assert "signal" not in read(TEXT.format(word="Cable is unplugged."))
+
+
+def test_a_state_of_the_firmware_is_a_logical_and_a_physical_one() -> None:
+    text = TEXT.format(word="Cable is unplugged.").replace(": Active\n", ": Polling\n").replace(": LinkUp", ": Polling")
+    document = read(text)
+    assert (document["state"], document["phys_state"]) == ("DOWN", "Polling")
 
 
 def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_port() -> None:

@@ -16,7 +16,7 @@ NVBANDWIDTH = "nvbandwidth Version: v0.8\nDevice 0: NVIDIA RTX A6000 (00000000:0
 def filled(text: str) -> NodeDraft:
     draft, blob = NodeDraft(), Blob("test.txt", text.encode())
     assert CopyTests().recognises(text)
-    CopyTests().fill(blob, CopyTests().parse(blob), draft)
+    CopyTests().read(blob, draft)
     return draft
 
 

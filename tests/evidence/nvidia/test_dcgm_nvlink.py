@@ -14,7 +14,7 @@ TEXT = TEXTS["text"]
 def test_links_are_up_or_down_by_their_letter_and_others_have_no_state() -> None:
     draft, blob = NodeDraft(), Blob("dcgmi.txt", TEXT.encode())
     assert DcgmNvlink().recognises(TEXT)
-    DcgmNvlink().fill(blob, DcgmNvlink().parse(blob), draft)
+    DcgmNvlink().read(blob, draft)
     states = {
         gpu.keys["index"]: [child.offers["state"][0].value for child in gpu.children.values()]
         for gpu in draft.entities("gpu")

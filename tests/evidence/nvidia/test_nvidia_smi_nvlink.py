@@ -58,26 +58,26 @@ def test_a_counter_without_a_reading_is_not_zero(cell: str) -> None:
     assert counts(link(draft, 0, 0)) == {"crc": 0}
 
 
-def test_capabilities_give_peer_to_peer_alone() -> None:
+def test_capabilities_are_no_counters() -> None:
     text = HEADERS[0] + "\t Link 0, P2P is supported: true\n\t Link 0, P2P atomics supported: false\n"
     text += "\t Link 0, Link is supported: false\n\t Link 1, P2P is supported: false\n"
     draft = fill(text)
-    assert value(link(draft, 0, 0), "p2p_supported") is True
-    assert value(link(draft, 0, 1), "p2p_supported") is False
+    assert not counts(link(draft, 0, 0))
+    assert not counts(link(draft, 0, 1))
 
 
 def test_the_far_end_is_a_device_or_a_switch_out_of_sight() -> None:
     text = HEADERS[0] + "\t Link 0: Remote Device 00000000:41:00.0: Link 7\n"
     text += "\t Link 1: Remote Device FFFFFFFF:FF:FF.0: Link 0\n\t Link 2: 00000000:8A:00.0\n"
     draft = fill(text)
-    assert (value(link(draft, 0, 0), "remote_bus_id"), value(link(draft, 0, 0), "remote_link")) == ("0000:41:00.0", 7)
+    assert value(link(draft, 0, 0), "remote_bus_id") == "0000:41:00.0"
     assert value(link(draft, 0, 1), "remote_type") == "switch"
     assert value(link(draft, 0, 2), "remote_bus_id") == "0000:8a:00.0"
 
 
 def test_without_a_header_the_command_names_the_gpu() -> None:
-    text = "\t Link 0, P2P is supported: true\n"
-    assert value(link(fill(text, "nvidia-smi nvlink -c -i 3"), 3, 0), "p2p_supported") is True
+    text = "\t Link 0: 26.562 GB/s\n"
+    assert value(link(fill(text, "nvidia-smi nvlink -s -i 3"), 3, 0), "state") == "active"
     assert not list(fill(text).entities("gpu"))
 
 

@@ -140,7 +140,6 @@ def test_a_link_is_offered_in_the_models_words() -> None:
         "line_gbs": 26.562,
         "remote_type": "switch",
         "remote_bus_id": "ffffffff:ff:ff.f",
-        "p2p_supported": True,
     }
     assert {name: value(link, name) for name in wanted} == wanted
     assert counts(link) == {

@@ -16,6 +16,7 @@ from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import PART, NotObserved
+from topodiag.words.fold import first_of
 
 _BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 """A file of a bundle by its name inside."""
@@ -55,9 +56,7 @@ def one_node(path: str) -> ReadNode:
     if not captured.captures:
         raise refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)
     if len(captured.captures) > 1:
-        names = ", ".join(_label(capture) for capture in captured.captures[:4]) + (
-            ", ..." if len(captured.captures) > 4 else ""
-        )
+        names = first_of([_label(capture) for capture in captured.captures], 4)
         first = captured.captures[0].name
         raise InputError(path, f"holds {len(captured.captures)} nodes: {names}", hint=f"give one of them, as {first}")
     return read_node(evidence_of(captured.captures[0], intake))

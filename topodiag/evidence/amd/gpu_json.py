@@ -24,7 +24,7 @@ from typing import Any
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
@@ -52,26 +52,22 @@ class _Value:
     pci: bool = False
 
 
-class AmdSmiJson(Direct):
+class AmdSmiJson(Source):
     """Counters and facts of AMD's GPUs."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
-        if blob.data.lstrip()[:1] in (b"{", b"["):
-            document, why = values.load(blob)
-            if why:
-                parsed.leave(blob, None, "", why)
-        else:
-            document = _of_text(blob)
+        is_json = blob.data.lstrip()[:1] in (b"{", b"[")
+        document = values.document_of(blob, parsed) if is_json else _of_text(blob)
         gpus = document.get("gpu_data") if isinstance(document, dict) else document
         for _, gpu in values.objects(gpus, MAX_GPUS):
             number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
-            if number is not None:
-                bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
-                entity = draft.gpu(index=number, bus_id=bus_id)
-                for value in _of_gpu(gpu, bus_id):
-                    if value.value is None:
-                        continue
+            if number is None:
+                continue
+            bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
+            entity = draft.gpu(index=number, bus_id=bus_id)
+            for value in _of_gpu(gpu, bus_id):
+                if value.value is not None:
                     owner = draft.pci(bus_id or unplaced(number)) if value.pci else entity
                     origin = blob.origin(text=f"gpu {number}: {value.text}")
                     (owner.count if value.counter else owner.offer)(value.name, value.value, origin)
@@ -130,11 +126,7 @@ def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
         ("utilization", int, values.member(gpu.get("usage"), "gfx_activity")),
         ("memory_utilization", int, values.member(gpu.get("usage"), "umc_activity")),
         ("power_w", float, next(filter(None, drawn), None)),
-        (
-            "power_limit_w",
-            float,
-            next(filter(None, limit), None),
-        ),
+        ("power_limit_w", float, next(filter(None, limit), None)),
     ):
         value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
         if value is not None:

@@ -94,9 +94,7 @@ class AmdLinks(OfPage):
         if any(title in blob.text for title in _OF_LINKS):
             _read_tables(page)
             return
-        document, why = values.load(blob)
-        if why:
-            parsed.leave(blob, None, "", why)
+        document = values.document_of(blob, parsed)
         for gpu, peer, word, quote in _of_keys(document) if isinstance(document, dict) else _of_list(document, draft):
             if len(parsed.records) < MAX_PAIRS and max(gpu, peer) < MAX_GPUS and word:
                 draft.pair("smi", draft.gpu(index=gpu), draft.gpu(index=peer), word, blob.origin(text=quote))
@@ -167,10 +165,7 @@ class XgmiStatus(OfPage):
         if blob.data.lstrip()[:1] not in (b"{", b"["):
             _read_xgmi(page)
             return
-        document, why = values.load(blob)
-        if why:
-            page.parsed.leave(blob, None, "", why)
-        for number, bus_id, gbs, quote in _xgmi_rates(document):
+        for number, bus_id, gbs, quote in _xgmi_rates(values.document_of(blob, page.parsed)):
             draft.gpu(index=number, bus_id=bus_id).offer("xgmi_gbs", gbs, blob.origin(text=quote))
             page.parsed.records.append(0)
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from topodiag.evidence import json_values as values
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, reading, to_int
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.devices import AMD as AMD_ID
-from topodiag.model.provenance import Origin
 
 MAX_MHZ = 20_000
 MOST = 100
@@ -28,54 +27,49 @@ _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
 
-class RocmSmi(Direct):
+class RocmSmi(OfPage):
     """Clock and load of AMD GPUs."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
-        if blob.text.lstrip()[:1] == "{":
-            _read_json(blob, parsed, draft)
-            return parsed
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
+        if page.blob.text.lstrip()[:1] == "{":
+            _read_json(page)
+            return
         in_table = False
-        for number, whole in blob.lines():
-            line = whole[:MAX_LINE].strip(" \t>|")
-            words = line.split()
+        for line in page.bare_lines():
+            words = line.text.split()
             in_table = in_table or set(words) >= _COLUMNS
             pairs = pairwise(words)
             clocks = [word for word, after in pairs if word.endswith("Mhz") and after.endswith(("Mhz", "N/A"))]
             index = to_int(words[0], low=0, high=MAX_GPUS - 1) if in_table and clocks and words[-1][-1] == "%" else None
             if index is not None:
                 used = words[-2] if words[-2].endswith("%") else None
-                _offer(draft.gpu(index=index), (clocks[0], words[-1], used), blob.origin(number, line))
-                parsed.records.append(number)
-        return parsed
+                line.put(page.draft.gpu(index=index), **_fields(clocks[0], words[-1], used))
 
 
-def _offer(gpu: Entity, cells: tuple[str | None, ...], origin: Origin) -> None:
+def _fields(clock: str | None, load: str | None, used: str | None) -> dict[str, object]:
     """The shader clock in MHz, the load, and what is used of the memory in percent."""
-    clock, load, used = cells
-    gpu.offer("sm_clock_mhz", to_int(clock, low=1, high=MAX_MHZ), origin)
-    gpu.offer("utilization", to_int(load, low=0, high=MOST), origin)
     share = to_int(used, low=0, high=MOST)
-    gpu.offer("memory_used_share", None if share is None else share / MOST, origin)
+    return {
+        "sm_clock_mhz": to_int(clock, low=1, high=MAX_MHZ),
+        "utilization": to_int(load, low=0, high=MOST),
+        "memory_used_share": None if share is None else share / MOST,
+    }
 
 
-def _read_json(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-    document, why = values.load(blob)
-    if why:
-        parsed.leave(blob, None, "", why)
+def _read_json(page: Page) -> None:
+    document = values.document_of(page.blob, page.parsed)
     for key, card in list(document.items())[:MAX_GPUS] if isinstance(document, dict) else ():
         number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
         if number is None or not isinstance(card, dict):
             continue
         texts = {name: values.text(str(value)) for name, value in card.items()}
-        clock = next((text for name, text in texts.items() if name.startswith("sclk clock speed")), None)
-        origin = blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
+        clock = next((text for name, text in texts.items() if name.startswith("sclk clock speed")), None) or ""
+        origin = page.blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
         place = texts.get("PCI Bus")
-        gpu = draft.gpu(index=number, bus_id=place)
-        gpu.offer("name", next(filter(None, (reading(texts.get(name)) for name in _NAMES)), None), origin)
+        product = next(filter(None, (reading(texts.get(name)) for name in _NAMES)), None)
+        said = _fields(clock.lstrip("("), texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
+        page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **said)
         if place is not None:
-            draft.pci(place).offer("vendor", AMD_ID, origin)
-        used = texts.get("GPU Memory Allocated (VRAM%)")
-        _offer(gpu, ((clock or "").lstrip("("), texts.get("GPU use (%)"), used), origin)
-        parsed.records.append(0)
+            page.draft.pci(place).offer("vendor", AMD_ID, origin)
+        page.parsed.records.append(0)

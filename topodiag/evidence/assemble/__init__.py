@@ -26,13 +26,12 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     disagreements: list[Disagreement] = []
     entities.join_gpu_orders(draft)
     entities.place_links(draft)
-    pci = entities.pci_devices(draft, disagreements)
-    interfaces = entities.netdevs(draft, disagreements)
-    made_gpus, gpu_labels = entities.gpus(draft, disagreements)
-    made_nics, nic_labels = entities.nics(draft, pci, interfaces, disagreements)
-    made_gpus = tuple(entities.named_by_pci(gpu, pci) for gpu in made_gpus)
-    labels = gpu_labels | nic_labels
-    tables = _tables(draft.pairs, labels)
+    assembler = entities.Assembler(draft, disagreements)
+    pci = assembler.pci_devices()
+    interfaces = assembler.netdevs()
+    gpus, gpu_labels = assembler.gpus()
+    nics, nic_labels = assembler.nics(pci, interfaces)
+    tables = _tables(draft.pairs, gpu_labels | nic_labels)
     services = draft.single("services")
     node = Node(
         host=host,
@@ -43,12 +42,12 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
             services=_picked(services),
             registry=_picked(draft.single("registry")),
         ),
-        numa=entities.numa_nodes(draft, disagreements),
+        numa=assembler.numa_nodes(),
         pci=pci,
-        gpus=made_gpus,
-        nics=made_nics,
+        gpus=tuple(entities.named_by_pci(gpu, pci) for gpu in gpus),
+        nics=nics,
         netdevs=interfaces,
-        fabric_ports=entities.fabric_ports(draft, disagreements),
+        fabric_ports=assembler.fabric_ports(),
         smi_matrix=tables.get("smi", {}),
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},

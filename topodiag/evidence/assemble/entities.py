@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import (
     NVIDIA,
@@ -26,7 +27,9 @@ from topodiag.model.devices import (
 )
 from topodiag.model.provenance import Disagreement, Fact
 
-Apart = list[Disagreement]
+_T = TypeVar("_T")
+_NUMBER = {"nvlink": "index", "port": "number"}
+"""What the number of a part is called by its kind."""
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
@@ -82,39 +85,127 @@ def _is_nvidia_gpu(entity: Entity) -> bool:
     return vendor == NVIDIA and code >> 16 == 0x03
 
 
-def gpus(draft: NodeDraft, disagreements: Apart) -> tuple[tuple[Gpu, ...], dict[int, str]]:
-    """The GPUs by index, and the label of each GPU entity (by identity) for the tables of pairs."""
-    listed: list[Gpu] = []
-    labels: dict[int, str] = {}
-    taken: set[int] = set()
-    numbered = [e for e in draft.entities("gpu") if "index" in e.keys]
-    for entity in sorted(numbered, key=_index_key):
-        index = int(entity.keys["index"])
-        if index in taken:
-            continue
-        taken.add(index)
-        label = f"GPU{index}"
-        labels[id(entity)] = label
-        links = []
-        for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
-            if kind == "nvlink" and isinstance(number, int):
-                named = facts(NvLink, child, f"{label} link {number}", disagreements)
-                links.append(NvLink(number, counters=counters(child, draft.sample_interval_s), **named))
-        fabric = entity.children.get(("fabric", 0))
-        bus_id = entity.keys.get("bus_id")
-        listed.append(
-            Gpu(
-                index=index,
-                bus_id=str(bus_id) if bus_id is not None else None,
-                fabric=GpuFabric(**facts(GpuFabric, fabric, f"{label} fabric", disagreements))
-                if fabric
-                else GpuFabric(),
-                nvlinks=tuple(links),
-                counters=counters(entity, draft.sample_interval_s),
-                **facts(Gpu, entity, label, disagreements),
-            )
+@dataclass(frozen=True, slots=True)
+class Assembler:
+    """Makes devices of the draft's entities, and notes where sources disagree on one."""
+
+    draft: NodeDraft
+    disagreements: list[Disagreement]
+
+    def made(self, model: type[_T], entity: Entity, subject: str, **given: Any) -> _T:
+        """A device with the facts and the counters of an entity, and what is given."""
+        build: Callable[..., _T] = model
+        return build(
+            **facts(model, entity, subject, self.disagreements),
+            **given,
+            counters=counters(entity, self.draft.sample_interval_s),
         )
-    return tuple(listed), labels
+
+    def parts(self, kind: str, model: type[_T], entity: Entity, subject: str) -> tuple[_T, ...]:
+        """The numbered parts of a device, by number."""
+        numbers = sorted(number for name, number in entity.children if name == kind and isinstance(number, int))
+        return tuple(
+            self.made(model, entity.child(kind, number), f"{subject} {number}", **{_NUMBER[kind]: number})
+            for number in numbers
+        )
+
+    def gpus(self) -> tuple[tuple[Gpu, ...], dict[int, str]]:
+        """The GPUs by index, and the label of each GPU entity (by identity) for the tables of pairs."""
+        by_index: dict[int, Entity] = {}
+        for entity in self.draft.entities("gpu"):
+            if "index" in entity.keys:
+                by_index.setdefault(_index_key(entity), entity)
+        gpus = tuple(self._gpu(index, by_index[index]) for index in sorted(by_index))
+        return gpus, {id(entity): f"GPU{index}" for index, entity in by_index.items()}
+
+    def _gpu(self, index: int, entity: Entity) -> Gpu:
+        label, fabric = f"GPU{index}", entity.children.get(("fabric", 0))
+        links = self.parts("nvlink", NvLink, entity, f"{label} link")
+        named = facts(GpuFabric, fabric, f"{label} fabric", self.disagreements) if fabric else {}
+        bus_id = str(entity.keys["bus_id"]) if "bus_id" in entity.keys else None
+        return self.made(Gpu, entity, label, index=index, bus_id=bus_id, fabric=GpuFabric(**named), nvlinks=links)
+
+    def pci_devices(self) -> dict[str, PciDevice]:
+        """PCI functions by bus id."""
+        devices: dict[str, PciDevice] = {}
+        for entity in self.draft.entities("pci"):
+            bus_id = str(entity.keys["bus_id"])
+            parent = pick(entity.offers.get("parent", ()), str).value
+            root = pick(entity.offers.get("root", ()), str).get("")
+            above = normalise_bus_id(parent) if parent else None
+            devices[bus_id] = self.made(PciDevice, entity, bus_id, bus_id=bus_id, parent=above, root=root)
+        return dict(sorted(devices.items()))
+
+    def numa_nodes(self) -> tuple[NumaNode, ...]:
+        """NUMA nodes by number."""
+        named = {int(entity.keys["id"]): entity for entity in self.draft.entities("numa")}
+        return tuple(
+            NumaNode(number, **facts(NumaNode, named[number], f"NUMA node {number}", self.disagreements))
+            for number in sorted(named)
+        )
+
+    def netdevs(self) -> tuple[NetDev, ...]:
+        """Interfaces by name."""
+        devices = []
+        for entity in self.draft.entities("netdev"):
+            name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).value
+            own = normalise_bus_id(bus_id) if bus_id else None
+            devices.append(self.made(NetDev, entity, name, name=name, bus_id=own))
+        return tuple(sorted(devices, key=lambda device: natural(device.name)))
+
+    def fabric_ports(self) -> tuple[FabricPort, ...]:
+        """Ports anywhere in the fabric."""
+        ports = []
+        for entity in self.draft.entities("fabric"):
+            number, guid, name = str(entity.keys["port"]).split(" ", 2)
+            subject = f"{name} port {number}"
+            ports.append(self.made(FabricPort, entity, subject, node=name, number=int(number), guid=guid))
+        return tuple(ports)
+
+    def nics(self, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...]) -> tuple[tuple[Nic, ...], dict[int, str]]:
+        """RDMA devices first, then Ethernet functions without RDMA, then NIC functions that no driver runs; and the
+        label of each entity (by identity) for the tables of pairs."""
+        entities = list(self.draft.entities("nic"))
+        if len(entities) > 1:
+            entities = [entity for entity in entities if entity.keys.get("rdma") != UNNAMED_NIC]
+        listed = [self._rdma_nic(entity, pci, interfaces) for entity in entities]
+        labels = {id(entity): nic.name for entity, nic in zip(entities, listed, strict=True)}
+        taken = {nic.bus_id for nic in listed}
+        plain = [device for device in interfaces if device.bus_id is not None and device.bus_id not in taken]
+        listed += (_ethernet_nic(device, pci) for device in plain)
+        taken |= {device.bus_id for device in plain}
+        listed += (
+            Nic(bus_id, bus_id, driver=function.driver, numa=function.numa, is_vf=function.is_vf)
+            for bus_id, function in pci.items()
+            if function.kind is PciKind.NIC and bus_id not in taken
+        )
+        named = [replace(nic, part=_part(nic, pci)) for nic in listed]
+        return tuple(sorted(named, key=lambda nic: (nic.rdma_name is None, natural(nic.name)))), labels
+
+    def _rdma_nic(self, entity: Entity, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...]) -> Nic:
+        bus_id, rdma, label = (entity.keys.get(key) for key in ("bus_id", "rdma", "label"))
+        name = str(rdma or label or bus_id)
+        ports = self.parts("port", NicPort, entity, f"{name} port")
+        names = {port.netdev.value for port in ports if port.netdev.value is not None}
+        names |= {device.name for device in interfaces if device.bus_id is not None and device.bus_id == bus_id}
+        nic = self.made(
+            Nic, entity, name,
+            name=name,
+            bus_id=str(bus_id) if bus_id is not None else None,
+            rdma_name=str(rdma) if rdma is not None else None,
+            smi_label=str(label) if label is not None else None,
+            ports=ports,
+            netdevs=tuple(sorted(names, key=natural)),
+        )  # fmt: skip
+        function = pci.get(nic.bus_id or "")
+        if function is None:
+            return nic
+        return replace(
+            nic,
+            driver=nic.driver if nic.driver.known else function.driver,
+            numa=nic.numa if nic.numa.known else function.numa,
+            is_vf=nic.is_vf if nic.is_vf.known else function.is_vf,
+        )
 
 
 def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
@@ -127,113 +218,6 @@ def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
         # A topology file may pair any id with any capability: two that contradict each other name no product.
         return gpu
     return replace(gpu, name=Fact(spec.name, function.device.origin))
-
-
-def pci_devices(draft: NodeDraft, disagreements: Apart) -> dict[str, PciDevice]:
-    """PCI functions by bus id."""
-    devices: dict[str, PciDevice] = {}
-    for entity in draft.entities("pci"):
-        bus_id = str(entity.keys["bus_id"])
-        parent = pick(entity.offers.get("parent", ()), str).value
-        devices[bus_id] = PciDevice(
-            bus_id=bus_id,
-            parent=normalise_bus_id(parent) if parent else None,
-            root=pick(entity.offers.get("root", ()), str).get(""),
-            counters=counters(entity, draft.sample_interval_s),
-            **facts(PciDevice, entity, bus_id, disagreements),
-        )
-    return dict(sorted(devices.items()))
-
-
-def numa_nodes(draft: NodeDraft, disagreements: Apart) -> tuple[NumaNode, ...]:
-    named = {int(entity.keys["id"]): entity for entity in draft.entities("numa")}
-    return tuple(
-        NumaNode(number, **facts(NumaNode, named[number], f"NUMA node {number}", disagreements))
-        for number in sorted(named)
-    )
-
-
-def netdevs(draft: NodeDraft, disagreements: Apart) -> tuple[NetDev, ...]:
-    net_devs = []
-    for entity in draft.entities("netdev"):
-        name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).value
-        net_devs.append(
-            NetDev(
-                name=name,
-                bus_id=normalise_bus_id(bus_id) if bus_id else None,
-                counters=counters(entity, draft.sample_interval_s),
-                **facts(NetDev, entity, name, disagreements),
-            )
-        )
-    return tuple(sorted(net_devs, key=lambda device: natural(device.name)))
-
-
-def fabric_ports(draft: NodeDraft, disagreements: Apart) -> tuple[FabricPort, ...]:
-    ports = []
-    for entity in draft.entities("fabric"):
-        number, guid, name = str(entity.keys["port"]).split(" ", 2)
-        named = facts(FabricPort, entity, f"{name} port {number}", disagreements)
-        ports.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **named))
-    return tuple(ports)
-
-
-def nics(
-    draft: NodeDraft, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...], disagreements: Apart
-) -> tuple[tuple[Nic, ...], dict[int, str]]:
-    """RDMA devices first, then Ethernet functions without RDMA, then NIC functions that no driver runs."""
-    listed: list[Nic] = []
-    labels: dict[int, str] = {}
-    by_bus: dict[str, list[str]] = {}
-    for device in interfaces:
-        if device.bus_id is not None:
-            by_bus.setdefault(device.bus_id, []).append(device.name)
-    entities = list(draft.entities("nic"))
-    for entity in entities:
-        if entity.keys.get("rdma") == UNNAMED_NIC and len(entities) > 1:
-            continue
-        nic = _rdma_nic(draft, entity, pci, by_bus, disagreements)
-        labels[id(entity)] = nic.name
-        listed.append(nic)
-    taken = {nic.bus_id for nic in listed}
-    plain = [device for device in interfaces if device.bus_id is not None and device.bus_id not in taken]
-    listed.extend(_ethernet_nic(device, pci) for device in plain)
-    taken |= {device.bus_id for device in plain}
-    for bus_id, function in pci.items():
-        if function.kind is PciKind.NIC and bus_id not in taken:
-            listed.append(Nic(bus_id, bus_id, driver=function.driver, numa=function.numa, is_vf=function.is_vf))
-    named = [replace(nic, part=_part(nic, pci)) for nic in listed]
-    return tuple(sorted(named, key=lambda nic: (nic.rdma_name is None, natural(nic.name)))), labels
-
-
-def _rdma_nic(
-    draft: NodeDraft, entity: Entity, pci: dict[str, PciDevice], by_bus: dict[str, list[str]], disagreements: Apart
-) -> Nic:
-    keys = entity.keys
-    rdma, label = keys.get("rdma"), keys.get("label")
-    bus_id = str(keys["bus_id"]) if "bus_id" in keys else None
-    name = str(rdma or label or bus_id)
-    ports = []
-    for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
-        if kind == "port" and isinstance(number, int):
-            named = facts(NicPort, child, f"{name} port {number}", disagreements)
-            ports.append(NicPort(number, counters=counters(child, draft.sample_interval_s), **named))
-    own: dict[str, Any] = facts(Nic, entity, name, disagreements)
-    function = pci.get(bus_id) if bus_id else None
-    for shared in ("driver", "numa", "is_vf"):
-        if function is not None and not own[shared].known:
-            own[shared] = getattr(function, shared)
-    own.pop("part")
-    texts = {port.netdev.value for port in ports if port.netdev.value is not None}
-    return Nic(
-        name=name,
-        bus_id=bus_id,
-        rdma_name=str(rdma) if rdma is not None else None,
-        smi_label=str(label) if label is not None else None,
-        ports=tuple(ports),
-        netdevs=tuple(sorted({*texts, *by_bus.get(bus_id or "", ())}, key=natural)),
-        counters=counters(entity, draft.sample_interval_s),
-        **own,
-    )
 
 
 def _ethernet_nic(device: NetDev, pci: dict[str, PciDevice]) -> Nic:

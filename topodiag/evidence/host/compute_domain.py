@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_int
 from topodiag.evidence.json_values import line_of, load, member
-from topodiag.evidence.sentences import Reporting, report
+from topodiag.evidence.sentences import report
 from topodiag.model.events import Event, Trust
 
 MAX_EVENTS = 100
@@ -24,15 +25,14 @@ _Row = tuple[int, str, str]
 """The number of a line, what it says, and the line."""
 
 
-class ComputeDomain(Reporting):
+class ComputeDomain(Source):
     """Nodes of an NVLink domain that are not ready."""
 
-    def parse(self, blob: Blob) -> Parsed[Event]:
-        parsed: Parsed[Event] = Parsed()
-        rows = chain(_imex(blob), _waits(blob))
-        for number, text, line in islice(rows, MAX_EVENTS):
-            parsed.records.append(report("nvlink.imex", text, blob, number, line, trust=Trust.PERSON))
-        return parsed
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
+        rows = islice(chain(_imex(blob), _waits(blob)), MAX_EVENTS)
+        events = [report("nvlink.imex", text, blob, number, line, trust=Trust.PERSON) for number, text, line in rows]
+        draft.reports += events
+        return Parsed(events)
 
 
 def _is_imex(text: str) -> bool:

@@ -45,7 +45,7 @@ _OWN = regex(
 """A line with the kernel's stamp, in any time format, or its name."""
 
 
-class KernelLog(Source[KernelEvent]):
+class KernelLog(Source):
     """Reads the events of interest; every other line is no news and is passed over.
 
     `time_s` is seconds since boot where the log has them, otherwise seconds since the epoch (a clock without a zone
@@ -60,7 +60,7 @@ class KernelLog(Source[KernelEvent]):
             return True
         return next(_matches(head.encode("utf-8", "replace")), None) is not None
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
         count = 0
@@ -74,15 +74,11 @@ class KernelLog(Source[KernelEvent]):
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
-        draft.events.extend(parsed.records)
+        draft.events += parsed.records
         if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
             draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
-        services = draft.single("services")
-        for state in systemctl.units(blob):  # a journal holds both
-            services.offer(state.name, state.word, blob.origin(state.line, state.text))
+        systemctl.offer_units(systemctl.units(blob), blob, draft)  # a journal holds both
+        return parsed
 
 
 def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, LineMatch]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_int
 from topodiag.model import tables
 
 MAX_NODES = 2000
@@ -24,7 +24,7 @@ _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _PRODUCT = tuple(f"{maker}.com/gpu.product{name}=" for maker in ("nvidia", "amd") for name in ("", "-name"))
 
 
-class KubectlNode(Direct):
+class KubectlNode(Source):
     """Nodes of Kubernetes by name, with their product and the GPUs that they have and give out."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -18,9 +18,7 @@ environment and nccl.conf.
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import ENVIRONMENT
-from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.lazy import regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
@@ -86,21 +84,19 @@ _DEFAULT = "default"
 _UNSET = "<unset>"
 
 
-class NcclParams(Direct):
+class NcclParams(OfPage):
     """Settings in force by NCCL's own registry: better evidence than the environment of a shell."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         name = ""
-        for number, text in blob.lines():
-            word, _, rest = text.partition(" (")
-            match = _VALUE.match(text[:4096])
+        for line in page.lines():
+            word, _, rest = line.text.partition(" (")
+            match = _VALUE.match(line.text)
             if word.isidentifier() and word.isupper() and ") [" in rest:
                 name = word if word.startswith(("NCCL_", "RCCL_")) else f"NCCL_{word}"
-            elif match is not None and name and len(parsed.records) < MAX_PARAMETERS:
+            elif match is not None and name and len(page.parsed.records) < MAX_PARAMETERS:
                 if match[2].lower() != _DEFAULT and match[1] != _UNSET:
-                    origin = blob.origin(number, f"{name}: {text.strip()}")
-                    draft.settings.append(Setting(name, match[1], ENVIRONMENT, origin))
-                parsed.records.append(number)
+                    origin = page.blob.origin(line.number, f"{name}: {line.text.strip()}")
+                    page.draft.settings.append(Setting(name, match[1], ENVIRONMENT, origin))
+                page.mark(line.number)
                 name = ""
-        return parsed

@@ -137,8 +137,6 @@ def _read_line(function: _Function, line: Line, bridges: dict[str, str]) -> None
         function.take(line, "numa", node)
     elif name == "Kernel driver in use" and rest:
         function.take(line, "driver", rest[:80])
-    elif name == "IOMMU group" and (group := to_int(rest, low=0, high=2**31)) is not None:
-        function.take(line, "iommu_group", group)
     elif name == "Subsystem" and (numbers := _LIKE["ids"].findall(rest)):
         function.take(line, "subsystem_vendor", int(numbers[-1][0], 16))
         function.take(line, "subsystem_device", int(numbers[-1][1], 16))

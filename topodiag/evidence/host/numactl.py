@@ -1,12 +1,8 @@
-"""`numactl -H`: the processors, the memory and the distances of NUMA nodes.
+"""`numactl -H`: the processors and the memory of NUMA nodes.
 
     available: 2 nodes (0-1)
     node 0 cpus: 0 1 2 3 4 5 6 7
     node 0 size: 515512 MB
-    node distances:
-    node   0   1
-      0:  10  21
-      1:  21  10
 
 Format: numactl 2.0.8 to 2.0.18 (numactl.c, hardware).
 
@@ -15,9 +11,10 @@ Processors and NUMA nodes from `/proc/cpuinfo` and `/sys/devices/system/{cpu,nod
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.shell_facts import read_files
-from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -29,31 +26,27 @@ MAX_NODES = 1024
 MAX_LINE = 16384
 
 
-class Numactl(Direct):
+class Numactl(OfPage):
     """NUMA nodes from `numactl -H`."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
         processors, rows = dict[int, int](), list[Row]()
-        for number, text in blob.lines():
-            head, colon, rest = text[:MAX_LINE].lstrip(" \t>|").partition(":")
+        for number, text in page.blob.lines():
+            line = Line(page, number, text[:MAX_LINE])
+            head, colon, rest = line.bare.partition(":")
             word, place, field, *_ = *head.split(), "", "", ""
-            of_row = bool(parsed.records) and word.isdecimal() and not place
-            node = to_int(word if of_row else place, low=0, high=MAX_NODES - 1)
-            if node is None or not colon or not (of_row or (word == "node" and field in ("cpus", "size"))):
+            node = to_int(place, low=0, high=MAX_NODES - 1)
+            if node is None or not colon or word != "node" or field not in ("cpus", "size"):
                 continue
             numbers = [int(digits) for digits in rest.split() if digits.isdecimal() and len(digits) <= 12]
-            if of_row:
-                draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
-            elif field == "cpus":
-                draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
+            if field == "cpus":
+                line.put(page.draft.numa(node), cpus=fold_numbers(set(numbers)))
                 processors[node] = len(numbers)
             elif numbers:
                 cells = {NUMA: str(node), PROCESSORS: str(processors.get(node, 0)), MEMORY_MB: str(numbers[0])}
-                rows.append(Row(cells, blob.origin(number, text)))
-            parsed.records.append(number)
-        draft.tables.append(Table(tuple(rows)))
-        return parsed
+                rows.append(Row(cells, line.origin))
+            page.mark(number)
+        page.draft.tables.append(Table(tuple(rows)))
 
 
 _NODES = "sys/devices/system/node"
@@ -81,8 +74,6 @@ class SysCpu(OfTree):
             number = to_int(node.removeprefix("node"), low=0, high=MAX_NODES - 1)
             if number is not None and "cpulist" in files:
                 _read_node_cpus(notes, notes.draft.numa(number), files["cpulist"], packages)
-            if number is not None and "distance" in files:
-                notes.convert(notes.draft.numa(number), "distances", _distances, files["distance"])
         read_files(notes)
 
 
@@ -153,7 +144,7 @@ def _package(text: str) -> int | None:
 def _read_sockets(notes: Notes, packages: dict[int, TreeFile]) -> None:
     """Distinct packages, over the first processor of each NUMA node and the processors in cpuinfo."""
     shown = [(file, value_line(file), file.text or "") for file in packages.values()]
-    for file, line in notes.lines("proc/cpuinfo"):
+    for file, line in notes.lines_of("proc/cpuinfo"):
         key, _, value = line[1].partition(":")
         if key.strip() == "physical id":
             shown.append((file, line, value))
@@ -175,8 +166,3 @@ def _read_node_cpus(notes: Notes, numa: Entity, file: TreeFile, packages: dict[i
         if cpu in (cpus or ()) and (socket := _package(package.text or "")) is not None:
             notes.take(numa, "socket", socket, package)
             return
-
-
-def _distances(text: str) -> tuple[int, ...] | None:
-    numbers = [number for word in text.split()[:MAX_NODES] if (number := to_int(word, low=0, high=255)) is not None]
-    return tuple(numbers) if numbers and len(numbers) == len(text.split()[:MAX_NODES]) else None

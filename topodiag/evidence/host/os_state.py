@@ -62,7 +62,7 @@ def _read_kernel(notes: Notes) -> None:
     # PRETTY_NAME, or NAME and VERSION_ID (os-release(5)).
     _readable(notes, "etc/os-release", "distribution")
     values: dict[str, tuple[TreeFile, tuple[int, str], str]] = {}
-    for file, line in notes.lines("etc/os-release"):
+    for file, line in notes.lines_of("etc/os-release"):
         name, _, value = line[1].strip().partition("=")
         values.setdefault(name, (file, line, value.strip("\"'")[:120]))
     named = [values[name] for name in ("PRETTY_NAME", "NAME", "VERSION_ID") if name in values]
@@ -110,7 +110,7 @@ def _read_modules(notes: Notes) -> None:
         if _is_name(name):
             names.add(name)
         elif text.strip():
-            notes.leave("not a line of /proc/modules", file, (number, text))
+            notes.line(file, (number, text)).leave("not a line of /proc/modules")
     notes.take(notes.system, "modules", frozenset(names), file)
 
 
@@ -170,15 +170,15 @@ def _read_devices(notes: Notes) -> None:
 def _read_gpus(notes: Notes) -> None:
     """What the driver says of each GPU that it claimed, even of one that NVML no longer reaches, and the driver's
     parameters: `Name: value`, strings in quotes."""
-    for file, line in notes.lines("proc/driver/nvidia/params"):
+    for file, line in notes.lines_of("proc/driver/nvidia/params"):
         name, colon, value = line[1].partition(":")
         if colon and _is_name(name.strip()):
             notes.take(notes.draft.single("registry"), name.strip(), value.strip().strip('"'), file, line)
         elif line[1].strip():
-            notes.leave("not a parameter", file, line)
+            notes.line(file, line).leave("not a parameter")
     for place in notes.below("proc/driver/nvidia/gpus"):
         bus_id = normalise_bus_id(place)
-        for file, line in notes.lines(f"proc/driver/nvidia/gpus/{place}/information") if bus_id else ():
+        for file, line in notes.lines_of(f"proc/driver/nvidia/gpus/{place}/information") if bus_id else ():
             name, value = (part.strip() for part in line[1].partition(":")[::2])
             gpu = notes.draft.gpu(bus_id=bus_id)
             if name == "Model" and value and "?" not in value and value != "Unknown":

@@ -6,7 +6,7 @@ from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import REPLACED
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
 from topodiag.evidence.json_values import integer, load, member, objects, text
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact
@@ -17,7 +17,7 @@ MAX_VARIABLES = 256
 MAX_PID = 2**32
 
 
-class Processes(Direct):
+class Processes(Source):
     """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

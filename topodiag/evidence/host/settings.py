@@ -6,12 +6,12 @@ Judges nothing: a line that NCCL will not take as it was meant is kept as it sta
 from __future__ import annotations
 
 import re
-from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.page import Page
 from topodiag.evidence.tree import read_tree
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.system import ConfLine, Setting
 from topodiag.words.own_data import own_data
 
@@ -31,14 +31,12 @@ REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
 _LOGIN = ("PATH=", "HOME=", "PWD=", "SHLVL=", "SHELL=", "USER=", "SLURM_", "KUBERNETES_")
 
 
-@dataclass(slots=True)
-class _Into:
-    """The draft that is filled, and what is known while it is."""
+class _SettingsPage(Page):
+    """A page of settings, and the names that its conf files have set."""
 
-    blob: Blob
-    draft: NodeDraft
-    parsed: Parsed[int]
-    effective: set[tuple[str, str]] = field(default_factory=set)
+    def __init__(self, blob: Blob, draft: NodeDraft) -> None:
+        super().__init__(blob, draft)
+        self.effective: set[tuple[str, str]] = set()
 
     def variable(self, number: int, assigned: str, quote: str) -> str | None:
         """Keep a variable of the environment that says something of communication or of the scheduler, never a secret;
@@ -47,23 +45,22 @@ class _Into:
         schedulers = tuple(own_data(_NAMES)["schedulers"])
         if not equals or not _is_name(name) or not name.startswith((*own_data(_NAMES)["ours"], *schedulers)):
             return None
-        if any(word in name.upper() for word in _SECRET) and not name.startswith(
-            "NCCL_"
-        ):  # NCCL_IB_PKEY is a partition, no secret
+        # NCCL_IB_PKEY is a partition, no secret.
+        if any(word in name.upper() for word in _SECRET) and not name.startswith("NCCL_"):
             return None
         origin = self.blob.origin(number, quote)
         if name.startswith(schedulers):
             self.draft.single("scheduler").offer(name, value[:4096], origin)
         else:
             self.draft.settings.append(Setting(name, value[:4096], ENVIRONMENT, origin))
-        self.parsed.records.append(number)
+        self.mark(number)
         return value
 
     def conf(self, path: str, place: tuple[int, int], raw: str, quote: str) -> None:
         """Keep a line of a conf file by its number in the file and in the evidence."""
         origin = self.blob.origin(place[1], quote)
         self.draft.conf_lines.append(ConfLine(path, place[0], raw, origin))
-        self.parsed.records.append(place[1])
+        self.mark(place[1])
         name, value = as_nccl_reads(raw) or ("", "")
         # setenv without overwriting: of two lines of one file the first counts.
         if _is_name(name) and (path, name) not in self.effective:
@@ -71,7 +68,7 @@ class _Into:
             self.draft.settings.append(Setting(name, value, path, origin))
 
 
-class Settings(Direct):
+class Settings(Source):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
     def recognises(self, head: str) -> bool:
@@ -86,7 +83,7 @@ class Settings(Direct):
         return len(lines) >= 3 and len(names) * 10 >= len(lines) * 8 and any(line.startswith(_LOGIN) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        into = _Into(blob, draft, Parsed())
+        into = _SettingsPage(blob, draft)
         head = blob.text[:65536]
         if blob.item is not None or _TREE.search(head):
             _read_tree(into)
@@ -122,7 +119,7 @@ def _cut(text: str) -> str:
     return text if len(raw) <= MAX_VALUE else raw[:MAX_VALUE].decode("utf-8", errors="ignore")
 
 
-def _read_tree(into: _Into) -> None:
+def _read_tree(into: _SettingsPage) -> None:
     blob, parsed = into.blob, into.parsed
     files = read_tree(blob, parsed)
     parsed.partial = False  # whoever shows an environment shows all of it
@@ -167,7 +164,7 @@ def _is_conf(name: str, head: str) -> bool:
     return any(line.startswith("NCCL_") and line.partition("=")[0].endswith(" ") for line in lines if _set_by(line))
 
 
-def _read_bare(into: _Into, conf: bool) -> None:
+def _read_bare(into: _SettingsPage, conf: bool) -> None:
     lines = list(into.blob.lines())
     if lines and not lines[-1][1]:
         lines.pop()  # the end of the last line begins none

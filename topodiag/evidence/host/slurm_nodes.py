@@ -73,24 +73,20 @@ def _is_out(state: str) -> bool:
     return any(word in state.upper() for word in _OUT)
 
 
-class SlurmNodes(Source[SlurmState]):
+class SlurmNodes(Source):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
 
     def recognises(self, head: str) -> bool:
         lines = [line.lstrip() for line in head.split("\n")]
         return any(map(_columns, lines)) or ("State=" in head and any(line.startswith("NodeName=") for line in lines))
 
-    def parse(self, blob: Blob) -> Parsed[SlurmState]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[SlurmState]:
         parsed: Parsed[SlurmState] = Parsed()
-        for listed in _listed(blob):
+        for record in _listed(blob):
             if len(parsed.records) >= MAX_NODES:
-                parsed.leave(blob, listed.line, listed.text, "one of too many nodes")
-            else:
-                parsed.records.append(listed)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[SlurmState], draft: NodeDraft) -> None:
-        for record in parsed.records:
+                parsed.leave(blob, record.line, record.text, "one of too many nodes")
+                continue
+            parsed.records.append(record)
             if record.nodes and record.state:
                 fields = {"state": record.state, "gres": record.gres, "reason": record.reason}
                 words = f"{record.nodes} is {record.state}" + (f": {record.reason}" if record.reason else "")
@@ -99,6 +95,7 @@ class SlurmNodes(Source[SlurmState]):
             if record.held and (kind := kind_of(record.reason)):
                 text = f"{record.nodes} is out of service: {record.reason}" if record.nodes else record.reason
                 draft.reports.append(report(kind, text, blob, record.line, record.text, host=record.nodes))
+        return parsed
 
 
 def _listed(blob: Blob) -> Iterator[SlurmState]:

@@ -38,7 +38,7 @@ _VALUES: Mapping[str, tuple[str, Convert]] = {
     "max_link_speed": ("max_gen", gen_of_speed),
 }
 _WIDTHS = {"current_link_width": "width", "max_link_width": "max_width"}
-_LINKS = {"driver": "driver", "iommu_group": "iommu_group", "physfn": "is_vf"}
+_LINKS = {"driver": "driver", "iommu_group": "iommu_type", "physfn": "is_vf"}
 _FIELDS = {name: field for name, (field, _) in _VALUES.items()} | _WIDTHS | _LINKS
 _OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTHS
 
@@ -106,8 +106,7 @@ def _read_link(notes: Notes, pci: Entity, name: str, file: TreeFile) -> None:
         notes.take(pci, "is_vf", True, file)
     elif name == "driver" and target:
         notes.take(pci, "driver", target, file)
-    elif name == "iommu_group" and (group := to_int(target, low=0, high=2**31)) is not None:
-        notes.take(pci, "iommu_group", group, file)
+    elif name == "iommu_group" and target.isdecimal():
         kind = notes.files.get(f"{_GROUPS}{target}/type")
         if kind is not None and kind.text:
             notes.take(pci, "iommu_type", value_line(kind)[1], kind)
@@ -145,7 +144,7 @@ def _read_aer(notes: Notes, pci: Entity, severity: str, file: TreeFile) -> None:
             name = "total" if name.startswith("TOTAL_ERR") else name
             notes.count(pci, f"aer_{severity}_{name}", int(digits), file, (number, text))
         elif text.strip():
-            notes.leave("not an AER counter", file, (number, text))
+            notes.line(file, (number, text)).leave("not an AER counter")
 
 
 def _read_config(notes: Notes, pci: Entity, files: Mapping[str, TreeFile]) -> None:

@@ -11,6 +11,7 @@ result`), which names a unit by its description where it starts it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -111,10 +112,10 @@ class _Block:
         return bool(name)
 
 
-class Systemctl(Source[UnitState]):
+class Systemctl(Source):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
-    def parse(self, blob: Blob) -> Parsed[UnitState]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[UnitState]:
         parsed: Parsed[UnitState] = Parsed()
         block: _Block | None = None
         asked = ""
@@ -147,15 +148,16 @@ class Systemctl(Source[UnitState]):
         # `systemctl status` shows lines of the journal below the state that they led to.
         names = {unit.name.removesuffix(".service") for unit in parsed.records}
         parsed.records += [state for state in units(blob) if state.name not in names]
+        offer_units(parsed.records, blob, draft)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
-        services = draft.single("services")
-        for unit in parsed.records:
-            origin = blob.origin(unit.line, unit.text)
-            name = unit.name.removesuffix(".service")
-            word = None if unit.word == "unknown" else unit.word
-            services.offer(name, word, origin, "systemd does not know its state")
+
+def offer_units(states: Iterable[UnitState], blob: Blob, draft: NodeDraft) -> None:
+    """Offer the states of services."""
+    for unit in states:
+        word = None if unit.word == "unknown" else unit.word
+        origin, why = blob.origin(unit.line, unit.text), "systemd does not know its state"
+        draft.single("services").offer(unit.name.removesuffix(".service"), word, origin, why)
 
 
 def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:

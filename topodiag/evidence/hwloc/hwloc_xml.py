@@ -14,7 +14,7 @@ from dataclasses import field
 
 from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.hardware import catalog
@@ -34,19 +34,20 @@ from topodiag.words.units import in_gbs, spell_bytes
 
 @dataclass(slots=True)
 class HwlocObject:
-    """A machine, package, NUMA node, bridge or device: its XML attributes, its `info` pairs, where it stands, and the
-    object above it."""
+    """A machine, package, NUMA node, bridge or device: its tag, its `info` pairs, and the object above it."""
 
-    type: str
-    attributes: tuple[tuple[str, str], ...]
-    line: int
+    tag: XmlTag
     above: HwlocObject | None = None
     infos: dict[str, str] = field(default_factory=dict)
     format: int = 2
     """The major version of the file, 1 where it says none."""
 
+    @property
+    def type(self) -> str:
+        return self.get("type")
+
     def get(self, name: str) -> str:
-        return next((value for key, value in self.attributes if key == name), "")
+        return self.tag.get(name) or ""
 
     def within(self, *types: str) -> HwlocObject | None:
         """The nearest object above of one of these types."""
@@ -62,7 +63,7 @@ MAX_TAGS = 500_000
 MAX_DEPTH = 256
 
 
-class HwlocXml(Direct):
+class HwlocXml(Source):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -81,7 +82,7 @@ class HwlocXml(Direct):
             parsed.leave(blob, error.line, "", error.message)
         if any("NVIDIAUUID" in one.infos or "XGMIHiveID" in one.infos for one in objects):
             parsed.topics = self.speaks_of | {Topic.GPUS}
-        parsed.records = [one.line for one in objects]
+        parsed.records = [one.tag.line for one in objects]
         _fill_draft(objects, blob, draft)
         return parsed
 
@@ -98,9 +99,7 @@ def _read_objects(blob: Blob, objects: list[HwlocObject]) -> bool:
             if stack:
                 stack.pop()
         elif tag.name == "object":
-            hwloc_object = HwlocObject(
-                tag.get("type") or "", tag.attributes, tag.line, stack[-1] if stack else None, {}, version
-            )
+            hwloc_object = HwlocObject(tag, stack[-1] if stack else None, {}, version)
             objects.append(hwloc_object)
             if not tag.alone:
                 stack.append(hwloc_object)
@@ -153,7 +152,7 @@ def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> Non
         if one.type == "NUMANode" and not parse_cpumask(one.get("cpuset")) and (number := _number(one)) is not None
     }
     for hwloc_object in objects:
-        place = origin(hwloc_object.line)
+        place = origin(hwloc_object.tag.line)
         if hwloc_object.type in ("Machine", "System"):
             draft.single("cpu").offer("arch", hwloc_object.infos.get("Architecture") or None, place)
             if hwloc_object.infos.get("OSName") == "Linux":
@@ -185,7 +184,7 @@ def _gpu_links(objects: list[HwlocObject], blob: Blob, draft: NodeDraft, origin:
             if peer != number:
                 far = hops.get((hwloc_object.get("gp_index"), other.get("gp_index")), 0)
                 word = pair_word(XGMI, far) if peer in peers[number] else PCIE
-                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.line))
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.tag.line))
 
 
 def _rsmi(text: str) -> list[int]:
@@ -224,16 +223,18 @@ def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int]
     for name, types in (("sockets", _PACKAGES), ("count", ("PU",))):
         hwloc_objects = [hwloc_object for hwloc_object in objects if hwloc_object.type in types]
         if hwloc_objects:
-            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].line))
+            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].tag.line))
 
 
 def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
-    cpu = draft.single("cpu")
     infos = package.infos
-    cpu.offer("vendor", infos.get("CPUVendor") or None, place)
-    cpu.offer("name", " ".join(infos.get("CPUModel", "").split())[:120] or None, place)
-    cpu.offer("family", to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF), place)
-    cpu.offer("model", to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF), place)
+    draft.single("cpu").put(
+        place,
+        vendor=infos.get("CPUVendor") or None,
+        name=" ".join(infos.get("CPUModel", "").split())[:120] or None,
+        family=to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF),
+        model=to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF),
+    )
 
 
 def _number(numa: HwlocObject) -> int | None:
@@ -258,17 +259,13 @@ def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, pl
         return
     entity = draft.pci(bus_id)
     vendor, device = int(kind["vendor"], 16), int(kind["device"], 16)
-    entity.offer("class_code", int(kind["code"], 16) << 8, place)
-    entity.offer("vendor", vendor, place)
-    entity.offer("device", device, place)
+    entity.put(place, class_code=int(kind["code"], 16) << 8, vendor=vendor, device=device)
     if kind["subvendor"]:
-        entity.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
-        entity.offer("subsystem_device", int(kind["subdevice"], 16), place)
-    entity.offer("numa", _numa_of(function, memory_only), place)
+        entity.put(place, subsystem_vendor=int(kind["subvendor"], 16), subsystem_device=int(kind["subdevice"], 16))
     above = function.above
     if above is not None and above.type == "Bridge":
         entity.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
-    entity.offer("root", _root(function), place)
+    entity.put(place, numa=_numa_of(function, memory_only), root=_root(function))
     _speed(entity, function.get("pci_link_speed"), vendor, device, place)
     if (vendor == NVIDIA and kind["code"].startswith("03")) or (vendor == AMD_ID and kind["code"] == _ACCELERATOR):
         draft.gpu(bus_id=bus_id)
@@ -308,8 +305,7 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
         if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
     ]
     if len(fits) == 1:
-        entity.offer("gen", fits[0][0], place)
-        entity.offer("width", fits[0][1], place)
+        entity.put(place, gen=fits[0][0], width=fits[0][1])
         return
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for name in ("gen", "width"):
@@ -338,13 +334,12 @@ def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
         draft.netdev(name).offer("bus_id", bus_id, place)
     elif (rsmi := _LIKE["rsmi"].fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
-        draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer(
-            "name", device.infos.get("GPUModel", "")[:120] or None, place
-        )
+        model = device.infos.get("GPUModel", "")[:120] or None
+        draft.gpu(index=int(rsmi[1]), bus_id=bus_id).offer("name", model, place)
         draft.pci(bus_id).offer("vendor", AMD_ID, place)
     elif (gpu := _gpu(device, draft)) is not None:
-        gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)
-        gpu.offer("name", device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120] or None, place)
+        name = device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120]
+        gpu.put(place, uuid=device.infos.get("NVIDIAUUID") or None, name=name or None)
 
 
 def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:

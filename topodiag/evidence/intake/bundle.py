@@ -179,7 +179,6 @@ def _item(entry: object) -> Item | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
         return None
     argv = entry.get("argv")
-    rc = entry.get("rc")
     sample = entry.get("sample")
     return Item(
         id=entry["id"],
@@ -188,10 +187,7 @@ def _item(entry: object) -> Item | None:
         status=_text(entry.get("status")) or "ok",
         why=_text(entry.get("why")),
         argv=tuple(str(word) for word in argv) if isinstance(argv, list) else (),
-        rc=rc if type(rc) is int else None,
-        stderr=_text(entry.get("stderr")),
         duration_s=_seconds(entry.get("duration_s")),
-        truncated=entry.get("truncated") is True,
         needs_root=entry.get("needs_root") is True,
         sample=sample if type(sample) is int and 0 <= sample < 10 else 0,
     )

@@ -20,6 +20,7 @@ from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
+from topodiag.words.fold import first_of
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_bytes
 
@@ -172,8 +173,7 @@ def _told_apart(captured: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
     }
     notes = [
         f"{len(several)} captures of {host}, judged one by one: "
-        + ", ".join(f"{numbers[one.name]} is {one.name}" for one in several[:8])
-        + (", ..." if len(several) > 8 else "")
+        + first_of([f"{numbers[one.name]} is {one.name}" for one in several], 8)
         for host, several in sorted(of_host.items())
         if len(several) > 1
     ]
@@ -216,9 +216,7 @@ def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Captu
         loose += parts
         aside += left
         if len(parts) > 1:
-            hosts = ", ".join(capture.host or capture.label for capture in parts[:4]) + (
-                ", ..." if len(parts) > 4 else ""
-            )
+            hosts = first_of([capture.host or capture.label for capture in parts], 4)
             notes.append(f"{unit.folder}: texts of {len(parts)} nodes lie together: {hosts}")
     return loose, aside, notes
 
@@ -277,7 +275,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     for piece in (piece for group in groups if not group.apart for piece in group.pieces):
         owners = [anchor for anchor in anchors if mentions(piece, named.get(anchor, ""))]
         (pieces[owners[0]] if len(owners) == 1 else left).append(piece)
-    several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
+    several = first_of([named.get(number, "?") for number in anchors], 4)
     aside = [SkippedFile(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
     aside += [SkippedFile(piece.name, piece.words) for piece in unit.unknown]
     parts = []

@@ -80,7 +80,7 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
                 if path.startswith(collected.PREFIX):
                     met.real.add(os.path.realpath(os.path.join(place, collected.ANSWER)))
             else:
-                _take_named(place, path, met)
+                _take_readable(place, path, met, named=True)
     for folder, path in folders:
         _walk(folder, path, met)
     stream = _take_stdin(stdin, met) if STDIN in paths else None
@@ -111,16 +111,19 @@ def _expanded(path: str) -> list[str]:
     return matches
 
 
-def _take_named(path: str, root: str, met: _Met) -> None:
+def _take_readable(path: str, root: str, met: _Met, *, named: bool) -> None:
+    """Takes a file; one that cannot be read is left aside. Raises InputError for one that was named and is gone."""
     try:
-        _take(path, root, met, named=True)
+        _take(path, root, met, named=named)
     except FileNotFoundError:
-        raise missing(path) from None
+        if named:
+            raise missing(path) from None
+        met.leave(path, "a link to nowhere", broken=True)
     except OSError as error:
-        met.leave(path, _why(error), hint="check its mode and owner", named=True, broken=True)
+        why = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        met.leave(path, why, hint="check its mode and owner", named=named, broken=True)
 
 
-# Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
         why = f"folder not read: {error.strerror or error}"
@@ -159,13 +162,7 @@ def _walk(top: str, root: str, met: _Met) -> None:
             names = [name for name in names if not _SWEPT.fullmatch(name)]
         names = without_bookkeeping(here, names, met.notes)
         for name in sorted(names):
-            path = os.path.join(here, name)
-            try:
-                _take(path, root, met, named=False)
-            except FileNotFoundError:
-                met.leave(path, "a link to nowhere", broken=True)
-            except OSError as error:
-                met.leave(path, _why(error), hint="check its mode and owner", broken=True)
+            _take_readable(os.path.join(here, name), root, met, named=False)
 
 
 def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
@@ -182,10 +179,6 @@ def _leaves(path: str, top: str) -> bool:
         return False
     real, own = os.path.realpath(path), os.path.realpath(top)
     return os.path.commonpath((real, own)) != own
-
-
-def _why(error: OSError) -> str:
-    return f"cannot be read: {(error.strerror or str(error)).lower()}"
 
 
 def _manifest(folder: str, names: Sequence[str]) -> bytes | None:

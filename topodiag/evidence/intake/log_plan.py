@@ -17,6 +17,7 @@ from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
+from topodiag.words.fold import first_of
 
 CHUNK_BYTES = 30 << 20
 """Raw text per task: some tenths of a second of work, beside which the cost of a task does not show. Less than 32 MiB:
@@ -140,7 +141,7 @@ def _skipped(left: Iterable[SkippedFile]) -> list[str]:
     texts = []
     for why, several in sorted(whys.items()):
         names = sorted(left_out.path for left_out in several)
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        shown = first_of(names, 3)
         reads = f" ({several[0].command} reads it)" if len(several) == 1 and several[0].command else ""
         texts.append(f"{len(names)} {'file' if len(names) == 1 else 'files'} not read, {why}: {shown}{reads}")
     return texts

@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import time
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.collected import missing
@@ -64,7 +65,7 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
         name, data = path, read_small(path, MAX_BYTES)
     packer, reading = packer_of(data), Reading()
     if packer:
-        data = text_within(name, io.BytesIO(data), (packer,), reading, MAX_BYTES)
+        data = text_within(name, text_of(io.BytesIO(data), (packer,), reading), MAX_BYTES)
     if reading.notes:
         raise InputError(name, f"is a broken {packer} file", hint="was the copy interrupted?")
     if len(data) > MAX_BYTES:
@@ -74,10 +75,10 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
     return Blob(name, data)
 
 
-def text_within(name: str, stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: int) -> bytes:
-    """All of a stream with its layers taken off. Raises InputError for more than `most` bytes."""
+def text_within(name: str, blocks: Iterable[bytes], most: int) -> bytes:
+    """All blocks of a text. Raises InputError for more than `most` bytes."""
     text = io.BytesIO()
-    for block in text_of(stream, coding, reading):
+    for block in blocks:
         text.write(block)
         if text.tell() > most:
             raise too_large(name, most)

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from topodiag.evidence.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
+from topodiag.words.fold import first_of
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -145,7 +146,7 @@ def folded(aside: Iterable[SkippedFile]) -> list[str]:
             texts.append(str(several[0]))
             continue
         names = sorted(left_out.path for left_out in several)
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        shown = first_of(names, 3)
         texts.append(f"{len(names)} files: {why}: {shown}{_reads_them(several)}")
     return texts
 
@@ -166,7 +167,7 @@ def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[Sk
     """The error of a command that reads `kinds`, called `what`, where there is nothing of them."""
     kinds = frozenset(kinds)
     left = list(aside if aside is not None else intake.beside(*kinds))
-    given = ", ".join(intake.paths[:3]) + (", ..." if len(intake.paths) > 3 else "")
+    given = first_of(intake.paths, 3)
     if not left:
         what = "is a folder without files" if os.path.isdir(intake.paths[0]) else f"holds no {what}"
         return InputError(given, what, hint="give a bundle, or a folder of captured text")

@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
 
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
@@ -174,7 +173,7 @@ def _sources_in(blob: Blob, size: int, texts: tuple[str, ...]) -> tuple[str, ...
     return sources_in(blob, texts)
 
 
-def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
+def _read_with(source: Source, blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
     """Offer what a source reads in a text to the draft; the account of it."""
     draft.weight.trust, draft.weight.sample = source.trust, blob.sample
     try:

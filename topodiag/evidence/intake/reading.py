@@ -18,43 +18,33 @@ from topodiag.model.errors import InputError
 def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     """The text of a piece with its layers taken off. Raises InputError for more than `most` bytes, and for what can no
     longer be read. Standard input can be read once."""
-    watch().opened(piece.name)
-    stream: BinaryIO
-    try:
-        if piece.held is not None:
-            stream = io.BytesIO(piece.held)
-        elif piece.path == STDIN:
-            stream = intake.stdin or io.BytesIO()
-        elif piece.member and not piece.spooled:
-            from topodiag.evidence.intake.archives import read_member  # noqa: PLC0415 - where there is one
-
-            stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
-        else:
-            stream = open(piece.file, "rb")  # noqa: SIM115 - closed below, and standard input must stay open
-    except OSError as error:
-        raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     reading = Reading()
-    try:
-        text = text_within(piece.name, stream, piece.coding, reading, most)
-    finally:
-        if piece.path != STDIN or piece.held is not None:
-            stream.close()
+    with blocks_of(intake, piece, reading, most) as blocks:
+        text = text_within(piece.name, blocks, most)
     if not text and reading.notes:
         raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")
     return Blob(piece.name, text)
 
 
 @contextmanager
-def blocks_of(intake: Intake, piece: Piece, reading: Reading) -> Iterator[Iterator[bytes]]:
-    """The text of a piece of any size, in blocks, with its layers taken off; members of archives must be spooled.
-    Raises InputError for what can no longer be opened."""
+def blocks_of(intake: Intake, piece: Piece, reading: Reading, most: int = MAX_BYTES) -> Iterator[Iterator[bytes]]:
+    """The text of a piece in blocks, with its layers taken off: of any size, but `most` bytes of a member of an archive
+    that is not spooled. Raises InputError for what can no longer be opened."""
     watch().opened(piece.name)
-    if piece.path == STDIN:
-        yield text_of(intake.stdin or io.BytesIO(), piece.coding, reading)
+    stream: BinaryIO
+    if piece.held is not None:
+        stream = io.BytesIO(piece.held)
+    elif piece.path == STDIN:
+        yield text_of(intake.stdin or io.BytesIO(), piece.coding, reading)  # which must stay open
         return
-    try:
-        stream = open(piece.file, "rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
+    elif piece.member and not piece.spooled:
+        from topodiag.evidence.intake.archives import read_member  # noqa: PLC0415 - where there is one
+
+        stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
+    else:
+        try:
+            stream = open(piece.file, "rb")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     with stream:
         yield text_of(stream, piece.coding, reading)

@@ -17,8 +17,9 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -169,22 +170,13 @@ _RATES = msgspec.json.Decoder(_Rated, strict=False)
 _FIRSTS = msgspec.json.Decoder(_First, strict=False)
 
 
-@dataclass(slots=True)
-class _Identity:
-    """A communicator as its first record names it."""
-
-    hash: int
-    name: str
-    nranks: int
-    nnodes: int
-    members: dict[int, InspectorMember] = field(default_factory=dict)
-
-
 class InspectorReader:
     """Reads files one after the other, and holds what they say together."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Identity] = {}
+        self._known: dict[str, InspectorCommunicator] = {}
+        """By id, as the first record names it."""
+        self._members: dict[str, dict[int, InspectorMember]] = defaultdict(dict)
         self._met_ranks: set[tuple[str, int]] = set()
         self._calls = Calls()
         self._metrics = InspectorMetrics()
@@ -249,21 +241,20 @@ class InspectorReader:
         if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
             return False
         name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
-        known = self._known.setdefault(head.id, _Identity(value, name, head.n_ranks, head.nnodes))
+        self._known.setdefault(head.id, InspectorCommunicator(value, name, head.n_ranks, head.nnodes, {}))
         quote = line.decode("utf-8", "replace")[:MAX_QUOTE]
         host, pid = first.metadata.hostname[:255], first.metadata.pid
-        known.members[head.rank] = InspectorMember(head.rank, host, pid, Origin(source, number + at, quote))
+        self._members[head.id][head.rank] = InspectorMember(head.rank, host, pid, Origin(source, number + at, quote))
         self._met_ranks.add((head.id, head.rank))
         return True
 
     def found(self) -> Inspection:
         """All that was read, by communicator."""
         communicators = []
-        for known in self._known.values():
-            members = dict(sorted(known.members.items()))
-            hosts = {member.host for member in members.values()}
-            nnodes = known.nnodes if known.nnodes > 0 else len(hosts)
-            comm = InspectorCommunicator(known.hash, known.name, max(known.nranks, len(members)), nnodes, members)
+        for name, known in self._known.items():
+            members = dict(sorted(self._members[name].items()))
+            nnodes = known.nnodes if known.nnodes > 0 else len({member.host for member in members.values()})
+            comm = replace(known, nranks=max(known.nranks, len(members)), nnodes=nnodes, members=members)
             communicators.append(self._calls.summed(comm, len(members)))
         metrics = self._metrics
         communicators += metrics.communicators()

@@ -185,9 +185,8 @@ def _sizes(collective: str, series: _Series, slots: Slots, one_in: int) -> Itera
         size = series.sizes.get(bucket, 0)
         scale = size * series.factor / 1e3  # bytes per microsecond are MB/s
         clean = float(np.median(least))
-        high, middle = np.percentile(own["most"], (99, 50)).tolist()
         yield CallsOfOneSize(
-            collective, size, len(own) * one_in, clean, scale / clean, scale / high, scale / middle,
+            collective, size, len(own) * one_in, clean, scale / clean, scale / float(np.median(own["most"])),
             tuple(_hours(own["hour"], least, one_in)), float(np.percentile(least, BEST)),
         )  # fmt: skip
 

@@ -48,22 +48,19 @@ def answers_in_json(text: str, source: str) -> Iterator[RasAnswer]:
     whole = _LIKE["no_comma"].sub(r"\1,\2", text)
     events: list[RasEvent] = []
     end = 0
-    for number, match in enumerate(_LIKE["start"].finditer(whole)):
-        if number >= MAX_ANSWERS:
-            break
+    for match, number in _numbered(_LIKE["start"], whole, MAX_ANSWERS):
         if match.start() < end:
             continue
         try:
             document, end = decoder.raw_decode(whole, match.start())
         except (ValueError, RecursionError):
             continue
-        origin = Origin(source, whole.count("\n", 0, match.start()) + 1, "")
+        origin = Origin(source, number, "")
         if isinstance(document, dict) and isinstance(document.get("communicators"), list):
             yield _answer(document, source, origin)
         elif isinstance(document, dict) and isinstance(document.get("event"), str):
             events.append(_event(document, origin))
-    if events:
-        yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
+    yield from _monitored(source, events)
 
 
 def _bounded(digits: str) -> int:
@@ -207,20 +204,30 @@ class _Draft:
 def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     """The answers of a text in the order in which they stand; events of a monitor are one answer together. Lines of
     other things are passed over."""
-    starts = [match.start() for match in islice(_LIKE["begin"].finditer(text), MAX_ANSWERS)]
-    before, counted = 0, 0
-    for at, end in pairwise([*starts, len(text)]):
-        before, counted = before + text.count("\n", counted, at), at
-        ras_answer = _text_answer(text[at:end].splitlines(), before, source)
+    begins = list(_numbered(_LIKE["begin"], text, MAX_ANSWERS))
+    ends = [match.start() for match, _ in begins[1:]] + [len(text)]
+    for (match, number), end in zip(begins, ends, strict=False):
+        ras_answer = _text_answer(text[match.start() : end].splitlines(), number - 1, source)
         if ras_answer is not None:
             yield ras_answer
     events: list[RasEvent] = []
-    before, counted = 0, 0
-    for match in islice(_LIKE["event"].finditer(text), MAX_EVENTS):
-        before, counted = before + text.count("\n", counted, match.start()), match.start()
+    for match, number in _numbered(_LIKE["event"], text, MAX_EVENTS):
         end = text.find("\n", match.start())
         line = text[match.start() : end if end >= 0 else len(text)]
-        events.append(_text_event(match, Origin(source, before + 1, line)))
+        events.append(_text_event(match, Origin(source, number, line)))
+    yield from _monitored(source, events)
+
+
+def _numbered(pattern: re.Pattern[str], text: str, most: int) -> Iterator[tuple[re.Match[str], int]]:
+    """Where a pattern stands, with the number of the line."""
+    number, at = 1, 0
+    for match in islice(pattern.finditer(text), most):
+        number, at = number + text.count("\n", at, match.start()), match.start()
+        yield match, number
+
+
+def _monitored(source: str, events: Sequence[RasEvent]) -> Iterator[RasAnswer]:
+    """The events of a monitor, where there are any."""
     if events:
         yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
 

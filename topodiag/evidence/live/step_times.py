@@ -19,11 +19,7 @@ from typing import Any
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
-from topodiag.evidence.live.step_lines import (
-    WORDS,
-    StepLine,
-    timed_batches,
-)
+from topodiag.evidence.live.step_lines import WORDS, StepLine, timed_batches
 from topodiag.evidence.rank_names import rank_of_name
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock

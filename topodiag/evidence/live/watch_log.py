@@ -6,7 +6,7 @@ lines of one start each state goes on as it was last told.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from topodiag.evidence.json_values import decoded
@@ -60,17 +60,6 @@ def read_watch(data: bytes) -> WatchLog | None:
 
 
 @dataclass(slots=True)
-class _Open:
-    """The spell that a part is in."""
-
-    state: str
-    boot: str
-    first_s: float
-    time_s: float
-    fallen: int = 0
-
-
-@dataclass(slots=True)
 class _Reader:
     host: str = ""
     boot: str = ""
@@ -78,7 +67,8 @@ class _Reader:
     xids: list[XidSeen] = field(default_factory=list)
     end_s: float | None = None
     unread: int = 0
-    open: dict[str, _Open] = field(default_factory=dict)
+    open: dict[str, Spell] = field(default_factory=dict)
+    """The spells that parts are in, which have not lasted yet."""
     sampled_s: float = 0.0
     """When the last sample was taken that can vouch for all states, in seconds since boot."""
     hangs: set[str] = field(default_factory=set)
@@ -127,7 +117,7 @@ class _Reader:
             before, held = line.get("was"), self.open[part]
             rose = isinstance(before, int) and isinstance(value, int) and value > before
             if rose and held.state.lower() not in GOOD and up_s > held.first_s + FALL_S:
-                held.fallen += 1
+                self.open[part] = replace(held, fallen=held.fallen + 1)
 
     def _state(self, part: str, seen_s: float | None, time_s: float, up_s: float) -> None:
         """The state that a part is in now: switched off where the port says so beside being down."""
@@ -139,18 +129,16 @@ class _Reader:
         if held is not None and held.state == state:
             return
         if held is not None and held.first_s == up_s:
-            held.state = state  # state and physical state are two lines of one sample
+            self.open[part] = replace(held, state=state)  # state and physical state are two lines of one sample
             return
         if held is not None:
             self._close(part, seen_s if seen_s is not None else self.sampled_s)
         if state:
-            self.open[part] = _Open(state, self.boot, up_s, time_s)
+            self.open[part] = Spell(state, self.boot, up_s, up_s, time_s)
 
     def _close(self, part: str, last_s: float) -> None:
         held = self.open.pop(part)
-        last_s = max(held.first_s, last_s)
-        spell = Spell(held.state, held.boot, held.first_s, last_s, held.time_s, held.fallen)
-        self.spells.setdefault(part, []).append(spell)
+        self.spells.setdefault(part, []).append(replace(held, last_s=max(held.first_s, last_s)))
 
     def close_all(self) -> None:
         for part in list(self.open):

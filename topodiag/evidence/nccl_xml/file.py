@@ -181,14 +181,14 @@ class _Notes:
 _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")
 
 
-class NcclXml(Source[NcclFile]):
+class NcclXml(Source):
     """Keeps the file as NCCL meets it; alone, it also tells the machine's devices. In a capture it stays a file: it
     says what NCCL was given, which need not be the machine that it was found on."""
 
     def recognises(self, head: str) -> bool:
         return head.lstrip("\ufeff \t\r\n").startswith("<") and "<system" in head and _INSIDE.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[NcclFile]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[NcclFile]:
         parsed: Parsed[NcclFile] = Parsed()
         try:
             file = read_file(blob.data, blob.name)
@@ -198,15 +198,11 @@ class NcclXml(Source[NcclFile]):
             parsed.leave(blob, error.line, "", error.message)
             return parsed
         parsed.records.append(file)
+        draft.nccl_file = draft.nccl_file or file
+        if blob.item is None:
+            fill_draft(file.tree, blob, draft)
+            _say_of_others(file, draft)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[NcclFile], draft: NodeDraft) -> None:
-        for file in parsed.records:
-            if draft.nccl_file is None:
-                draft.nccl_file = file
-            if blob.item is None:
-                fill_draft(file.tree, blob, draft)
-                _say_of_others(file, draft)
 
 
 def _say_of_others(file: NcclFile, draft: NodeDraft) -> None:

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, to_int
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.words.own_data import own_data, patterns
 
@@ -80,39 +80,36 @@ def _port(line: Line, name: str, guid: str, number: str) -> Entity | None:
 MAX_LINKS = 100_000
 
 
-def _offer_links(blob: Blob, draft: NodeDraft, links: Iterable[FabricLink]) -> Parsed[int]:
+def _offer_links(page: Page, links: Iterable[FabricLink]) -> None:
     """What links say from one end, by the name and number of its port: what they run at, the other end, and what both
     could be: "" where neither could be more, None where the text does not say."""
-    parsed: Parsed[int] = Parsed()
     for link in islice(links, MAX_LINKS):
-        parsed.records.append(link.line)
+        page.mark(link.line)
         if link.here.port <= MAX_NUMBER:
-            entity = draft.fabric_port(link.here.name or f"LID {link.here.number}", "", link.here.port)
+            entity = page.draft.fabric_port(link.here.name or f"LID {link.here.number}", "", link.here.port)
             could = [word.strip(" ,;") for word in (link.could or "").split("Could be ")[1:]]
             able = None if link.could is None else ", ".join(could)
             peer = f"{link.peer.name or 'an unnamed end'} port {link.peer.port}"
-            for name, value in (("runs", link.runs), ("able", able), ("peer", peer)):
-                entity.offer(name, value, blob.origin(link.line, link.text))
-    return parsed
+            Line(page, link.line, link.text).put(entity, runs=link.runs, able=able, peer=peer)
 
 
-class FabricLinks(Direct):
+class FabricLinks(OfPage):
     """Links of a fabric that run below what both ends can do."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        return _offer_links(blob, draft, (link for link in listed_links(blob) if link.could is not None))
+    def read_page(self, page: Page) -> None:
+        _offer_links(page, (link for link in listed_links(page.blob) if link.could is not None))
 
 
 _LIKE = patterns("evidence/network/lines", "ibnetdiscover")
 
 
-class IbNet(Direct):
+class IbNet(OfPage):
     """Links between switches and hosts as `ibnetdiscover` lists them."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        links = chain(discovered_links(blob), _of_ports(blob))
+    def read_page(self, page: Page) -> None:
+        links = chain(discovered_links(page.blob), _of_ports(page.blob))
         named = (link for link in links if link.runs and link.here.name and link.peer.name)
-        return _offer_links(blob, draft, (link for link in named if not link.peer.of_switch))
+        _offer_links(page, (link for link in named if not link.peer.of_switch))
 
 
 def _of_ports(blob: Blob) -> Iterator[FabricLink]:

@@ -75,7 +75,6 @@ def _offer(port: Entity, rows: _Rows) -> None:
             lane_gbps = LANE_GBPS.get(generation)
             if lane_gbps is not None:
                 line.offer(port, "link_layer", "InfiniBand")
-                line.offer(port, "speed_name", generation)
             elif digits.isdecimal():
                 sum_gbps = float(digits) or None
                 line.offer(port, "link_layer", "Ethernet")

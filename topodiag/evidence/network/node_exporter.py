@@ -42,10 +42,8 @@ class NodeExporter(OfPage):
         instances: dict[str, int] = {}
         last = {}
         for sample in samples:
-            name, number = (
-                sample.labels.get("device", ""),
-                to_int(sample.labels.get("port"), low=0, high=words.MAX_PORT),
-            )
+            name = sample.labels.get("device", "")
+            number = to_int(sample.labels.get("port"), low=0, high=words.MAX_PORT)
             if sample.name in _TIMES:
                 last[sample.name, "", 0] = sample
             elif sample.name.startswith(_PREFIX):

@@ -146,9 +146,7 @@ def _read_speed(line: Line, port: Entity, text: str) -> None:
     speed, lanes = words.verbs_speed(text), line.page.said(port, "lanes")
     if speed is None:
         line.leave("no link speed in it")
-    elif speed[1] is not None:
-        line.offer(port, "speed_name", speed[1])
-    total = speed[0] * lanes if speed is not None and isinstance(lanes, int) else None
+    total = speed * lanes if speed is not None and isinstance(lanes, int) else None
     line.offer(port, "rate_gbps", total, "width or speed of the link is not readable")
 
 

@@ -14,7 +14,6 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.evidence.page import Line
 from topodiag.evidence.readings import says_nothing
-from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data, patterns
 
@@ -28,7 +27,7 @@ _PHYS_STATES = {
     7: "PhyTest",
 }  # fmt: skip
 _WORDS = own_data("evidence/network/words")
-_SPEEDS: dict[int, tuple[float, str]] = {int(number): tuple(speed) for number, speed in _WORDS["speeds"].items()}
+_SPEEDS: dict[int, float] = {int(number): gbps for number, (gbps, _) in _WORDS["speeds"].items()}
 _KINDS = {1: "ether", 32: "infiniband", 772: "loopback"}
 """ARPHRD types of include/uapi/linux/if_arp.h that matter here."""
 _OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
@@ -39,15 +38,6 @@ _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _HEX = frozenset("0123456789abcdef")
 
 _LIKE = patterns("evidence/network/words", "spellings")
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A port's rate in Gb/s over all lanes; lanes and the generation's name where the source says them."""
-
-    gbps: float
-    lanes: int | None = None
-    name: str | None = None
 
 
 def device_name(text: str) -> str | None:
@@ -89,19 +79,17 @@ def transport(text: str) -> str | None:
     return name
 
 
-def rate(text: str) -> Rate | None:
-    """sysfs' `400 Gb/sec (4X NDR)`, where old kernels leave out the name of SDR, and ibstat's `40 (FDR10)`."""
+def rate(text: str) -> tuple[float | None, int | None]:
+    """Gb/s over all lanes, and the lanes where they are said: sysfs' `400 Gb/sec (4X NDR)`, ibstat's `40 (FDR10)`."""
     match = _LIKE["rate"].match(text.strip())
     if match is None or not 0.1 <= float(match[1]) <= 1e6:
-        return None
-    gbps, lanes = float(match[1]), int(match[2] or 0) or None
-    return Rate(gbps, lanes, match[3] or ("SDR" if lanes and gbps == 2.5 * lanes else None))
+        return None, None
+    return float(match[1]), int(match[2] or 0) or None
 
 
 def gbps(text: str) -> float | None:
     """The rate of `rate` alone."""
-    port_rate = rate(text)
-    return port_rate.gbps if port_rate is not None else None
+    return rate(text)[0]
 
 
 def verbs_width(text: str) -> int | None:
@@ -113,16 +101,15 @@ def verbs_width(text: str) -> int | None:
     return int(lanes[1]) if lanes and int(lanes[1]) in _WIDTHS.values() else None
 
 
-def verbs_speed(text: str) -> tuple[float, str | None] | None:
-    """Gb/s per lane and the generation from ibv_devinfo's `100.0 Gbps (128)`.
+def verbs_speed(text: str) -> float | None:
+    """Gb/s per lane from ibv_devinfo's `100.0 Gbps (128)`.
 
     A build that is older than the hardware prints `invalid speed (128)`: the number still says which it is.
     """
     word, number = _numbered(text)
     if number in _SPEEDS:
         return _SPEEDS[number]
-    per_lane = to_float(word, low=0.1, high=1e4) if "gbps" in word.lower() else None
-    return None if per_lane is None else (per_lane, None)
+    return to_float(word, low=0.1, high=1e4) if "gbps" in word.lower() else None
 
 
 def mtu(text: str) -> int | None:
@@ -235,13 +222,11 @@ def offer_cell(line: Line, entity: Entity, name: str, cell: str) -> None:
 
 
 def offer_rate(line: Line, entity: Entity, cell: str) -> None:
-    """Offer the rate of a port, and the lanes and the generation that stand with it."""
-    port_rate = rate(cell)
+    """Offer the rate of a port, and the lanes that stand with it."""
+    total, lanes = rate(cell)
     why = f"no rate in {cell.strip()[:40]!r}"
-    line.offer(entity, "rate_gbps", port_rate.gbps if port_rate is not None else None, why)
-    if port_rate is None:
+    line.offer(entity, "rate_gbps", total, why)
+    if total is None:
         line.leave(why)
-        return
-    for name, value in (("lanes", port_rate.lanes), ("speed_name", port_rate.name)):
-        if value is not None:
-            line.offer(entity, name, value)
+    elif lanes is not None:
+        line.offer(entity, "lanes", lanes)

@@ -13,8 +13,9 @@ Huawei VRP, the kernel of Linux without the address of the device.
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
-from topodiag.evidence.sentences import Reporting, report
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
+from topodiag.evidence.sentences import report
 from topodiag.lazy import regex
 from topodiag.model.events import Event
 from topodiag.words.own_data import own_data, patterns
@@ -29,7 +30,7 @@ _UP = frozenset({"up", "gained", "connected"})
 _LIKE = patterns("evidence/network/switch_log", "lines")
 
 
-class SwitchLog(Reporting):
+class SwitchLog(Source):
     """Ports of switches that came and went."""
 
     def recognises(self, head: str) -> bool:
@@ -37,7 +38,7 @@ class SwitchLog(Reporting):
             _change(line[:MAX_LINE]) is not None for line in head.split("\n")
         )
 
-    def parse(self, blob: Blob) -> Parsed[Event]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
         words: dict[str, list[tuple[str, int, str]]] = {}
         for number, whole in blob.lines():
@@ -55,6 +56,7 @@ class SwitchLog(Reporting):
             _, number, line = downs[0] if back else downs[-1]
             kind = "nic.flap" if back else "nic.port_down"
             parsed.records.append(report(kind, f"{port} {ending}", blob, number, line))
+        draft.reports += parsed.records
         return parsed
 
 

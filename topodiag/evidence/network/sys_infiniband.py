@@ -135,12 +135,9 @@ def _read_port(notes: Notes, port: Entity, files: Files) -> None:
         elif path == "traffic_class":
             notes.convert(port, path, _traffic_class, file)
         elif path == "rate":
-            rate = words.rate(file.text or "")
             notes.convert(port, "rate_gbps", words.gbps, file)
-            if rate is not None and rate.lanes is not None:
-                notes.take(port, "lanes", rate.lanes, file)
-            if rate is not None and rate.name is not None:
-                notes.take(port, "speed_name", rate.name, file)
+            if (lanes := words.rate(file.text or "")[1]) is not None:
+                notes.take(port, "lanes", lanes, file)
     _read_gids(notes, port, files)
 
 

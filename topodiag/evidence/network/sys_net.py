@@ -84,7 +84,7 @@ def _read_bonds(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
     for path in [path for path in notes.files if path.startswith(_BONDING)]:
         bond = words.device_name(path.removeprefix(_BONDING))
-        for file, line in notes.lines(path):
+        for file, line in notes.lines_of(path):
             key, _, member = line[1].partition(":")
             if key.strip() == "Slave Interface" and bond and member.strip() in interfaces:
                 notes.take(interfaces[member.strip()], "master", bond, file, line)
@@ -94,7 +94,7 @@ def _read_routes(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Which interfaces carry a default route; the others do not, when the IPv4 table was there to be read."""
     others = dict(interfaces)
     for path, column, is_default in ((_ROUTE, 0, _default4), (_ROUTE6, -1, _default6)):
-        for file, line in notes.lines(path):
+        for file, line in notes.lines_of(path):
             cells = line[1][:400].split()
             if cells and cells[column] in others and is_default(cells):
                 notes.take(others.pop(cells[column]), "default_route", True, file, line)
@@ -148,7 +148,7 @@ _Found = Iterator[tuple[TreeFile, tuple[int, str], str, str]]
 
 def _four(notes: Notes) -> _Found:
     routes = sorted(_routes(notes), key=lambda route: -route[1])
-    for file, line in notes.lines(_TABLE):
+    for file, line in notes.lines_of(_TABLE):
         leaf, _, rest = line[1].removeprefix("|-- ").partition(" ")
         if rest.strip() == "/32 host LOCAL" and ":" not in leaf and address_of(leaf):
             bits = int(ipaddress.IPv4Address(leaf))
@@ -156,7 +156,7 @@ def _four(notes: Notes) -> _Found:
 
 
 def _six(notes: Notes) -> _Found:
-    for file, line in notes.lines(_TABLE6):
+    for file, line in notes.lines_of(_TABLE6):
         address, _, _, scope, _, name, *_ = *line[1].split(), "", "", "", "", "", ""
         own = address_of(":".join(address[at : at + 4] for at in range(0, len(address), 4)))
         if own and scope == _GLOBAL:
@@ -165,7 +165,7 @@ def _six(notes: Notes) -> _Found:
 
 def _routes(notes: Notes) -> Iterator[tuple[int, int, str]]:
     """Network, mask and interface: hexadecimal in the machine's order, little-endian wherever GPUs are."""
-    for _, (_, text) in notes.lines(_ROUTE):
+    for _, (_, text) in notes.lines_of(_ROUTE):
         cells = text[:400].split()
         if len(cells) >= 8 and _HEX.match(cells[1]) and _HEX.match(cells[7]):
             network, mask = (int.from_bytes(bytes.fromhex(cells[at]), "little") for at in (1, 7))

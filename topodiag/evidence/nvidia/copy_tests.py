@@ -31,10 +31,9 @@ from collections.abc import Iterator
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float
-from topodiag.evidence.nvidia.dcgm import FAILED
+from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.provenance import Origin
 from topodiag.words.own_data import patterns
 
 _LIKE = patterns("evidence/nvidia/lines", "copy_tests")
@@ -52,38 +51,34 @@ _REACHES = "OK"
 several words there, and none here."""
 
 
-class CopyTests(Direct):
+class CopyTests(OfPage):
     """GPUs, and access between them, from tests of copies."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
-        devices = _Devices(draft)
-        table, seen = "", set[str]()
-        both = _ONE_WAY not in blob.text and _BOTH_WAYS in blob.text
-        for number, whole in blob.lines():
-            text = whole[:MAX_LINE].strip(" \t>|")
-            origin = blob.origin(number, text)
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
+        devices = _Devices(page.draft)
+        table, seen, whole = "", set[str](), page.blob.text
+        both = _ONE_WAY not in whole and _BOTH_WAYS in whole
+        for line in page.bare_lines():
+            text = line.text
             if (match := _LIKE["sample"].match(text) or _LIKE["nvbandwidth"].match(text)) is not None:
-                devices.name(match, origin)
+                devices.name(match, line)
             elif (access := text.partition(" Access Peer "))[1]:
                 here, _, may = access[0].partition(" ")
                 ends = [end.removeprefix("Device=") for end in (here, access[2])]
+                page.mark(line.number)
                 if may == "CAN" and all(end.isdecimal() for end in ends):
-                    devices.pair("p2p:read", (ends[0], ends[1]), _REACHES, origin)
+                    devices.pair("p2p:read", (ends[0], ends[1]), _REACHES, line)
             elif (title := _title(text, both=both)) is not None:
                 table = "" if title in seen else title
                 seen.add(title)
-                continue
             elif table and _is_row(cells := text.split()):
+                page.mark(line.number)
                 for column, gbs in _copies(table, cells):
                     if table == "host":
-                        devices.offer_host_copy(column, gbs, origin)
+                        devices.offer_host_copy(column, gbs, line)
                     else:
-                        devices.pair("copies", (cells[0], column), f"{gbs / 2 if both else gbs:g}", origin)
-            else:
-                continue
-            parsed.records.append(number)
-        return parsed
+                        devices.pair("copies", (cells[0], column), f"{gbs / 2 if both else gbs:g}", line)
 
 
 class _Devices:
@@ -93,24 +88,24 @@ class _Devices:
         self._draft = draft
         self._named: dict[int, Entity] = {}
 
-    def name(self, match: re.Match[str], origin: Origin) -> None:
+    def name(self, match: re.Match[str], line: Line) -> None:
+        line.page.mark(line.number)
         bus_id = normalise_bus_id(_place(match))
         if bus_id is not None and len(self._named) < MAX_GPUS:
             self._named[int(match[1])] = self._draft.gpu(bus_id=bus_id)
-            self._named[int(match[1])].offer("name", match[2], origin)
+            line.put(self._named[int(match[1])], name=match[2])
 
     def _gpu(self, device: str) -> Entity | None:
         return self._named.get(int(device)) if self._named else self._draft.gpu(index=int(device))
 
-    def pair(self, table: str, devices: tuple[str, str], word: str, origin: Origin) -> None:
+    def pair(self, table: str, devices: tuple[str, str], word: str, line: Line) -> None:
         here, there = map(self._gpu, devices)
         if here is not None and there is not None:
-            self._draft.pair(table, here, there, word, origin)
+            line.pair(table, word, here, there)
 
-    def offer_host_copy(self, device: str, gbs: float, origin: Origin) -> None:
-        gpu = self._gpu(device)
-        if gpu is not None:
-            gpu.offer("host_copy_gbs", gbs, origin)
+    def offer_host_copy(self, device: str, gbs: float, line: Line) -> None:
+        if (gpu := self._gpu(device)) is not None:
+            line.put(gpu, host_copy_gbs=gbs)
 
 
 def _place(match: re.Match[str]) -> str:
@@ -150,28 +145,22 @@ SHARE = 0.7
 _PROGRESS = "proc'd: "
 
 
-class GpuBurn(Direct):
+class GpuBurn(OfPage):
     """GPUs that are slow or wrong under gpu_burn."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
-        failed: list[tuple[int, str, int, str]] = []
-        last: tuple[int, str] | None = None
-        for number, whole in blob.lines():
-            line = whole[:GPU_BURN_MAX_LINE].rstrip()
-            number_of = line.strip().removeprefix("GPU ").removesuffix(": FAULTY")
-            if line.endswith(": FAULTY") and number_of.isdecimal() and len(number_of) < 4:
-                failed.append((int(number_of), "gpu_burn calls it faulty", number, line))
-            elif _PROGRESS in line:
-                last = number, line.rpartition(_PROGRESS)[2]  # the tool writes each state over the one before
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
+        last: Line | None = None
+        for number, whole in page.blob.lines():
+            line = Line(page, number, whole[:GPU_BURN_MAX_LINE].rstrip())
+            faulty = line.text.strip().removeprefix("GPU ").removesuffix(": FAULTY")
+            if line.text.endswith(": FAULTY") and (gpu := to_int(faulty, low=0, high=MAX_GPUS - 1)) is not None:
+                line.put(page.draft.gpu(index=gpu), failed_tests=("gpu_burn calls it faulty",))
+            elif _PROGRESS in line.text:
+                last = Line(page, number, line.text.rpartition(_PROGRESS)[2])  # the tool writes over the state before
         if last is not None:
-            failed += [(index, words, *last) for index, words in _of_progress(last[1])]
-        for gpu, words, number, line in failed:
-            if gpu >= MAX_GPUS:
-                continue
-            draft.gpu(index=gpu).offer(FAILED, (words,), blob.origin(number, line))
-            parsed.records.append(number)
-        return parsed
+            for index, words in _of_progress(last.text):
+                last.put(page.draft.gpu(index=index), failed_tests=(words,))
 
 
 def _of_progress(text: str) -> Iterator[tuple[int, str]]:

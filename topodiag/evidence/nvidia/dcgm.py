@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed
-from topodiag.evidence.page import OfPage, Page
+from topodiag.evidence.draft import Entity
+from topodiag.evidence.interface import MAX_LINE
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 
@@ -57,7 +57,7 @@ class HealthLine:
     text: str
 
 
-class Dcgm(Direct):
+class Dcgm(OfPage):
     """Clocks that are held down, memory errors and failed tests, by DCGM's sentences and tables."""
 
     def recognises(self, head: str) -> bool:
@@ -66,28 +66,23 @@ class Dcgm(Direct):
             return True
         return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
-        failed: dict[int, dict[str, HealthLine]] = {}
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
         held: set[int] = set()
         """GPUs whose clocks are held down, which says why a test failed."""
-        passed: dict[str, HealthLine] = {}
-        for record in islice(_sentences(blob.lines()), MAX_RECORDS):
-            parsed.records.append(record.line)
-            if record.name == PASSED:
-                passed.setdefault(record.value, record)
-            elif record.name == FAILED:
-                failed.setdefault(record.index, {}).setdefault(record.value, record)
+        tests: dict[tuple[str, int], dict[str, Line]] = {}
+        for record in islice(_sentences(page.blob.lines()), MAX_RECORDS):
+            line = Line(page, record.line, record.text)
+            page.mark(record.line)
+            if record.name in (FAILED, PASSED):
+                tests.setdefault((record.name, record.index), {}).setdefault(record.value, line)
             else:
                 held.add(record.index)
-                origin = blob.origin(record.line, record.text)
-                draft.gpu(index=record.index).offer(record.name, (record.value,), origin)
-        offers = [(draft.gpu(index=index), FAILED, lines) for index, lines in failed.items() if index not in held]
-        offers += [(draft.single("node"), PASSED, passed)] if passed else []
-        for entity, name, lines in offers:
-            first = next(iter(lines.values()))
-            entity.offer(name, tuple(lines), blob.origin(first.line, first.text))
-        return parsed
+                line.put(page.draft.gpu(index=record.index), **{record.name: (record.value,)})
+        for (name, index), lines in tests.items():
+            if index not in held:
+                entity = page.draft.single("node") if name == PASSED else page.draft.gpu(index=index)
+                entity.offer(name, tuple(lines), next(iter(lines.values())).origin)
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:

@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float, to_int
+from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -56,20 +57,19 @@ class GpuField:
     index: int
     field: str
     value: float
-    line: int
-    text: str
+    line: Line
     labels: Mapping[str, str]
 
 
-class DcgmExporter(Direct):
+class DcgmExporter(OfPage):
     """Facts of GPUs from a scrape of the DCGM exporter."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed(partial=True)
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
         latest: dict[tuple[int, str, str], GpuField] = {}
         hosts: dict[str, int] = {}
         buses: dict[int, str] = {}
-        for sample in samples_of(blob, "DCGM_"):
+        for sample in samples_of(page.blob, "DCGM_"):
             labels = sample.labels
             hosts.setdefault(labels.get("Hostname", ""), sample.line)
             index = to_int(labels.get("gpu"), low=0, high=MAX_INDEX)
@@ -81,27 +81,27 @@ class DcgmExporter(Direct):
             field = sample.name.removeprefix("DCGM_FI_DEV_")
             key = (index, field, labels.get("xid", ""))
             latest.pop(key, None)
-            latest[key] = GpuField(index, field, sample.value, sample.line, sample.text, labels)
+            latest[key] = GpuField(index, field, sample.value, Line(page, sample.line, sample.text), labels)
         if len(hosts) > 1:
             why = f"metrics of {len(hosts)} hosts in one text: give each host's own"
-            parsed.leave(blob, sorted(hosts.values())[1], "", why)
-            return parsed
+            Line(page, sorted(hosts.values())[1], "").leave(why)
+            return
         for record in latest.values():
-            parsed.records.append(record.line)
-            _offer(blob, record, buses.get(record.index), draft)
+            _offer(record, buses.get(record.index))
         totals = [record for record in latest.values() if (link := _LINK.fullmatch(record.field)) and not link[2]]
-        draft.tables.append(Table(tuple(
-            Row({GPU: str(total.index), f"{TOTAL}{total.field}": str(total.value)}, blob.origin(total.line, total.text))
+        page.draft.tables.append(Table(tuple(
+            Row({GPU: str(total.index), f"{TOTAL}{total.field}": str(total.value)}, total.line.origin)
             for total in totals
         )))  # fmt: skip
         if any(total.value > 0 for total in totals):
             why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"
-            draft.missing.append(NotObserved("which NVLinks have errors", why))
-        return parsed
+            page.draft.missing.append(NotObserved("which NVLinks have errors", why))
 
 
-def _offer(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
-    origin, labels = blob.origin(record.line, record.text), record.labels
+def _offer(record: GpuField, bus_id: str | None) -> None:
+    line, page, labels = record.line, record.line.page, record.labels
+    page.mark(line.number)
+    origin, draft = line.origin, page.draft
     uuid = labels["UUID"] if UUID.fullmatch(labels.get("UUID", "")) else None
     gpu, os = draft.gpu(index=record.index, bus_id=bus_id, uuid=uuid), draft.single("os")
     for entity, name, value in (
@@ -112,10 +112,10 @@ def _offer(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -
             entity.offer(name, value, origin)
     count, field, pci = whole(record.value), record.field, draft.pci(bus_id) if bus_id else None
     if field == HEAT and record.value == 1:
-        text = f"GPU {record.index} is held down by heat (tviol): {' '.join(record.text.split())}"
-        draft.reports.append(report("gpu.clocks", text, blob, record.line, record.text, trust=Trust.PERSON))
+        text = f"GPU {record.index} is held down by heat (tviol): {' '.join(line.text.split())}"
+        draft.reports.append(report("gpu.clocks", text, page.blob, line.number, line.text, trust=Trust.PERSON))
     elif field in (_XID, _XID_COUNT):
-        _xid(blob, record, bus_id, draft)
+        _xid(record, bus_id, draft)
     elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":
         gpu.offer(name, None if count is None else event_reasons(count), origin)
     elif name is not None:
@@ -143,7 +143,7 @@ def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
 
 
-def _xid(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
+def _xid(record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
     """The last Xid of a GPU, or one that was counted within the exporter's window: an event without a time."""
     code = whole(record.value) if record.field == _XID else to_int(record.labels.get("xid"), low=1)
     if not code or code > MAX_XID or not record.value:
@@ -152,25 +152,25 @@ def _xid(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> 
         return
     why = record.labels.get("err_msg", "")[:120]
     text = f"Xid {code} by DCGM" + (f": {why}" if why else "")
-    origin = blob.origin(record.line, record.text)
-    draft.events.append(KernelEvent("xid", text, origin, None, bus_id, code, record.index, of_log=False))
+    draft.events.append(KernelEvent("xid", text, record.line.origin, None, bus_id, code, record.index, of_log=False))
 
 
 _Sample = dict[str, GpuField]
 
 
-class DcgmDmon(Direct):
+class DcgmDmon(OfPage):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        return Parsed(_read_samples(blob, draft, "Entity", _NAMES["dcgm-short"]), partial=True)
+    def read_page(self, page: Page) -> None:
+        page.parsed.partial = True
+        _read_samples(page, "Entity", _NAMES["dcgm-short"])
 
 
-class NvidiaSmiDmon(Direct):
+class NvidiaSmiDmon(OfPage):
     """Load of the processors and of memory, power, and clock by nvidia-smi's monitor."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        return Parsed(_read_samples(blob, draft, "gpu", _NAMES["dmon"]))
+    def read_page(self, page: Page) -> None:
+        _read_samples(page, "gpu", _NAMES["dmon"])
 
 
 def _columns(line: str) -> list[str]:
@@ -178,31 +178,30 @@ def _columns(line: str) -> list[str]:
     return line.lstrip("# ").split() if line.startswith("#") else []
 
 
-def _read_samples(blob: Blob, draft: NodeDraft, first: str, names: Mapping[str, str]) -> list[int]:
-    """Offers of each GPU the sample that says most, whole; the lines that said something. `first` is the column that
-    numbers GPUs, behind date and time, `names` are DCGM's fields by the other columns."""
+def _read_samples(page: Page, first: str, names: Mapping[str, str]) -> None:
+    """Offers of each GPU the sample that says most, whole. `first` is the column that numbers GPUs, behind date and
+    time, `names` are DCGM's fields by the other columns."""
     columns: list[str] = []
     best: dict[int, _Sample] = {}
-    for number, whole_line in blob.lines():
-        line = whole_line[:MAX_LINE].strip(" \t>\r")
-        if first in _columns(line)[:3]:
-            columns = _columns(line)
+    for line in page.bare_lines():
+        if first in _columns(line.text)[:3]:
+            columns = _columns(line.text)
             continue
-        cells = dict(zip(columns, line.removeprefix("GPU ").split(), strict=False))
+        words = line.text.removeprefix("GPU ").split()
+        cells = dict(zip(columns, words, strict=False))
         index = to_int(cells.get(first), low=0, high=MAX_INDEX)
-        if index is None or len(line.removeprefix("GPU ").split()) != len(columns):
-            columns = columns if first == "Entity" or line.startswith("#") else []  # nvidia-smi's table ends here
+        if index is None or len(words) != len(columns):
+            columns = columns if first == "Entity" or line.text.startswith("#") else []  # nvidia-smi's table ends here
             continue
         sample = _Sample()
         for column, cell in cells.items():
             value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
             if value is not None and column in names:
-                sample[names[column]] = GpuField(index, names[column], value, number, line, {})
+                sample[names[column]] = GpuField(index, names[column], value, line, {})
         best[index] = max(best.get(index, sample), sample, key=_weight)
-    records = [record for sample in best.values() for record in sample.values()]
-    for record in records:
-        _offer(blob, record, None, draft)
-    return [record.line for record in records]
+    for sample in best.values():
+        for record in sample.values():
+            _offer(record, None)
 
 
 def _weight(sample: _Sample) -> tuple[float, ...]:

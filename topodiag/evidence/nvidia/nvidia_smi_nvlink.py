@@ -11,11 +11,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Direct, Parsed, reading, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
-from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.provenance import NotObserved
 from topodiag.words.own_data import own_data, patterns
 
 MAX_LINKS = 64
@@ -29,25 +29,25 @@ COUNTERS: Mapping[str, str] = own_data("evidence/nvidia/names")["nvlink-counters
 _LIKE = patterns("evidence/nvidia/lines", "nvlink")
 _NOISE = ".[]…`~=-_*+ \t"
 """What a paste puts where lines were left out."""
-NAMELESS = "no GPU header stands above this link"
 _DECORATION = " \t#>`*\"'|"
 
 
-class NvidiaSmiNvlink(Direct):
+class NvidiaSmiNvlink(OfPage):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+    def read_page(self, page: Page) -> None:
         """Empty output is what a node without NVLink hardware gives (exit status 0): no records."""
-        parsed: Parsed[int] = Parsed()
+        blob, draft = page.blob, page.draft
         fill_lost(blob, draft)
         gpu = _asked_gpu(blob)
         inside = gpu is not None
-        headers: list[tuple[int, str, Origin]] = []
-        for number, line in blob.lines():
-            if len(parsed.records) >= MAX_RECORDS:
-                parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
+        headers: list[tuple[int, str, Line]] = []
+        for number, whole in blob.lines():
+            line = Line(page, number, whole[:MAX_LINE].lstrip(_DECORATION).rstrip(" \t`\"'|,"))
+            if len(page.parsed.records) >= MAX_RECORDS:
+                line.leave("more lines than any node has: the rest is left out")
                 break
-            text = line[:MAX_LINE].lstrip(_DECORATION).rstrip(" \t`\"'|,")
+            text = line.text
             bare = text.strip("[] ")
             if gpu is not None and (bare == "…" or (len(bare) > 2 and not bare.strip("."))):
                 why = f"{blob.name} line {number} leaves lines out"
@@ -56,40 +56,34 @@ class NvidiaSmiNvlink(Direct):
                 continue
             elif (header := _LIKE["gpu"].match(text)) is not None:
                 gpu, inside = int(header[1]), True
-                headers.append((gpu, header[3] or "", blob.origin(number, text)))
-                draft.gpu(index=gpu).offer("name", reading(header[2].strip()), headers[-1][2])
+                headers.append((gpu, header[3] or "", line))
+                draft.gpu(index=gpu).offer("name", reading(header[2].strip()), line.origin)
             elif (link := _LIKE["link"].match(text)) is not None:
-                why = _offer_link(draft, gpu, link, blob.origin(number, text))
-                if why:
-                    parsed.leave(blob, number, text, why)
-                if why in ("", NAMELESS):
-                    parsed.records.append(number)
+                _offer_link(line, gpu, link)
             elif gpu is not None and (note := _note(text.lower())):
-                draft.gpu(index=gpu).offer("nvlink_note", note, blob.origin(number, text))
-                parsed.records.append(number)
+                line.put(draft.gpu(index=gpu), nvlink_note=note)
             elif inside:
-                parsed.leave(blob, number, text, "not a line of nvidia-smi nvlink")
+                line.leave("not a line of nvidia-smi nvlink")
         uuids = distinct_uuids((index, uuid) for index, uuid, _ in headers)
-        for index, _, origin in headers:
-            draft.gpu(index=index, uuid=uuids.get(index)).offer("uuid", uuids.get(index), origin)
-        return parsed
+        for index, _, line in headers:
+            draft.gpu(index=index, uuid=uuids.get(index)).offer("uuid", uuids.get(index), line.origin)
 
 
-def _offer_link(draft: NodeDraft, gpu: int | None, match: re.Match[str], origin: Origin) -> str:
-    """Offer what a line says of a link; why it says nothing, "" where it does."""
+def _offer_link(line: Line, gpu: int | None, match: re.Match[str]) -> None:
+    """Offer what a line says of a link."""
     number, pair = int(match[1]), _link_words(match[2].strip())
     if number >= MAX_LINKS:
-        return "no GPU has that many NVLinks"
-    if pair is None:
-        return "nothing known is said of this link"
-    if gpu is None:
-        return NAMELESS
-    link = draft.gpu(index=gpu).child("nvlink", number)
-    for name, value in pair[0].items():
-        link.offer(name, value, origin)
-    for name, count in pair[1].items():
-        link.count(name, count, origin)
-    return ""
+        line.leave("no GPU has that many NVLinks")
+    elif pair is None:
+        line.leave("nothing known is said of this link")
+    elif gpu is None:
+        line.page.mark(line.number)
+        line.leave("no GPU header stands above this link")
+    else:
+        link = line.page.draft.gpu(index=gpu).child("nvlink", number)
+        line.put(link, **pair[0])
+        for name, count in pair[1].items():
+            line.count(link, name, count)
 
 
 def _asked_gpu(blob: Blob) -> int | None:
@@ -129,11 +123,11 @@ def _link_words(rest: str) -> _Said | None:
     if words["state"]:
         return {"state": words["state"].lower()}, {}
     if words["remote"]:
-        bus_id, far = normalise_bus_id(words["remote"]), int(words["far"]) if words["far"] else None
+        bus_id = normalise_bus_id(words["remote"])
         kind = "switch" if bus_id == NVSWITCH_BUS_ID else None
-        return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_link": far, "remote_type": kind}, {})
+        return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_type": kind}, {})
     if words["ability"]:
-        return ({"p2p_supported": words["able"].lower() == "true"} if _slug(words["ability"]) == "p2p" else {}), {}
+        return {}, {}
     if "BER" in words["counter"].split() or reading(words["count"]) is None:
         return {}, {}
     name = _slug(f"{words['counter']} {words['unit'] or ''}")

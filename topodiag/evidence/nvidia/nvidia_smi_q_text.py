@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.lazy import regex
@@ -50,7 +50,7 @@ _OWNERS = {
 _REASONS = {*EVENT_REASONS.values(), "idle", "display_clock_setting"}
 
 
-class NvidiaSmiQText(Direct):
+class NvidiaSmiQText(Source):
     """The full query as text. Offers what the XML form offers."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.lazy import dataclass, regex
@@ -54,7 +54,7 @@ class QueryRow:
         return to_int(self.cell("utilization/gpu_util"), low=0, high=100) or 0
 
 
-class NvidiaSmiQuery(Direct):
+class NvidiaSmiQuery(Source):
     """GPUs by the columns of a query."""
 
     def recognises(self, head: str) -> bool:

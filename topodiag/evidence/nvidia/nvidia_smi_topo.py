@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, reading
+from topodiag.evidence.interface import Blob, Parsed, Source, reading
 from topodiag.evidence.nvidia import smi_matrix as smi
 from topodiag.evidence.nvidia.nvidia_words import fill_lost
 from topodiag.model.cpulist import parse_cpulist
@@ -45,7 +45,7 @@ def _offer_p2p(blob: Blob, matrix: smi.Matrix, draft: NodeDraft, asked: tuple[st
                 draft.pair(f"p2p:{name}", a, b, word, origin)
 
 
-class NvidiaSmiTopo(Direct):
+class NvidiaSmiTopo(Source):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 

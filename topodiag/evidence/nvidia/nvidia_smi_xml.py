@@ -8,7 +8,7 @@ every spelling of the DTDs (v8 to v13): they are leaf elements by their path, wi
 from __future__ import annotations
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading, to_int
 from topodiag.evidence.nvidia.nvidia_words import (
     EVENT_REASONS,
     distinct_bus_ids,
@@ -31,7 +31,7 @@ MAX_VALUE = 400
 _ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
-class NvidiaSmiXml(Direct):
+class NvidiaSmiXml(Source):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -155,11 +155,24 @@ MAX_COUNT = 2**63 - 1
 _LOST = ("is lost", "requires reset")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
 _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
+_RESETS = {
+    "gpu_reset_status/reset_required": "reset",
+    "gpu_reset_status/drain_and_reset_recommended": "drain_and_reset",
+}
+_PROBLEMS = {
+    "routerecovery": "route recovery in progress", "routeunhealthy": "route unhealthy",
+    "accesstimeout": "access timeout recovery", "incorrectconfiguration": "",
+}  # fmt: skip
+"""Elements of the fabric's health by their begin, and what they say where they are true; "" for one that says it."""
 _GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
 _NAMES = "evidence/nvidia/names"
 
-_CORRECTED = ("sram_correctable", "dram_correctable")
-_UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
+_PARTS = {
+    "corrected": ("sram_correctable", "dram_correctable", "single_bit/total"),
+    "uncorrected": ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded",
+                    "dram_uncorrectable", "double_bit/total"),
+}  # fmt: skip
+"""Elements that make a count of memory errors together."""
 
 
 def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered: bool) -> None:
@@ -184,7 +197,7 @@ def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered:
         report.guest(draft)
         report.fabric()
         report.memory_errors()
-        if bus_id is not None or (numbered and report.has_link()):
+        if report.has_function() and (bus_id is not None or numbered):
             report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
@@ -277,14 +290,7 @@ class _Gpu:
             # `None` is this field's word for health, not the absence of a reading.
             self._offer(self.entity, "recovery_action", field, None if action in ("n/a", "") else action)
             return
-        answers = [
-            (self.fields[path], action)
-            for path, action in (
-                ("gpu_reset_status/reset_required", "reset"),
-                ("gpu_reset_status/drain_and_reset_recommended", "drain_and_reset"),
-            )
-            if path in self.fields
-        ]
+        answers = [(self.fields[path], action) for path, action in _RESETS.items() if path in self.fields]
         wanted = [(field, action) for field, action in answers if field.text == "Yes"]
         if not wanted and all(field.text == "No" for field, _ in answers):
             wanted = [(field, "none") for field, _ in answers]
@@ -305,33 +311,21 @@ class _Gpu:
         self._fabric_problems(child, block)
 
     def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
-        texts: list[str] = []
-        xml_field: XmlField | None = None
-        for tag, name in (
-            ("routerecovery", "route recovery in progress"),
-            ("routeunhealthy", "route unhealthy"),
-            ("accesstimeout", "access timeout recovery"),
-            ("incorrectconfiguration", ""),
-        ):
+        answers: list[tuple[XmlField, str]] = []
+        for tag, name in _PROBLEMS.items():
             for path, field in block.items():
                 value = field.text.strip()
-                if not path.startswith(f"fabric/health/{tag}") or value.upper() in ("N/A", "NOT SUPPORTED", ""):
-                    continue
-                is_problem = value.lower() == "true" if name else value.lower() not in ("none", "false")
-                if xml_field is None or (is_problem and not texts):
-                    xml_field = field
-                if is_problem:
-                    texts.append(name or value[:60])
-        if xml_field is not None:
-            self._offer(child, "problems", xml_field, ", ".join(texts))
+                if path.startswith(f"fabric/health/{tag}") and value.upper() not in ("N/A", "NOT SUPPORTED", ""):
+                    wrong = value.lower() == "true" if name else value.lower() not in ("none", "false")
+                    answers.append((field, (name or value[:60]) if wrong else ""))
+        problems = [(field, text) for field, text in answers if text]
+        for field, _ in (problems or answers)[:1]:
+            self._offer(child, "problems", field, ", ".join(text for _, text in problems))
 
     def memory_errors(self) -> None:
         for span in ("volatile", "aggregate"):
-            for name, parts, total in (
-                ("corrected", _CORRECTED, "single_bit/total"),
-                ("uncorrected", _UNCORRECTED, "double_bit/total"),
-            ):
-                self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in (*parts, total)])
+            for name, parts in _PARTS.items():
+                self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in parts])
         for path, name in own_data(_NAMES)["memory-states"].items():
             if (field := self.fields.get(path)) is not None:
                 value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
@@ -347,8 +341,8 @@ class _Gpu:
             field = parts[largest]
             self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
 
-    def has_link(self) -> bool:
-        return any(path.startswith("pci/pci_gpu_link_info/") for path in self.fields)
+    def has_function(self) -> bool:
+        return any(path.startswith("pci/") for path in self.fields)
 
     def pcie(self, pci: Entity) -> None:
         self._offer_all(pci, "report-pci")

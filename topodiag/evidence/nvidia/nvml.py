@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Direct, Parsed, reading
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading
 from topodiag.evidence.json_values import error_of, integer, load, member, objects, shown, text
 from topodiag.evidence.nvidia import nvidia_words as nvidia
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -30,7 +30,7 @@ _Pair = tuple[int, int, dict[str, Any], str]
 """Two GPUs, the answers about them, and where these stand in the document."""
 
 
-class Nvml(Direct):
+class Nvml(Source):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
@@ -169,7 +169,6 @@ _CONVERT: Mapping[str, Convert] = {
     "throttle": _reasons, "recovery_action": _one_of(nvidia.RECOVERY_ACTIONS),
     "c2c": lambda given: None if (count := integer(given, 0, 64)) is None else count > 0,
     "state": _one_of(nvidia.FABRIC_STATES), "cluster_uuid": text, "version": _one_of(nvidia.NVLINK_VERSIONS),
-    "p2p_supported": _FLAG,
 }  # fmt: skip
 """The values of fields by NVML's answers; those of all others are whole numbers within bounds."""
 _SPANS = ("volatile_corrected", "volatile_uncorrected", "aggregate_corrected", "aggregate_uncorrected")
