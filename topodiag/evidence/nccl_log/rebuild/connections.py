@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.tables.columns import SMALL_BYTES, Columns, narrowest
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.lazy import dataclass
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label
 from topodiag.model.job import Communicator
@@ -88,7 +89,7 @@ class ConnectionCollector:
             {name: kinds[name] for name in COLUMNS}, frame.connection_rows, SMALL_BYTES, "connections"
         )
 
-    def add(self, rows: Rows, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
+    def add(self, rows: Table, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""
         table = {name: rows[name][chosen] for name in _PRINTED}
         seated = self.seats

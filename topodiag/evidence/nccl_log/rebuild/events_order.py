@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.job_lines import MET, TRIED
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
+from topodiag.evidence.nccl_log.rebuild.frame import Frame
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.model.job import Event
 
 
-def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
+def few(rows: Table, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     """The rows that are kept, in the order given."""
     if len(order) <= most:
         return list(order)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, groups, in_pieces
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.hashes import Marks, breaks, distinct, place_in
 from topodiag.lazy import dataclass
 
@@ -108,15 +109,15 @@ class Places:
     def of(self, table: str) -> Ints:
         """Member of each row, -1 unknown."""
         rows = self.frame[table]
-        return self._of_rows(table, rows, self.processes.of(rows.read("thread"), rows.read("offset")))
+        return self._of_rows(table, rows, self.processes.of(rows["thread"], rows["offset"]))
 
-    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
-        if not rows.size:
+    def _of_rows(self, table: str, rows: Table, process: Ints) -> Ints:
+        if not len(rows):
             return np.zeros(0, np.int64)
-        thread, offset, ctx, gen = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
+        thread, offset, ctx, gen = (rows[name] for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
         starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
-        lengths = np.diff(starts, append=rows.size)
+        lengths = np.diff(starts, append=len(rows))
         pair = place_in(self.pairs, self._pair(process[starts], ctx[starts]))
         exact = place_in(self.exact, self._exactly(pair, gen[starts]))
         member = np.where(exact >= 0, _values_of(self.exact_member, exact), _values_of(self.only, pair))
@@ -132,7 +133,7 @@ class Places:
             # A COMPLETE without a START says whose the rows before it in the same thread are.
             ending = _values_of(self.ended, self.ends.next(thread, offset))
             if table == "conn":
-                ending[rows.read("conn") == 1] = -1
+                ending[rows["conn"] == 1] = -1
             members = np.where(ending >= 0, ending, members)
         return members
 
@@ -140,7 +141,7 @@ class Places:
         """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
         the process on the same device (the caller prints the name, a thread of a group call the START)."""
         text = self.frame["text"]
-        thread, offset = text.read("thread"), text.read("offset")
+        thread, offset = text["thread"], text["offset"]
         process = self.processes.of(thread, offset)
         members = self._of_rows("text", text, process)
         early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
@@ -152,7 +153,7 @@ class Places:
         members[early] = np.where(coming >= 0, coming, members[early])
         return members
 
-    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
+    def of_connections(self, rows: Table, process: Ints, seating: Seating) -> Ints:
         """Members of these rows of `conn`, checked against what the lines print."""
         members = self._of_rows("conn", rows, process)
         if not self.members:

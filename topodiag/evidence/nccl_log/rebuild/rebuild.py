@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
@@ -29,7 +29,7 @@ from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
+from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
@@ -102,7 +102,7 @@ class _Builder:
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
-        speaks = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        speaks = self.processes.host or len(self.frame["event"]) or (~self.frame["text"].is_word("kind", *STATED)).any()
         for number in range(len(self.groups) or (1 if speaks else 0)):
             members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
@@ -143,7 +143,7 @@ class _Builder:
         """Different texts by process, as they were first printed; lines without a head go to the one process of their
         file."""
         rows = self.frame["text"]
-        thread, offset = rows.read("thread"), rows.read("offset")
+        thread, offset = rows["thread"], rows["offset"]
         files = self.frame["threads"]["file"][thread]
         owner = self.processes.of(thread, offset)
         single_process = self._only_process_of_file()
@@ -151,11 +151,11 @@ class _Builder:
             owner[row] = single_process.get(int(files[row]), -1)
         order = np.lexsort((offset, files))
         order = order[owner[order] >= 0]
-        order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
+        order, count = once(order, (owner, rows["kind"], rows["text"]), rows["count"])
         kinds, texts = rows.words["kind"], rows.words["text"]
         placed = ~rows.is_word("kind", *OF_DEVICES)
         kept: dict[int, list[Text]] = {}
-        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
+        columns = (owner, rows["kind"], rows["text"], thread, rows["line"], placed)
         for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
             origin = None
             if at or own not in kept or GDR_OFF in texts[text]:
@@ -346,10 +346,10 @@ class _Builder:
         rows = self.frame["event"]
         process = self.processes.of(rows["thread"], rows["offset"])
         single_process = self._only_process_of_file()
-        files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
+        files = self.frame["threads"]["file"][rows["thread"]]
         member, ends = self.places.of("event"), ends_of(self.frame)
         pairs: dict[int, list[tuple[Event, int]]] = {}
-        for row in few(rows, np.lexsort((rows["offset"], files)).tolist()) if rows.size else []:
+        for row in few(rows, np.lexsort((rows["offset"], files)).tolist()):
             owner = int(process[row])
             if owner < 0:
                 owner = single_process.get(int(files[row]), -1)
@@ -361,7 +361,7 @@ class _Builder:
             pairs.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
         return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in pairs.items()}
 
-    def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
+    def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
         kind, secondary, details = classify(level, text)
         rank = -1
