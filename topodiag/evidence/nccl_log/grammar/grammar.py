@@ -6,10 +6,11 @@ SOURCE of the formats: NCCL, the files named in the modules that this one sends 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
 from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
-from topodiag.evidence.nccl_log.grammar.comm import Rows
+from topodiag.evidence.nccl_log.grammar.lines import Rows, row_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
 
@@ -44,14 +45,16 @@ def _collnet(message: str) -> Rows | None:
     return grammar_paths.connection(message)
 
 
+_channel_counts = partial(row_of, "channels")
+
 _BY_WORD: dict[str, Callable[[str], Rows | None]] = {
     "Channel": grammar_paths.channel,
     "Ring": grammar_paths.ring,
     "CollNet": _collnet,
     "Coll": _collnet,
-    "Tree": grammar_paths.tree,
+    "Tree": partial(row_of, "tree"),
     "Trees": grammar_paths.trees,
-    "Init": grammar_comm.timings,
+    "Init": partial(row_of, "timing"),
     "comm": grammar_comm.communicator,
     "[Rank": grammar_comm.communicator,
 }
@@ -90,11 +93,11 @@ def _readers(word: str, letter: str) -> Iterator[Callable[[str], Rows | None]]:
     if word.endswith(":"):
         yield from (grammar_comm.operation, grammar_paths.choice)
     elif word.startswith("comm:"):
-        yield grammar_paths.channel_counts
+        yield _channel_counts
     elif word.startswith("ncclComm"):
         yield grammar_comm.communicator
     elif word.isdecimal():
-        yield from (grammar_paths.channel_counts, grammar_paths.choice)
+        yield from (_channel_counts, grammar_paths.choice)
     if letter in _PRINT_STARTS:
         yield _print
 
