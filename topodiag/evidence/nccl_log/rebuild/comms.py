@@ -16,7 +16,7 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, grou
 from topodiag.evidence.nccl_log.rebuild.process import network_named
 from topodiag.evidence.nccl_log.tables.facts import TAIL, Table
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.model.connections import packed
+from topodiag.model.connections import unique_rows
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
@@ -56,10 +56,8 @@ class FieldCollector:
 
     def channels(self, member: Ints) -> None:
         rows = self.frame["channels"]
-        if not len(rows):
-            return
         columns = [rows[name] for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
-        _, first, which = np.unique(packed(columns)[0], return_index=True, return_inverse=True)
+        first, which = unique_rows(columns)
         counts = [Channels(*value) for value in zip(*(column[first].tolist() for column in columns), strict=True)]
         ranks = self.rank_of[member]
         for number, own in groups(self._comm(member)):

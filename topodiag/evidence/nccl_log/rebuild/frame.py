@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
-from topodiag.model.connections import packed
+from topodiag.model.connections import unique_rows
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
@@ -92,10 +92,7 @@ def by_owner(order: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
 
 def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tuple[Ints, list[int]]:
     """Of the rows in this order, the first of those that are equal in these columns, and the sum of their counts."""
-    if not order.size:
-        return order, []
-    key, _ = packed([column[order] for column in columns])
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    first, which = unique_rows([column[order] for column in columns])
     sums = np.bincount(which, counts[order]).astype(np.int64)
     by_place = np.argsort(first)
     return order[first[by_place]], sums[by_place].tolist()

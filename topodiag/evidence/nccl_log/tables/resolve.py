@@ -36,8 +36,8 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     join_prints,
     last_contexts,
     shapes_of,
-    unique,
 )
+from topodiag.model.connections import unique_rows
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -177,9 +177,9 @@ def _threads(tables: Sequence[Table]) -> tuple[list[Ints], Table, Ints, Ints]:
         if name in words:
             values = [recoded[name][value] for recoded, value in zip(codes, values, strict=True)]
         columns[name] = np.concatenate(values) if values else np.zeros(0, kind)
-    first, inverse = unique(list(columns.values()), len(columns["file"]))
+    first, inverse = unique_rows(list(columns.values()))
     kept = {name: values[first] for name, values in columns.items()}
-    _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
+    _, process = unique_rows([kept["file"], kept["host"], kept["pid"]])
     ends = np.cumsum(list(map(len, tables)))
     threads = _table("threads", *_used(kept, words))
     return np.split(inverse, ends[:-1]) if len(ends) else [], threads, kept["file"].astype(np.int64), process
