@@ -95,28 +95,3 @@ class SlowRecord:
     index: int
     thread: int
     rows: Rows
-
-
-class Slow:
-    """The lines of a block that were read one by one, until the block's contexts are known; and the threads of all
-    files of the shard."""
-
-    def __init__(self) -> None:
-        self.file = self.records = self.understood = 0
-        self.said: list[SlowRecord] = []
-        self._owned: dict[tuple[int, ThreadKey], int] = {}
-
-    def thread(self, key: ThreadKey) -> int:
-        """Its index: each file has threads of its own."""
-        return self._owned.setdefault((self.file, key), len(self._owned))
-
-    def owned(self) -> list[tuple[int, ThreadKey]]:
-        """File and name of each thread, in the order of their indices."""
-        return list(self._owned)
-
-    def read(self, raw: bytes, line: int) -> None:
-        """One physical line."""
-        for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
-            self.records += understood is not None
-            self.understood += understood is True
-            self.said.append(SlowRecord(line, index, self.thread(key), rows))
