@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.messages import COLUMNS, OF_LINES, Messages
+from topodiag.evidence.nccl_log.fast.messages import COLUMNS, Messages
 from topodiag.evidence.nccl_log.fast.rows import (
     PLACE,
     Columns,
@@ -237,22 +237,8 @@ class Shard:
             return
         line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
         lines = self._placed({"line": line, "thread": thread}, index)
-        codes: list[int] = []
-        calls: dict[str, list[tuple[int, ...]]] = {name: [] for name in OF_LINES}
-        places: dict[str, list[int]] = {name: [] for name in OF_LINES}
-        for at, naming in enumerate(namings):
-            for name, columns in naming.rows:
-                if name in OF_LINES:
-                    cells = {**DEFAULTS[name], **columns}
-                    calls[name].append(tuple([bits(cells[column], self.texts) for column in OF_LINES[name]]))
-                    places[name].append(at)
-            others = [row for row in naming.rows if row[0] not in OF_LINES]
-            codes.append(self.messages.add(others, understood=True))
+        codes = [self.messages.add(read.rows, understood=True) for read in namings]
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
-        for name, own in OF_LINES.items():
-            placed = {column: lines[column][np.array(places[name], dtype=np.int64)] for column in PLACE}
-            called = np.array(calls[name], dtype=np.int64).reshape(-1, len(own))
-            self._fast[name].append(placed | dict(zip(own, called.T, strict=True)))
 
     # Tables.
 
@@ -260,20 +246,16 @@ class Shard:
         """The tables, with rows as they were met: only equal events are one, of which a log may have very many."""
         columns, contexts = self._all(), self.contexts.pairs()
         words = self.texts.words()
-        events = together(self._fast["event"], (*PLACE, *OF_LINES["event"]))
-        events |= {"last_ts": events["ts"], "last_offset": events["offset"]}
+        events = columns["event"] | {"last_ts": columns["event"]["ts"], "last_offset": columns["event"]["offset"]}
         columns["event"] = merged("event", events, list(events))
-        operations = together(self._fast["op"], (*PLACE, *OF_LINES["op"]))
+        operations = columns["tail"] = columns["op"]
         counts = operations["op_count"]
         last = {"first": counts, "last": counts, "last_offset": operations["offset"]}
         columns["op"] = operations | last | {"digest": digests(operations, words)}
-        columns["tail"] = operations
         tables = {name: table(name, rows, contexts, words) for name, rows in columns.items()}
-        keys = list(self._threads)
-        names = ("host", "pid", "tid", "dev")
+        threads = [(file, *key) for file, key in self._threads]
         tables["threads"] = facts.table(
-            "threads",
-            {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
+            "threads", {name: [row[i] for row in threads] for i, name in enumerate(facts.SCHEMAS["threads"])}
         )
         busy, now, named = self.contexts.last()
         tables["contexts"] = table("contexts", {"thread": busy, "offset": named, "ctx": now}, contexts, words)

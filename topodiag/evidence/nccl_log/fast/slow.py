@@ -39,6 +39,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 """What a row holds that its line does not say."""
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     DEFAULTS[_name][_column] = 0
+DEFAULTS["op"]["op_count"] = -1
 _POINTERS = compiled(r"0x[0-9a-fA-F]+")
 _HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
 _NUMBERS = compiled(r"\d+")
