@@ -127,6 +127,10 @@ class TextReader:
         """By shape of lines that were not understood, how many there are, and number and text of the first."""
         self._rows = 0
 
+    @property
+    def _newest(self) -> Draft | None:
+        return self.made.drafts[-1] if self.made.drafts else None
+
     def read(self, data: bytes) -> TextRead:
         for number, text, cut in words.physical(data):
             self.made.lines = number
@@ -173,7 +177,7 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         give(self._env, name, CommandSetting(value, command), below=True)
         if newest is not None and not newest.closed and value:
             give(newest.env, name, CommandSetting(value, command))
@@ -182,7 +186,7 @@ class TextReader:
         match = words.NCCL_VERSION.search(text)
         if match is None:
             return False
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         if newest is not None and not newest.closed:
             newest.nccl = newest.nccl or match[1]
         else:
@@ -203,7 +207,7 @@ class TextReader:
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
-            newest = self.made.drafts[-1] if self.made.drafts else None
+            newest = self._newest
             if newest is not None and not (newest.rows or newest.closed or newest.collective):
                 newest.collective, newest.why_collective = named, "its command"
             return True
@@ -368,7 +372,7 @@ class TextReader:
 
     def _failure(self, line: words.Line) -> None:
         """A failure belongs to the newest run, whichever process says it; without one it is a run that never began."""
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         if newest is not None and newest.closed and newest.bounds and not self._named:
             return  # a run with wrong values ends with an exit code
         if newest is None or newest.closed:
