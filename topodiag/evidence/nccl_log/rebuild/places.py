@@ -7,7 +7,6 @@ are asked.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, groups, in_pieces
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
 from topodiag.evidence.nccl_log.tables.facts import Table
@@ -72,13 +71,8 @@ class Places:
         )
         ctx = np.array([member.ctx for member in members], np.uint64)
         self.ctxs, self.gens = distinct(ctx), distinct(gen)
-        self.pairs, pair = np.unique(self._pair(process, ctx), return_inverse=True)
-        several = np.bincount(pair) > 1
-        self.only = np.full(len(self.pairs), -1, np.int64)
-        self.only[pair] = np.where(several[pair], -1, np.arange(len(pair)))
-        self.several = {
-            number: (offset[own].tolist(), own.tolist()) for number, own in groups(np.where(several[pair], pair, -1))
-        }
+        pair = self._pair(process, ctx)
+        self.pairs = Marks(pair, offset)
         order = np.arange(len(pair))[::-1]  # of members that are equal in all three, the last
         self.exact, last = np.unique(self._exactly(pair, gen)[order], return_index=True)
         self.exact_member = order[last]
@@ -94,7 +88,7 @@ class Places:
         return np.where((number >= 0) & (process >= 0), process * len(self.ctxs) + number, -1)
 
     def _exactly(self, pair: Ints, gen: npt.NDArray[Any]) -> Ints:
-        number = place_in(self.gens, gen)
+        pair, number = place_in(self.pairs.keys, pair), place_in(self.gens, gen)
         return np.where((number >= 0) & (pair >= 0), pair * len(self.gens) + number, -1)
 
     def _lane(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
@@ -118,17 +112,14 @@ class Places:
         # A thread prints many rows of one context in a row, and they share the answer.
         starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
         lengths = np.diff(starts, append=len(rows))
-        pair = place_in(self.pairs, self._pair(process[starts], ctx[starts]))
+        pair = self._pair(process[starts], ctx[starts])
         exact = place_in(self.exact, self._exactly(pair, gen[starts]))
-        member = np.where(exact >= 0, _values_of(self.exact_member, exact), _values_of(self.only, pair))
-        members: Ints = np.repeat(member, lengths)
+        members: Ints = np.repeat(_values_of(self.exact_member, exact), lengths)
         left = np.flatnonzero((members < 0) & (process >= 0))
         if left.size:
-            members[left] = self.lanes.last(self._lane(process[left], thread[left]), offset[left])
-            pair = np.repeat(pair, lengths)
-            for row, number, at in in_pieces(left[pair[left] >= 0], pair, offset):
-                offsets, which = self.several[number]
-                members[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
+            pair, lane, at = np.repeat(pair, lengths)[left], self._lane(process[left], thread[left]), offset[left]
+            for near in (self.pairs.last(pair, at), self.pairs.next(pair, at), self.lanes.last(lane, at)):
+                members[left] = np.where(members[left] < 0, near, members[left])
         if table in _SETUP and self.ended.size:
             # A COMPLETE without a START says whose the rows before it in the same thread are.
             ending = _values_of(self.ended, self.ends.next(thread, offset))
