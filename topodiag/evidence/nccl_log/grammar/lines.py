@@ -43,16 +43,17 @@ def reader(table: str, column: str) -> Reader:
 
 
 @cache
-def _forms(table: str) -> list[tuple[re.Pattern[str], list[tuple[str, Reader]]]]:
+def _forms(table: str, part: str) -> list[tuple[re.Pattern[str], list[tuple[str, Reader]]]]:
     """The patterns of a table's lines, each with its columns."""
     rows = own_data("evidence/nccl_log/grammar/lines")["row"]
-    patterns = [compiled("".join(row["pattern"])) for row in rows if row["table"] == table]
+    own = [row for row in rows if row["table"] == table and row.get("part", "") == part]
+    patterns = [compiled("".join(row["pattern"])) for row in own]
     return [(pattern, [(name, reader(table, name)) for name in pattern.groupindex]) for pattern in patterns]
 
 
-def row_of(table: str, message: str) -> Rows | None:
-    """The row of this table that a message makes, None for a message of another form."""
-    for pattern, columns in _forms(table):
+def row_of(table: str, message: str, part: str = "") -> Rows | None:
+    """The row of this table that a message makes, or this part of one; None for a message of another form."""
+    for pattern, columns in _forms(table, part):
         if (match := pattern.match(message)) is not None:
             return [(table, {name: read(match[name]) for name, read in columns})]
     return None

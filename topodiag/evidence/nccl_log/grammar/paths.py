@@ -20,10 +20,6 @@ _INDIRECT = compiled(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$"
 _DIRECT = compiled(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
 
 _TREES = compiled(r"\[(\d{1,4})\] (\S+)")
-_NODE = r"(-?\d{1,9})"
-_DOWN = rf"{_NODE}/{_NODE}(?:/{_NODE})?"
-_DOWN_FIRST = compiled(rf"{_DOWN}->{_NODE}->{_NODE}")
-_UP_FIRST = compiled(rf"{_NODE}->{_NODE}->{_DOWN}")
 _TREES_WHOLE = 930
 """Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
 
@@ -68,14 +64,6 @@ def ring(message: str) -> Rows | None:
     return row_of("ring", message) or connection(message) or order(f"Channel{message[4:]}")
 
 
-def _tree_row(up: int, rank: int, downs: list[int], channels: int, second: int) -> tuple[str, dict[str, object]]:
-    d0, d1, d2 = (*downs, -1)[:3]
-    return (
-        "tree",
-        {"up": up, "rank": rank, "d0": d0, "d1": d1, "d2": d2, "channels": channels, "second": second},
-    )
-
-
 def trees(message: str) -> Rows | None:
     """All trees of one line; equal ones are one row. 2.5 to 2.7 print the up tree, `|`, and the down tree."""
     tokens = _TREES.findall(message)
@@ -84,26 +72,13 @@ def trees(message: str) -> Rows | None:
     shapes: dict[str, int] = {}  # most channels have one of two
     for number, shape in tokens:
         shapes[shape] = shapes.get(shape, 0) | bit(int(number))
-    masks: dict[tuple[int, int, tuple[int, ...], int], int] = {}
+    masks: dict[tuple[tuple[str, int], ...], int] = {}
     for shape, mask in shapes.items():
         for second, part in enumerate(shape.split("|")[:2]):
-            if (read := _one_tree(part)) is not None:
-                masks[*read, second] = masks.get((*read, second), 0) | mask
-    if not masks:
-        return None
-    return [_tree_row(up, rank, list(downs), mask, second) for (up, rank, downs, second), mask in masks.items()]
-
-
-def _one_tree(part: str) -> tuple[int, int, tuple[int, ...]] | None:
-    matched = _DOWN_FIRST.fullmatch(part)
-    if matched:
-        d0, d1, d2, rank, up = (-1 if word is None else int(word) for word in matched.groups())
-        return up, rank, (d0, d1, d2)
-    matched = _UP_FIRST.fullmatch(part)
-    if matched:
-        up, rank, d0, d1, d2 = (-1 if word is None else int(word) for word in matched.groups())
-        return up, rank, (d0, d1, d2)
-    return None
+            for _, columns in row_of("tree", part, "of trees") or ():
+                tree = (*columns.items(), ("second", second))
+                masks[tree] = masks.get(tree, 0) | mask
+    return [("tree", {**dict(tree), "channels": mask}) for tree, mask in masks.items()] or None
 
 
 def order(message: str) -> Rows | None:

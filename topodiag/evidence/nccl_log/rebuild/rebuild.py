@@ -348,18 +348,18 @@ class _Builder:
         single_process = self._only_process_of_file()
         files = self.frame["threads"]["file"][rows["thread"]]
         member, ends = self.places.of("event"), ends_of(self.frame)
-        pairs: dict[int, list[tuple[Event, int]]] = {}
+        by_job: dict[int, list[Event]] = {}
         for row in few(rows, np.lexsort((rows["offset"], files)).tolist()):
             owner = int(process[row])
             if owner < 0:
                 owner = single_process.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
-            if mark := is_last(event, last, ends.get(file, 0)):
+            if mark := is_last(event, last, ends.get(file, (0, 0))[0]):
                 event = replace(event, details={**event.details, mark: "1"})
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
-            pairs.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
-        return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in pairs.items()}
+            by_job.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append(event)
+        return {number: in_time(with_last(own, self.frame, ends)) for number, own in by_job.items()}
 
     def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
