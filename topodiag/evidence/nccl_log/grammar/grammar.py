@@ -27,7 +27,6 @@ PRINT_ROW = compiled(
 _MAYBE_PRINT = compiled(
     r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce"
 )
-_PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
 _OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
     r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
@@ -81,15 +80,15 @@ def _information(message: str) -> Rows | None:
     if reader is not None:
         rows = reader(message)
         return _retries(message, word) if rows is None and word in ("comm", "Init") else rows
-    for reader in _readers(word, message[:1]):
+    for reader in _readers(word):
         rows = reader(message)
         if rows is not None:
             return rows
     return _retries(message, word)
 
 
-def _readers(word: str, letter: str) -> Iterator[Callable[[str], Rows | None]]:
-    """Who may know a message whose first word and letter are these."""
+def _readers(word: str) -> Iterator[Callable[[str], Rows | None]]:
+    """Who may know a message whose first word this is."""
     if word.endswith(":"):
         yield from (grammar_comm.operation, grammar_paths.choice)
     elif word.startswith("comm:"):
@@ -98,8 +97,7 @@ def _readers(word: str, letter: str) -> Iterator[Callable[[str], Rows | None]]:
         yield grammar_comm.communicator
     elif word.isdecimal():
         yield from (_channel_counts, grammar_paths.choice)
-    if letter in _PRINT_STARTS:
-        yield _print
+    yield _print
 
 
 def kind_by_start(start: str) -> str | None:
