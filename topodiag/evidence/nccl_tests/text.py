@@ -7,6 +7,7 @@ program built without MPI prints as many tables as there are processes, through 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from itertools import islice
 
@@ -18,6 +19,7 @@ from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
+from topodiag.model.events import Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.words.dialect import Maker
@@ -158,9 +160,12 @@ class TextReader:
             self._record(line, record)
             if not text.strip():
                 return
-        if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
+        if self._row(line, text, stream) or self._header(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or words.sentence(text)[0] == "known" or self._outside_line(line, text)):
+        kind, fields = words.sentence(text)
+        if self._sentence(line, kind, fields, stream):
+            return
+        if not (_FENCE.fullmatch(text) or kind == "known" or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
@@ -309,10 +314,11 @@ class TextReader:
             self._end_row(stream)
             run.title = title
             return True
-        return self._versions(line, text, stream, newest)
+        return False
 
-    def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        kind, fields = words.sentence(text)
+    def _sentence(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
+        """What a line above or below a table says, by the kinds of the catalogue."""
+        newest = stream.runs[-1] if stream.runs else None
         if kind == "version":
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
             run.version = str(fields["version"])
@@ -331,6 +337,15 @@ class TextReader:
             newest.version, newest.maker = str(fields["version"]), Maker.AMD
         elif kind == "compiled":
             self._nccl = str(fields["version"])
+        elif kind == "bounds":
+            self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
+        elif kind == "average":
+            run = self._ending(stream, line)
+            value = str(fields["value"]).replace("nan", "").lstrip("-")
+            is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
+            run.average = float(value) if is_number else -1
+        elif kind == "failed":
+            self._failure(line)
         else:
             return False
         return True
@@ -350,19 +365,6 @@ class TextReader:
         run.devices_cut = run.devices_cut or text.rstrip().endswith("...")
 
     # -- what stands below a table, and failures --
-
-    def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        kind, fields = words.sentence(text)
-        if kind == "bounds":
-            self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
-        elif kind == "average":
-            run = self._ending(stream, line)
-            value = str(fields["value"]).replace("nan", "").lstrip("-")
-            is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
-            run.average = float(value) if is_number else -1
-        elif kind == "failed":
-            self._failure(line)
-        return kind in ("bounds", "average", "failed")
 
     def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
         """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""
