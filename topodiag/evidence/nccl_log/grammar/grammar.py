@@ -5,6 +5,7 @@ SOURCE of the formats: NCCL, the files named in the modules that this one sends 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -13,20 +14,12 @@ from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
 from topodiag.evidence.nccl_log.grammar.lines import Rows, row_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
+from topodiag.words.own_data import patterns
 
 START = 16
 """Characters that `kind_by_start` judges by."""
 
-# Rows of the system print, of the paths and graphs, and of the tuning table (src/graph/{topo,paths,search,tuning}.cc).
-PRINT_ROW = compiled(
-    r"=== System : |={20}|(?:GPU|NET|CPU|PCI|NIC|NVS|GIN|RMA|DEV|CXB)/[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
-    r"(?: [:(]|$)|\s*\+ [A-Z0-9]{2,6}\[\s?[\d.]+\] - |Pattern \d{1,3}, |\s?\d{1,4} : (?:GPU|NET|NVS|CPU|GIN|NIC)/"
-    r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
-    r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
-)
-_MAYBE_PRINT = compiled(
-    r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce"
-)
+_PRINTED = patterns("evidence/nccl_log/grammar/system_print", "row", re.ASCII)
 _OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
     r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
@@ -34,7 +27,7 @@ _OF_FILE = compiled(
 
 
 def _print(message: str) -> Rows | None:
-    return [("print", {"text": message})] if PRINT_ROW.match(message) else None
+    return [("print", {"text": message})] if _PRINTED["any"].match(message) else None
 
 
 def _collnet(message: str) -> Rows | None:
@@ -106,7 +99,7 @@ def kind_by_start(start: str) -> str | None:
     word, blank, _ = start.partition(" ")
     if not blank or not word or word in _BY_WORD or word.endswith(":") or word.startswith("ncclComm"):
         return None
-    if word.isdecimal() or _MAYBE_PRINT.match(start):
+    if word.isdecimal() or _PRINTED["begin"].match(start):
         return None
     return kind_of_start(start)
 
