@@ -15,7 +15,7 @@ from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
-from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
+from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, groups, in_pieces, once
@@ -94,8 +94,8 @@ class _Builder:
         events = self._events([(first, number) for first, _, number in spans] if are_disjoint else [])
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
-        gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
-        joined = [self._with_connections(drafts.pop(number)[0], gathered.pop(number)) for number in order]
+        gathered = self._gather(drafts)
+        joined = [self._with_connections(drafts.pop(number), gathered.pop(number)) for number in order]
         self.roles.check()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
@@ -198,8 +198,8 @@ class _Builder:
         jobs = {file: {self.job_of_process[process] for process in which} for file, which in self.by_file.items()}
         return frozenset(file for file, own in jobs.items() if own == {number})
 
-    def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
-        """A job without its connections and what these tell, and its ranks' seats."""
+    def _draft(self, number: int, events: list[Event]) -> Job:
+        """A job without its connections and what these tell."""
         group = self.groups[number] if self.groups else []
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
@@ -210,14 +210,13 @@ class _Builder:
         )  # fmt: skip
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
-        rank_hosts = {rank.rank: rank.host for rank in ranks}
         complete = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
-        hosts = tuple(sorted(({process.host for process in processes} | set(rank_hosts.values())) - {""}))
+        hosts = tuple(sorted(({process.host for process in processes} | {rank.host for rank in ranks}) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
-        job = Job(
+        return Job(
             name="job",
             world_size=self._world_size(communicators, len(ranks), events, told=complete),
             ranks=ranks,
@@ -236,7 +235,6 @@ class _Builder:
             size_told=complete,
             stated=stated(self.frame, self._files_alone(number)),
         )
-        return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
 
     def _world_size(
         self, communicators: Sequence[Communicator], ranks: int, events: Sequence[Event], *, told: bool
@@ -323,10 +321,15 @@ class _Builder:
             **{"init_s": np.full(size, np.nan), **fields},
         )
 
-    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:
+    def _gather(self, drafts: Mapping[int, Job]) -> dict[int, ConnectionCollector]:
         """Connections by job, with their communicator."""
         spans = self.frame.connection_spans()
-        collectors = {number: ConnectionCollector(self.frame, seats, spans) for number, seats in seated.items()}
+        collectors = {
+            number: ConnectionCollector(
+                self.frame, job, self.groups[number] if self.groups else (), len(self.comms), self.processes.host, spans
+            )
+            for number, job in drafts.items()
+        }
         jobs = np.array(self.job_of_process, np.int64)
         seating = self.places.seating(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
