@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
-from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
+from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 
@@ -93,7 +93,7 @@ class InferredPlaces(Places):
         text = self.frame["text"]
         return self._of_rows("text", text, self.processes.of(text["thread"], text["offset"]))
 
-    def of_connections(self, rows: Table, process: Ints, seating: Seating) -> Ints:
+    def of_connections(self, rows: Table, process: Ints) -> Ints:
         return self._of_rows("conn", rows, process)
 
 

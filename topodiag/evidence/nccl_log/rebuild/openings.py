@@ -18,7 +18,6 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes
-from topodiag.lazy import dataclass
 from topodiag.model.job import ChoiceApart, Message
 
 MOST_ROWS = 1 << 20
@@ -68,14 +67,6 @@ NAMED = "Comm name set to "
 NO_COLOUR = "no color"
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
-    """`names` by member; by process what it `said` last before a communicator that did not begin."""
-
-    names: Mapping[int, str]
-    said: Mapping[int, Message]
-
-
 class _Call(NamedTuple):
     """One line of a call that makes a communicator; `times` equal ones are known by the place of the first."""
 
@@ -88,7 +79,10 @@ class _Call(NamedTuple):
         return self.message.text.partition(NAMED)[2].strip()
 
 
-def find_openings(frame: Frame, processes: Processes, members: Sequence[Member]) -> Openings:
+def find_openings(
+    frame: Frame, processes: Processes, members: Sequence[Member]
+) -> tuple[Mapping[int, str], Mapping[int, Message]]:
+    """The names of communicators by member; by process what it said last before a communicator that did not begin."""
     begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, member in enumerate(members):
         if member.started:
@@ -103,7 +97,7 @@ def find_openings(frame: Frame, processes: Processes, members: Sequence[Member])
         after = last.times == 1 and own and last.offset > own[-1][0]
         if own and (after or named > len(own)):
             messages[process] = last.message
-    return Openings(names, messages)
+    return names, messages
 
 
 def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:

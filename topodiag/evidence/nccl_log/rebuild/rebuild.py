@@ -79,7 +79,7 @@ class _Builder:
         self._rest()
         self.texts = self._texts()
         self.commanded = commanded(frame, self.processes)
-        self.openings = find_openings(frame, self.processes, self.members)
+        self.names, self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.fields = self._hear()
 
@@ -178,7 +178,7 @@ class _Builder:
         return prints
 
     def _with_prints(self, process: Process, number: int) -> Process:
-        lone, waits = self.lone_prints.get(number), self.openings.said.get(number)
+        lone, waits = self.lone_prints.get(number), self.openings.get(number)
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
@@ -300,7 +300,7 @@ class _Builder:
             index=i,
             nranks=size,
             ranks=ranks,
-            name=next((self.openings.names[m] for m in comm.members if m in self.openings.names), ""),
+            name=next((self.names[m] for m in comm.members if m in self.names), ""),
             parent=index.get(comm.parent, -1),
             color=first.color,
             split=first.split,
@@ -331,10 +331,10 @@ class _Builder:
             for number, job in drafts.items()
         }
         jobs = np.array(self.job_of_process, np.int64)
-        seating = self.places.seating(self.comms, self.comm_of)
+        self.places.seat(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
             process = self.processes.of(rows["thread"], rows["offset"])
-            member = self.places.of_connections(rows, process, seating)
+            member = self.places.of_connections(rows, process)
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
             if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
