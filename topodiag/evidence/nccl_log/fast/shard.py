@@ -289,13 +289,12 @@ def _name(texts: Texts, text: bytes) -> int:
 
 
 def _tail(texts: Texts, text: bytes) -> tuple[int, ...]:
-    if b"INFO" in text or b"WARN" in text:
-        return _NO_TAIL  # may be two records
-    read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
-    rows = parse("INFO", read[0].message) if len(read) == 1 else None
-    if rows is None or len(rows) != 1 or rows[0][0] != "conn":
+    # The grammar reads a whole line; where it may be two records, or says more than a connection, the line is read.
+    whole = records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text))
+    rows = [rows for record in whole for rows in parse("INFO", record.message) or [("", {})]]
+    if b"INFO" in text or b"WARN" in text or [name for name, _ in rows] != ["conn"]:
         return _NO_TAIL
-    columns: dict[str, Any] = rows[0][1]
+    columns = rows[0][1]
     if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
         return _NO_TAIL
     return tuple(bits(columns[name], texts) for name in _TAIL)

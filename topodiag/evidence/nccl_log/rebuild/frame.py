@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
 from topodiag.model.connections import unique_rows
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
-
-BATCH_ROWS = 1 << 17
-"""Connections that are looked at together."""
 
 _AT_ONCE = 1 << 16
 

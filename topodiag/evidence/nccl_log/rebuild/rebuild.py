@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
@@ -29,7 +29,7 @@ from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
@@ -44,18 +44,13 @@ def rebuild(
 ) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
     torch's words for process groups by their world ranks (`roles.descriptions`)."""
-    large = len(facts["conn"]) > BATCH_ROWS
-    if large:
-        give_back()
-    jobs = _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
-    if large:
-        give_back()
-    return jobs
+    return _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
 
 
 class _Builder:
     def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
         self.frame, self.roles = frame, RolesOfJobs(layout, described)
+        self._rest()
         self.processes: Processes = find_processes(frame)
         self.by_file = self.processes.by_file()
         self.members: list[Member] = find_members(frame, self.processes)
@@ -97,6 +92,7 @@ class _Builder:
         gathered = self._gather(drafts)
         joined = [self._with_connections(drafts.pop(number), gathered.pop(number)) for number in order]
         self.roles.check()
+        self._rest()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
