@@ -302,11 +302,9 @@ def _closed(link: Sequence[int]) -> tuple[int, ...]:
 
 
 def _order(text: str, size: int) -> tuple[int, ...]:
+    """The ring from rank 0 where the words are all ranks, each once."""
     words = text.split()
-    if len(words) != size or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+    if not words or len(words) != size or sorted(words) != sorted(map(str, range(size))):
         return ()
-    ranks = [int(word) for word in words]
-    if sorted(ranks) != list(range(size)):
-        return ()
-    start = ranks.index(0)
-    return tuple(ranks[start:] + ranks[:start])
+    start = words.index("0")
+    return tuple(map(int, words[start:] + words[:start]))
