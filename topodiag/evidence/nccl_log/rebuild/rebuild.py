@@ -19,9 +19,9 @@ from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
-from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
+from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
-from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
@@ -205,8 +205,9 @@ class _Builder:
             for p in own
         )  # fmt: skip
         ranks = self._ranks(group, place)
-        communicators = self._communicators(group)
-        complete = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
+        index = {number: i for i, number in enumerate(group)}
+        communicators = tuple(self._communicator(number, i, index) for number, i in index.items())
+        complete = bool(group) and self.comms[group[0]].root and not self.inferred
         hosts = tuple(sorted(({process.host for process in processes} | {rank.host for rank in ranks}) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
@@ -271,10 +272,6 @@ class _Builder:
     def _said_at(self, member: Member) -> Origin:
         return Origin(self.frame.file_of(member.thread), member.line)
 
-    def _communicators(self, group: Sequence[int]) -> tuple[Communicator, ...]:
-        index = {number: i for i, number in enumerate(group)}
-        return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
-
     def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
         comm, fields = self.comms[number], self.fields[number]
         size = max(comm.nranks, 0)
@@ -311,7 +308,9 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             aborted=sum(member.aborted for member in own),
-            torn_down=torn_down(world.tolist(), own),
+            torn_down=tuple(
+                rank for rank, member in zip(world.tolist(), own, strict=True) if member.destroyed and rank >= 0
+            ),
             origin=self._said_at(first),
             inferred=self.inferred,
             **{"init_s": np.full(size, np.nan), **fields},
