@@ -163,7 +163,7 @@ class TextReader:
         if self._row(line, text, stream) or self._header(line, text, stream):
             return
         kind, fields = words.sentence(text)
-        if self._sentence(line, kind, fields, stream):
+        if self._versions(line, kind, fields, stream) or self._footer(line, kind, fields, stream):
             return
         if not (_FENCE.fullmatch(text) or kind == "known" or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
@@ -316,8 +316,7 @@ class TextReader:
             return True
         return False
 
-    def _sentence(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
-        """What a line above or below a table says, by the kinds of the catalogue."""
+    def _versions(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
         if kind == "version":
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
@@ -337,7 +336,14 @@ class TextReader:
             newest.version, newest.maker = str(fields["version"]), Maker.AMD
         elif kind == "compiled":
             self._nccl = str(fields["version"])
-        elif kind == "bounds":
+        else:
+            return False
+        return True
+
+    # -- what stands below a table, and failures --
+
+    def _footer(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
+        if kind == "bounds":
             self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
         elif kind == "average":
             run = self._ending(stream, line)
@@ -363,8 +369,6 @@ class TextReader:
         if device.host and device.host not in self._hosts and len(self._hosts) < MAX_HOSTS:
             self._hosts |= {device.host}
         run.devices_cut = run.devices_cut or text.rstrip().endswith("...")
-
-    # -- what stands below a table, and failures --
 
     def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
         """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""
