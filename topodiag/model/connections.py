@@ -135,7 +135,7 @@ def distinct(*columns: Column) -> tuple[Ints, Ints]:
     """The places of the first of each different row of these columns, in order, and how many rows are like it."""
     if not columns or not len(columns[0]):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    first, inverse = _unique(columns)
+    first, inverse = unique_rows(columns)
     counts = np.bincount(inverse, minlength=len(first))
     order = np.argsort(first)
     return first[order], counts[order]
@@ -150,12 +150,15 @@ def packed(columns: Sequence[Column]) -> tuple[Ints, int]:
             _, key = np.unique(key, return_inverse=True)
             keys, column = np.unique(column, return_inverse=True)
             low, size, span = 0, int(key.max()) + 1, len(keys)
+        low = low - (1 << 64) if low >= 1 << 63 else low  # as the column is, of pointers: beyond 63 bits negative
         key, size = key * span + (column.astype(np.int64) - low), size * span
     return key, size
 
 
-def _unique(columns: Sequence[Column]) -> tuple[Ints, Ints]:
+def unique_rows(columns: Sequence[Column]) -> tuple[Ints, Ints]:
     """Place of the first of each different row, by their order, and the number of each row among the different."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     key, size = packed(columns)
     if size > 4 * len(key) + 1024:
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
@@ -173,7 +176,7 @@ def summed(columns: Sequence[Column], entries: Ints, lines: Column, first: Ints)
     """Equal rows as one, in order of `first`: the columns, the sums of entries and lines, the first `first`."""
     if not len(first):
         return (np.zeros(0, np.int64),) * (len(columns) + 3)
-    at, inverse = _unique(columns)
+    at, inverse = unique_rows(columns)
     order = np.argsort(first[at])
     sums = (np.bincount(inverse, values, len(at)).astype(np.int64) for values in (entries, lines))
     summed_columns = (*(column[at].astype(np.int64) for column in columns), *sums, first[at])

@@ -27,7 +27,7 @@ def own_data(name: str) -> dict[str, Any]:
     return data
 
 
-def patterns(name: str, table: str) -> dict[str, re.Pattern[str]]:
+def patterns(name: str, table: str, flags: int | re.RegexFlag = 0) -> dict[str, re.Pattern[str]]:
     """The patterns of one of these tables by their names, each in one piece or in several. `<<part>>` stands for the
     pattern `part` above."""
     texts: dict[str, str] = {}
@@ -36,7 +36,7 @@ def patterns(name: str, table: str) -> dict[str, re.Pattern[str]]:
         for part in texts if "<<" in text else ():
             text = text.replace(f"<<{part}>>", texts[part])
         texts[key] = text
-    return {key: regex(text) for key, text in texts.items()}
+    return {key: regex(text, flags) for key, text in texts.items()}
 
 
 def own_text(name: str) -> str:

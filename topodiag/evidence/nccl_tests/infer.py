@@ -118,14 +118,19 @@ def _reduction_of(ratio: float | None, checked: tuple[bool, bool], nranks: int |
     return "all_reduce" if ratio == 0 or (ratio > 1 - NEAR and not unlike) else ""
 
 
+def _parts_sent(collective: str) -> int | None:
+    """How often each part of a buffer goes out; None where the bandwidths' ratio does not depend on the ranks."""
+    return 2 if collective == "all_reduce" else 1 if collective in SHARED else None
+
+
 def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) -> tuple[int | None, str]:
     """The number of ranks that the bandwidths tell, and how. `exact`: they carry six decimals (JSON)."""
     whole = parts(rows) if collective in SHARED else None
     if whole is not None and whole > 1:
         return whole, "size against count"
-    if collective != "all_reduce" and collective not in SHARED:
+    twice = _parts_sent(collective)
+    if twice is None:
         return None, ""
-    twice = 2 if collective == "all_reduce" else 1
     low, high = 1.0, float(MAX_RANKS)
     for alg, bus in _pairs(rows):
         slack_a, slack_b = _slack(alg, exact=exact), _slack(bus, exact=exact)
@@ -145,9 +150,9 @@ def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) 
 def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
     """Whether the bandwidths can be those of so many ranks; True where they cannot tell."""
     ratio = _ratio(rows)
-    if ratio is None or nranks < 1 or (collective != "all_reduce" and collective not in SHARED):
+    twice = _parts_sent(collective)
+    if ratio is None or nranks < 1 or twice is None:
         return True
-    twice = 2 if collective == "all_reduce" else 1
     return abs(ratio - twice * (nranks - 1) / nranks) < NEAR
 
 

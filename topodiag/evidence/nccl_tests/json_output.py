@@ -33,13 +33,11 @@ _TOKEN = regex(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]|[^"\[\]{},]+')
 def load(text: str) -> tuple[Any, bool, str]:
     """The document, whether it had to be closed, and why there is none (None with a reason)."""
     value, why = decoded(text)
-    if not why:
-        return value, False, ""
-    closed = _closed(text)
+    closed = _closed(text) if why else None
     if closed is None:
-        return None, False, why
+        return value, False, why
     value, still = decoded(closed)
-    return (value, True, "") if not still else (None, False, why)
+    return value, not still, why if still else ""
 
 
 def _closed(text: str) -> str | None:
@@ -52,19 +50,18 @@ def _closed(text: str) -> str | None:
             break  # a string that never ends
         at = token.end()
         sign = token[0]
-        if sign in "[{" and len(sign) == 1:
+        if sign in ("[", "{"):
             stack.append("]" if sign == "[" else "}")
-            if len(stack) > MAX_DEPTH:
-                return None
-            cut, closers = at, "".join(reversed(stack))
         elif sign in ("]", "}"):
             if not stack or stack.pop() != sign:
                 return None
-            cut, closers = at, "".join(reversed(stack))
-            if not stack:
-                break
-        elif sign == ",":
-            cut, closers = token.start(), "".join(reversed(stack))
+        elif sign != ",":
+            continue
+        if len(stack) > MAX_DEPTH:
+            return None
+        cut, closers = token.start() if sign == "," else at, "".join(reversed(stack))
+        if not stack:
+            break
     return text[:cut] + closers if cut > 0 else None
 
 

@@ -70,18 +70,12 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
     seen = collective_of(draft.rows, draft.checked, listed)
     collective, why = draft.collective, draft.why_collective
     if not collective:
-        collective, why = next(
-            (
-                (named, reason)
-                for named, reason in (
-                    (only, "the only one that the file names"),
-                    (_fitting(hint, seen, draft.rows), "the file's name"),
-                    (seen, "the columns and the ratio of its bandwidths"),
-                )
-                if named
-            ),
-            ("", ""),
+        known = (
+            (only, "the only one that the file names"),
+            (_fitting(hint, seen, draft.rows), "the file's name"),
+            (seen, "the columns and the ratio of its bandwidths"),
         )
+        collective, why = next((pair for pair in known if pair[0]), ("", ""))
         if why:
             notes.append(f"{collective}: known from {why}")
     nranks, ranks_why = _ranks(draft, collective, notes)

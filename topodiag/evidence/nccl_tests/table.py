@@ -130,7 +130,7 @@ def close_row(row: OpenRow, title: Title | None) -> tuple[BenchRow, int, tuple[b
     root = int(cells[0]) if has_root and abs(int(cells[0])) < MAX_SIZE else -1
     values = cells[1:] if has_root else cells
     if title is not None and len(values) <= sum(len(block) for block in title.blocks):
-        names = title.blocks
+        names = (*title.blocks, ())[:2]
     else:
         wide = len(values) > 8  # -I 1: four columns about the iterations after each block
         block = ("time", "algbw", "busbw", "#wrong", *(("i_min", "i_max", "i_p99", "i_cv%") if wide else ()))
@@ -155,9 +155,8 @@ def close_row(row: OpenRow, title: Title | None) -> tuple[BenchRow, int, tuple[b
                 p99_us=_value(named.get("i_p99")),
             )
         )
-    first, second = timings[0], timings[1] if len(timings) > 1 else Timing()
-    bench_row = BenchRow(row.size, row.count, row.dtype, row.redop, root, first, second, origin=row.origin)
-    return bench_row, len(values), (checked[0], len(checked) > 1 and checked[1])
+    bench_row = BenchRow(row.size, row.count, row.dtype, row.redop, root, timings[0], timings[1], origin=row.origin)
+    return bench_row, len(values), (checked[0], checked[1])
 
 
 def _is_root(cells: list[str], title: Title | None) -> bool:

@@ -7,6 +7,7 @@ program built without MPI prints as many tables as there are processes, through 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from itertools import islice
 
@@ -18,6 +19,7 @@ from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
+from topodiag.model.events import Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.words.dialect import Maker
@@ -127,6 +129,10 @@ class TextReader:
         """By shape of lines that were not understood, how many there are, and number and text of the first."""
         self._rows = 0
 
+    @property
+    def _newest(self) -> Draft | None:
+        return self.made.drafts[-1] if self.made.drafts else None
+
     def read(self, data: bytes) -> TextRead:
         for number, text, cut in words.physical(data):
             self.made.lines = number
@@ -154,9 +160,12 @@ class TextReader:
             self._record(line, record)
             if not text.strip():
                 return
-        if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
+        if self._row(line, text, stream) or self._header(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or words.sentence(text)[0] == "known" or self._outside_line(line, text)):
+        kind, fields = words.sentence(text)
+        if self._versions(line, kind, fields, stream) or self._footer(line, kind, fields, stream):
+            return
+        if not (_FENCE.fullmatch(text) or kind == "known" or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
@@ -173,7 +182,7 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         give(self._env, name, CommandSetting(value, command), below=True)
         if newest is not None and not newest.closed and value:
             give(newest.env, name, CommandSetting(value, command))
@@ -182,7 +191,7 @@ class TextReader:
         match = words.NCCL_VERSION.search(text)
         if match is None:
             return False
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         if newest is not None and not newest.closed:
             newest.nccl = newest.nccl or match[1]
         else:
@@ -203,7 +212,7 @@ class TextReader:
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
-            newest = self.made.drafts[-1] if self.made.drafts else None
+            newest = self._newest
             if newest is not None and not (newest.rows or newest.closed or newest.collective):
                 newest.collective, newest.why_collective = named, "its command"
             return True
@@ -305,10 +314,10 @@ class TextReader:
             self._end_row(stream)
             run.title = title
             return True
-        return self._versions(line, text, stream, newest)
+        return False
 
-    def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        kind, fields = words.sentence(text)
+    def _versions(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
+        newest = stream.runs[-1] if stream.runs else None
         if kind == "version":
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
             run.version = str(fields["version"])
@@ -331,6 +340,22 @@ class TextReader:
             return False
         return True
 
+    # -- what stands below a table, and failures --
+
+    def _footer(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
+        if kind == "bounds":
+            self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
+        elif kind == "average":
+            run = self._ending(stream, line)
+            value = str(fields["value"]).replace("nan", "").lstrip("-")
+            is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
+            run.average = float(value) if is_number else -1
+        elif kind == "failed":
+            self._failure(line)
+        else:
+            return False
+        return True
+
     def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [
             run
@@ -345,21 +370,6 @@ class TextReader:
             self._hosts |= {device.host}
         run.devices_cut = run.devices_cut or text.rstrip().endswith("...")
 
-    # -- what stands below a table, and failures --
-
-    def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        kind, fields = words.sentence(text)
-        if kind == "bounds":
-            self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
-        elif kind == "average":
-            run = self._ending(stream, line)
-            value = str(fields["value"]).replace("nan", "").lstrip("-")
-            is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
-            run.average = float(value) if is_number else -1
-        elif kind == "failed":
-            self._failure(line)
-        return kind in ("bounds", "average", "failed")
-
     def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
         """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""
         self._end_row(stream)
@@ -368,7 +378,7 @@ class TextReader:
 
     def _failure(self, line: words.Line) -> None:
         """A failure belongs to the newest run, whichever process says it; without one it is a run that never began."""
-        newest = self.made.drafts[-1] if self.made.drafts else None
+        newest = self._newest
         if newest is not None and newest.closed and newest.bounds and not self._named:
             return  # a run with wrong values ends with an exit code
         if newest is None or newest.closed:

@@ -1,6 +1,6 @@
-"""The vocabulary of nccl-tests: element types, operations, collectives and the factor of their bus bandwidth.
+"""The vocabulary of nccl-tests: element types, operations and collectives.
 
-SOURCE: NVIDIA/nccl-tests v1.0.0 to v2.19.6, src/common.cu (test_typenames, test_opnames) and the GetBw of each test.
+SOURCE: NVIDIA/nccl-tests v1.0.0 to v2.19.6, src/common.cu (test_typenames, test_opnames).
 
 Lines above and below the table: parameters, versions, averages, failures.
 
@@ -53,17 +53,6 @@ def collective_of_name(name: str) -> str:
     spellings = _LIKE["in_name"].findall(name.rsplit("/", 1)[-1])
     named = {_BY_LETTERS[re.sub(r"[-_]", "", text).lower().replace("2", "to")] for text in spellings}
     return named.pop() if len(named) == 1 else ""
-
-
-def factor(collective: str, nranks: int) -> float | None:
-    """busbw / algbw of a collective over so many ranks (nccl-tests doc/PERFORMANCE.md); None for an unknown one."""
-    if nranks < 1:
-        return None
-    if collective == "all_reduce":
-        return 2 * (nranks - 1) / nranks
-    if collective in SHARED:
-        return (nranks - 1) / nranks
-    return 1.0 if collective in {"broadcast", "reduce", "sendrecv", "hypercube"} else None
 
 
 def version_of_code(code: int) -> str:

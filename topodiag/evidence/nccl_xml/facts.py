@@ -7,13 +7,13 @@ values; a network's speed comes without its port's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.nccl_xml.load import c_int
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import parse_cpumask
@@ -25,15 +25,6 @@ MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
 _INTERFACE = regex(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
 _REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12", "gpu"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an element hangs: its NUMA node, the name of its root, and the bus id of the element above."""
-
-    numa: int | None
-    root: str
-    parent: str | None = None
 
 
 def fill_draft(tree: Element, blob: Blob, draft: NodeDraft) -> None:
@@ -58,12 +49,18 @@ class _Filler:
         for number, cpu in enumerate(cpus):
             self._cpu(cpu)
             numa = to_int(cpu.get("numaid"), low=-1, high=MAX_NUMA)
-            place = _Place(numa, f"numa{numa}" if numa is not None else f"cpu{number}")
-            for element, where in _below(cpu, place):
-                if element.tag == "pci":
-                    self._pci(element, where)
-                elif element.tag == "nic":
-                    self._nets(element, where.parent)
+            self._below(cpu, numa, f"numa{numa}" if numa is not None else f"cpu{number}", None)
+
+    def _below(self, element: Element, numa: int | None, root: str, parent: str | None) -> None:
+        """Every pci and nic element below this one. `parent` is the bus id of the nearest element that has one."""
+        for child in element.children:
+            if child.tag == "pci":
+                bus_id = normalise_bus_id(child.get("busid") or "")
+                if bus_id is not None and bus_id != NVSWITCH_BUS_ID:
+                    self._pci(child, bus_id, numa, root, parent)
+                self._below(child, numa, root, bus_id or parent)
+            elif child.tag == "nic":
+                self._nets(child, parent)
 
     def _cpu(self, cpu: Element) -> None:
         origin = self._origin(cpu)
@@ -78,10 +75,7 @@ class _Filler:
             cpus = fold_numbers(parse_cpumask(cpu.get("affinity") or "") or ())
             self._draft.numa(numa).offer("cpus", cpus or None, origin, "the file gives no affinity")
 
-    def _pci(self, element: Element, where: _Place) -> None:
-        bus_id = normalise_bus_id(element.get("busid") or "")
-        if bus_id is None or bus_id == NVSWITCH_BUS_ID:
-            return
+    def _pci(self, element: Element, bus_id: str, numa: int | None, root: str, parent: str | None) -> None:
         origin = self._origin(element)
         function = self._draft.pci(bus_id)
         for field, name, high in (
@@ -89,22 +83,22 @@ class _Filler:
             ("subsystem_vendor", "subsystem_vendor", 0xFFFF), ("subsystem_device", "subsystem_device", 0xFFFF),
         ):  # fmt: skip
             function.offer(field, to_int(element.get(name), low=0, high=high), origin)
-        function.offer("numa", where.numa, origin)
-        function.offer("root", where.root, origin)
-        function.offer("parent", where.parent, origin)
+        function.offer("numa", numa, origin)
+        function.offer("root", root, origin)
+        function.offer("parent", parent, origin)
         function.offer("slot_max_gen", gen_of_speed(element.get("link_speed") or ""), origin)
         function.offer("slot_max_width", to_int(element.get("link_width"), low=1, high=MAX_WIDTH), origin)
         if element.having("pci"):
             # NCCL climbs two levels at a time: what it shows above a device is a switch's upstream port.
             function.offer("port_type", "upstream", origin)
         for gpu in element.having("gpu"):
-            self._gpu(gpu, bus_id, where)
+            self._gpu(gpu, bus_id, numa)
         bare = (element.get("class") or "").startswith("0x03") and element.get("vendor") in (None, "0x10de")
         if bare and not element.having("gpu"):
             # A file for a virtual machine may name places alone: NCCL asks the driver for the rest.
-            self._draft.gpu(bus_id=bus_id).offer("numa", where.numa, origin)
+            self._draft.gpu(bus_id=bus_id).offer("numa", numa, origin)
 
-    def _gpu(self, element: Element, bus_id: str, where: _Place) -> None:
+    def _gpu(self, element: Element, bus_id: str, numa: int | None) -> None:
         origin = self._origin(element)
         index = to_int(element.get("dev"), low=0, high=MAX_GPUS - 1)
         if index in self._indices:
@@ -114,7 +108,7 @@ class _Filler:
         gpu = self._draft.gpu(index=index, bus_id=bus_id)
         if element.get("gcn") is None:  # RCCL's files count compute units there
             gpu.offer("sm", to_int(element.get("sm"), low=1, high=999), origin)
-        gpu.offer("numa", where.numa, origin)
+        gpu.offer("numa", numa, origin)
         number = 0
         for link in element.having("nvlink"):
             remote = _remote(link)
@@ -152,18 +146,6 @@ class _Filler:
                 entity = self._draft.nic(rdma=part, bus_id=bus_id if single_net and len(parts) == 1 else None)
                 if speed is not None:
                     entity.child("port", port or 1).offer("rate_gbps", speed / 1000 / len(parts), origin)
-
-
-def _below(element: Element, place: _Place) -> Iterator[tuple[Element, _Place]]:
-    """Every pci and nic element with where it hangs."""
-    stack = [(child, place) for child in reversed(element.children)]
-    while stack:
-        child, where = stack.pop()
-        yield child, where
-        if child.tag == "pci":
-            bus_id = normalise_bus_id(child.get("busid") or "")
-            below = _Place(where.numa, where.root, bus_id or where.parent)
-            stack.extend((grandchild, below) for grandchild in reversed(child.children))
 
 
 def _remote(link: Element) -> str:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS
 from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, STARTS
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
@@ -31,7 +32,7 @@ def test_every_spelling_of_a_communicators_life_is_an_init_row(message: str, eve
 
 @examples("message", "table", "fields")
 def test_a_message_is_a_row_with_its_fields(message: str, table: str, fields: dict[str, Any]) -> None:
-    columns = row(message, table)
+    columns = {**DEFAULTS[table], **row(message, table)}
     assert {name: columns[name] for name in fields} == fields
 
 

@@ -16,10 +16,10 @@ from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.evidence.nccl_log.rebuild import connections
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows
+from topodiag.evidence.nccl_log.tables import columns, facts, resolve
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, table
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.model.connections import COLUMNS
+from topodiag.model.connections import COLUMNS, unique_rows
 
 RANKS = 4
 FILES = (SourceFile("job.log"),)
@@ -154,7 +154,7 @@ def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))
 def test_packed_words_are_ordered_and_equal_as_the_columns_are(rows: list[tuple[int, int, int]]) -> None:
     columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate((np.int32, np.int64, np.uint64))]
-    first, inverse = resolve_rows.unique(columns, len(rows))
+    first, inverse = unique_rows(columns)
     assert [rows[i] for i in first.tolist()] == sorted(set(rows))
     assert [sorted(set(rows))[i] for i in inverse.tolist()] == rows
 

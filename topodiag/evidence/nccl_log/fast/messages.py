@@ -10,24 +10,22 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.bytes import Vocabulary
 from topodiag.evidence.nccl_log.fast.rows import PLACE, Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
-from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start
+from topodiag.evidence.nccl_log.grammar.lines import Rows
 from topodiag.evidence.nccl_log.grammar.prefix import Record
 from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
 
-OF_LINES: dict[str, tuple[str, ...]] = {
-    "event": ("level", "place", "label", "text", "ts"),
-    "op": ("func", "elements", "dtype", "redop", "root", "nranks", "op_count"),
-}
-"""What lines say in the tables of which each line is a row by itself."""
+_OF_EACH_LINE = frozenset({*PLACE, "gen", "first", "last", "last_ts", "last_offset", "digest"})
+"""Columns that say where lines stand, and what is counted over them."""
 COLUMNS: dict[str, tuple[str, ...]] = {
-    name: tuple(column for column in facts.SCHEMAS[name] if column not in (*PLACE, "gen"))
+    name: tuple(column for column in facts.SCHEMAS[name] if column not in _OF_EACH_LINE)
     for name in facts.ROW_TABLES
-    if name not in (*OF_LINES, "tail")
+    if name != "tail"
 }
-"""Columns of the tables that are kept by messages, without place and count."""
-_BY_LINE = frozenset({"init", *OF_LINES})
+"""What a message says in each table."""
+COLUMNS["op"] += ("op_count",)
+_BY_LINE = frozenset({"init", "event", "op"})
 """Tables whose rows hold a label or time of their line, or change the context: never by message."""
 _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""

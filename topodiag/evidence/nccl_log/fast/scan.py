@@ -259,7 +259,7 @@ class _Scan:
 
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""
-        raw, read = self.block.raw, self.shard.slow.read
+        raw, read = self.block.raw, self.shard.read_line
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         lines = lines[self._speak(lines)]
         for line, start, end in zip(

@@ -14,12 +14,11 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
-from topodiag.evidence.nccl_log.fast import ops as scan_ops
 from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.messages import COLUMNS, OF_LINES, Messages
+from topodiag.evidence.nccl_log.fast.messages import COLUMNS, Messages
 from topodiag.evidence.nccl_log.fast.rows import (
     PLACE,
     Columns,
@@ -27,10 +26,11 @@ from topodiag.evidence.nccl_log.fast.rows import (
     Texts,
     bits,
     codes_of,
+    digests,
     table,
     together,
 )
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, Slow
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
@@ -50,11 +50,14 @@ class Shard:
     """One shard after the other: `begin_file`, blocks of lines, `end_file`."""
 
     def __init__(self) -> None:
-        self.slow = Slow()
         self.texts = Texts()
         self.messages = Messages(self.texts)
         self.contexts = Contexts()
-        self._lines = self._base = 0
+        self._file = self._base = self._lines = self._records = self._understood = 0
+        self._threads: dict[tuple[int, ThreadKey], int] = {}
+        """Index of each thread, by file and name: each file has threads of its own."""
+        self._slow: list[SlowRecord] = []
+        """What was read line by line of the block, until the block's contexts are known."""
         self._ended: list[dict[str, int]] = []
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
         self._stamps: dict[bytes, float] = {}
@@ -70,32 +73,40 @@ class Shard:
         self._named: list[tuple[str, Columns]] = []
 
     def begin_file(self, file: int, base: int) -> None:
-        self.slow.file, self._base, self._lines = file, base, 0
+        self._file, self._base, self._lines = file, base, 0
 
     def end_file(self, size: int, lines: int = 0) -> None:
         """`lines`: those that no block held."""
-        slow = self.slow
         self._ended.append({
-            "file": slow.file, "base": self._base, "size": size, "lines": self._lines + lines, "records": slow.records,
-            "understood": slow.understood,
+            "file": self._file, "base": self._base, "size": size, "lines": self._lines + lines,
+            "records": self._records, "understood": self._understood,
         })  # fmt: skip
-        slow.records = slow.understood = 0
+        self._records = self._understood = 0
 
     def begin_block(self, offsets: Positions) -> None:
         self._offsets = offsets
         self._named = []
-        self.slow.said = []
+        self._slow = []
 
     def count(self, records: int, understood: int) -> None:
-        self.slow.records += records
-        self.slow.understood += understood
+        self._records += records
+        self._understood += understood
 
     # Who prints, and when.
 
     def thread_of(self, head: bytes) -> int:
         """Index of the thread of a head, -1 for a text that is no plain one."""
         key = who(head)
-        return -1 if key is None else self.slow.thread(key)
+        return -1 if key is None else self._thread(key)
+
+    def _thread(self, key: ThreadKey) -> int:
+        return self._threads.setdefault((self._file, key), len(self._threads))
+
+    def read_line(self, raw: bytes, line: int) -> None:
+        """One physical line of the block that is read by itself."""
+        for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
+            self.count(understood is not None, understood is True)
+            self._slow.append(SlowRecord(line, index, self._thread(key), rows))
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""
@@ -122,12 +133,12 @@ class Shard:
 
     def name_contexts(self) -> None:
         """The contexts of the block, once all its naming records were added or read."""
-        for file, (host, pid, _, _) in self.slow.owned()[len(self._process) :]:
+        for file, (host, pid, _, _) in list(self._threads)[len(self._process) :]:
             self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
             (naming.thread, naming.line, _signed(columns["ctx"]), naming.index, columns.get("event") == "start")
-            for naming in self.slow.said
+            for naming in self._slow
             for _, columns in naming.rows
             if columns.get("ctx")
         ]
@@ -221,27 +232,13 @@ class Shard:
     def _slow_rows(self) -> None:
         """Rows of lines that were read one by one."""
         # Stable: records that share a line stay in order.
-        namings = sorted(self.slow.said, key=lambda naming: naming.line)
+        namings = sorted(self._slow, key=lambda naming: naming.line)
         if not namings:
             return
         line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
         lines = self._placed({"line": line, "thread": thread}, index)
-        codes: list[int] = []
-        calls: dict[str, list[tuple[int, ...]]] = {name: [] for name in OF_LINES}
-        places: dict[str, list[int]] = {name: [] for name in OF_LINES}
-        for at, naming in enumerate(namings):
-            for name, columns in naming.rows:
-                if name in OF_LINES:
-                    cells = {**DEFAULTS[name], **columns}
-                    calls[name].append(tuple([bits(cells[column], self.texts) for column in OF_LINES[name]]))
-                    places[name].append(at)
-            others = [row for row in naming.rows if row[0] not in OF_LINES]
-            codes.append(self.messages.add(others, understood=True))
+        codes = [self.messages.add(read.rows, understood=True) for read in namings]
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
-        for name, own in OF_LINES.items():
-            placed = {column: lines[column][np.array(places[name], dtype=np.int64)] for column in PLACE}
-            called = np.array(calls[name], dtype=np.int64).reshape(-1, len(own))
-            self._fast[name].append(placed | dict(zip(own, called.T, strict=True)))
 
     # Tables.
 
@@ -249,17 +246,16 @@ class Shard:
         """The tables, with rows as they were met: only equal events are one, of which a log may have very many."""
         columns, contexts = self._all(), self.contexts.pairs()
         words = self.texts.words()
-        events = together(self._fast["event"], (*PLACE, *OF_LINES["event"]))
-        events |= {"last_ts": events["ts"], "last_offset": events["offset"]}
+        events = columns["event"] | {"last_ts": columns["event"]["ts"], "last_offset": columns["event"]["offset"]}
         columns["event"] = merged("event", events, list(events))
-        operations = together(self._fast["op"], (*PLACE, *OF_LINES["op"]))
-        columns["op"], columns["tail"] = scan_ops.operations(operations, words), operations
+        operations = columns["tail"] = columns["op"]
+        counts = operations["op_count"]
+        last = {"first": counts, "last": counts, "last_offset": operations["offset"]}
+        columns["op"] = operations | last | {"digest": digests(operations, words)}
         tables = {name: table(name, rows, contexts, words) for name, rows in columns.items()}
-        keys = self.slow.owned()
-        names = ("host", "pid", "tid", "dev")
+        threads = [(file, *key) for file, key in self._threads]
         tables["threads"] = facts.table(
-            "threads",
-            {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
+            "threads", {name: [row[i] for row in threads] for i, name in enumerate(facts.SCHEMAS["threads"])}
         )
         busy, now, named = self.contexts.last()
         tables["contexts"] = table("contexts", {"thread": busy, "offset": named, "ctx": now}, contexts, words)
@@ -293,13 +289,12 @@ def _name(texts: Texts, text: bytes) -> int:
 
 
 def _tail(texts: Texts, text: bytes) -> tuple[int, ...]:
-    if b"INFO" in text or b"WARN" in text:
-        return _NO_TAIL  # may be two records
-    read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text)))
-    rows = parse("INFO", read[0].message) if len(read) == 1 else None
-    if rows is None or len(rows) != 1 or rows[0][0] != "conn":
+    # The grammar reads a whole line; where it may be two records, or says more than a connection, the line is read.
+    whole = records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text))
+    rows = [rows for record in whole for rows in parse("INFO", record.message) or [("", {})]]
+    if b"INFO" in text or b"WARN" in text or [name for name, _ in rows] != ["conn"]:
         return _NO_TAIL
-    columns: dict[str, Any] = rows[0][1]
+    columns = rows[0][1]
     if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
         return _NO_TAIL
     return tuple(bits(columns[name], texts) for name in _TAIL)

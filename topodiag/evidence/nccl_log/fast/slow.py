@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from math import nan
 from typing import Any
 
-from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.evidence.nccl_log.grammar.lines import Rows
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 from topodiag.evidence.nccl_log.grammar.spoken import speaking
@@ -39,6 +39,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 """What a row holds that its line does not say."""
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     DEFAULTS[_name][_column] = 0
+DEFAULTS["op"]["op_count"] = -1
 _POINTERS = compiled(r"0x[0-9a-fA-F]+")
 _HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
 _NUMBERS = compiled(r"\d+")
@@ -95,28 +96,3 @@ class SlowRecord:
     index: int
     thread: int
     rows: Rows
-
-
-class Slow:
-    """The lines of a block that were read one by one, until the block's contexts are known; and the threads of all
-    files of the shard."""
-
-    def __init__(self) -> None:
-        self.file = self.records = self.understood = 0
-        self.said: list[SlowRecord] = []
-        self._owned: dict[tuple[int, ThreadKey], int] = {}
-
-    def thread(self, key: ThreadKey) -> int:
-        """Its index: each file has threads of its own."""
-        return self._owned.setdefault((self.file, key), len(self._owned))
-
-    def owned(self) -> list[tuple[int, ThreadKey]]:
-        """File and name of each thread, in the order of their indices."""
-        return list(self._owned)
-
-    def read(self, raw: bytes, line: int) -> None:
-        """One physical line."""
-        for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
-            self.records += understood is not None
-            self.understood += understood is True
-            self.said.append(SlowRecord(line, index, self.thread(key), rows))

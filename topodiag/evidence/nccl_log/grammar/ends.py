@@ -1,7 +1,8 @@
 """The traceback with which a text ends: of a process that nobody started again, since nothing of a program follows it.
 
 SOURCE: CPython Lib/traceback.py, Lib/threading.py (excepthook), Lib/multiprocessing/process.py; torch
-distributed/elastic/multiprocessing/api.py (SignalException), c10/cuda/CUDAException.cpp.
+distributed/elastic/multiprocessing/api.py (SignalException), c10/cuda/CUDAException.cpp. The words of lines stand in
+ends.toml.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.lines import first_in
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data, patterns
 
 MOST_OF_END = 1 << 16
 """Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
@@ -20,51 +21,11 @@ _MOST_EPILOGUE = 160
 """Lines that launchers, loggers of experiments and job scripts print when a program is gone, with the stacks of graphs
 that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
-_RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
-_IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b(, in (?:<module>|_run_module_as_main)$)?")
-_PACKAGES = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3")
-"""What the path of a file of Python's or of an installed package holds."""
-_BY_SCRIPT = compiled(
-    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
-    r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
-    r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
-)
-"""What scripts of jobs print when the program is gone, in whichever words."""
-_TIMES = ("real\t", "user\t", "sys\t")
-"""What the shell's `time` prints below the program that it ran."""
-_HANDLED = "During handling of the above exception, another"
-_LINKS = (_HANDLED, "The above exception was the direct cause of")
-_LOOKUPS = ("KeyError", "IndexError", "AttributeError", "LookupError", "StopIteration")
-"""Exceptions that programs handle as an answer (nothing under this key): what is raised meanwhile ended the program."""
-_LIVED_ON = compiled(
-    r"Exception (?:in thread|ignored)|^\W{0,3}(?:ERROR|FAIL): \w{1,80} \(|>>> |In \[\d|[Rr]etry|[Rr]estart"
-    r"|^\s{0,4}(?:```|~~~)"
-)
-"""What stands right above a traceback that did not end the program: a thread, a test, an interpreter's prompt, a
-document's fence."""
-_LEVELS = ("ERROR", "WARN", "CRITICAL", "EXCEPTION", "FAIL")
-"""Words of a logger, which prints exceptions that a program catches."""
-_ERROR = compiled(
-    r"(?:[\w./-]{1,80}: )?(?:(?:[Ff]atal|FATAL|[Ii]nternal|[Rr]untime) )?(?:[Ee]rror|ERROR|FATAL|CRITICAL|PANIC)"
-    r"(?: ?\[[^\]]{1,60}\])?: {0,4}\S"
-)
-"""The last words of a program that gives up: a line that begins with them, not with a logger's time."""
-_OF_THREADS = ("Exception in thread ", "Traceback (most recent")
-"""How the lines begin that stand above the frames of a thread's traceback."""
 _MOST_BELOW = 12
 """Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
 that ended."""
-_GOES_ON = compiled(
-    r"(?i:\b(?:re-?try|re-?start|start|skip|resum|continu|finish|complet|done|succe|saved?|pass(?:ed|es)?|next)"
-    r"|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b|^[IWEF]\d{4} |^\W{0,3}\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d))"
-)
-"""Words, levels of loggers and times of a program that lives."""
-_BY_HAND = frozenset({
-    "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
-})  # fmt: skip
-"""Exceptions of who stops a program by hand, or of a launcher whose process ended."""
-_REMARK = r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b|^[IW]\d{4} "
-"""A logger's level, by name or as glog's letter, at which a program prints what did not end it."""
+_LIKE = patterns("evidence/nccl_log/grammar/ends", "patterns", re.ASCII)
+_WORDS = {name: tuple(words) for name, words in own_data("evidence/nccl_log/grammar/ends")["words"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +46,8 @@ class LastTraceback:
 
 def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
     """The lines of exceptions that a program handled as an answer when another one was raised: that one is the root."""
-    heads = [at for at, text in enumerate(texts) if text.startswith(_HANDLED)]
-    return frozenset(line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_LOOKUPS))
+    heads = [at for at, text in enumerate(texts) if text.startswith(_WORDS["links"][0])]
+    return frozenset(line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_WORDS["lookups"]))
 
 
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
@@ -98,10 +59,14 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled = _head_of(texts, last), False, False
-    while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
+    while (
+        head is not None
+        and (raised := _LIKE["raised"].match(texts[last])) is not None
+        and raised[2] not in _WORDS["by_hand"]
+    ):
         root = root if root is not None and is_handled else (head, last, raised)
         above = _not_blank(texts, head - 1)
-        linked = texts[above].startswith(_LINKS)
+        linked = texts[above].startswith(_WORDS["links"])
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
             caught = not is_main and _is_caught(texts[above], texts[head + 1])
@@ -117,7 +82,7 @@ def _without_logger(texts: Sequence[str]) -> Sequence[str]:
     head = next((at for at in reversed(range(len(texts))) if texts[at].endswith(_TRACEBACK)), -1)
     front = texts[head].removesuffix(_TRACEBACK) if head >= 0 else ""
     time = re.search(r"\d:\d\d:\d\d", front) if front else None
-    if time is None or re.search(_REMARK, front) is not None:
+    if time is None or _LIKE["remark"].search(front) is not None:
         return texts
     label = re.escape(front[: time.end()]) + r"[.,\d]*" + re.escape(front[time.end() :].lstrip(".,0123456789"))
     below = takewhile(bool, (re.match(label, text) for text in texts[head:]))
@@ -130,34 +95,36 @@ def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
     nothing stands above the error: who gives one line gives a part."""
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
-    return last if any(map(str.strip, texts[:last])) and _ERROR.match(texts[last]) is not None else None
+    return last if any(map(str.strip, texts[:last])) and _LIKE["error"].match(texts[last]) is not None else None
 
 
 def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:
     """The traceback from its head to the line of its exception."""
     quoted = texts[last].replace("\\n", "\n").split("\n")
-    frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
-    own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
+    frames = [frame for text in (*texts[head:last], *quoted) if (frame := _LIKE["in_file"].match(text)) is not None]
+    own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _WORDS["packages"]))]
     return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
 
 
 def _is_caught(above: str, outermost: str) -> bool:
     """Whether the program went on below a traceback, by the line right above it and its outermost frame: what came out
     of the program's own module ended it, though a logger says it, and so did what a logger calls fatal."""
-    if _LIVED_ON.search(above) is not None:
+    if _LIKE["lived_on"].search(above) is not None:
         return True
-    return not _is_of_main(outermost) and "fatal" not in above.lower() and any(map(above.__contains__, _LEVELS))
+    return (
+        not _is_of_main(outermost) and "fatal" not in above.lower() and any(map(above.__contains__, _WORDS["levels"]))
+    )
 
 
 def _is_of_main(outermost: str) -> bool:
     """Whether the outermost frame of a traceback is that of a program's own module."""
-    return (frame := _IN_FILE.match(outermost)) is not None and bool(frame[3])
+    return (frame := _LIKE["in_file"].match(outermost)) is not None and bool(frame[3])
 
 
 def _timed(texts: Sequence[str]) -> int:
     """The line of the shell's `time` among the last ones, below which only the script goes on; 0 without."""
     lines = range(len(texts) - 3, max(len(texts) - _MOST_EPILOGUE, 0), -1)
-    return next((line for line in lines if all(map(str.startswith, texts[line : line + 3], _TIMES))), 0)
+    return next((line for line in lines if all(map(str.startswith, texts[line : line + 3], _WORDS["times"]))), 0)
 
 
 def _above_epilogue(texts: Sequence[str], at: int) -> int:
@@ -176,11 +143,11 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
         head = _head_of(texts, line)
         if head is not None and _is_of_main(texts[head + 1]):
             return line
-        raised = _RAISED.match(texts[line])
+        raised = _LIKE["raised"].match(texts[line])
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
-        if head is not None or is_raised or texts[line].startswith(_OF_THREADS):
+        if head is not None or is_raised or texts[line].startswith(_WORDS["of_threads"]):
             continue  # threads end with the program, each with a traceback
-        if raised is not None and raised[2] in _BY_HAND:
+        if raised is not None and raised[2] in _WORDS["by_hand"]:
             break
         if _is_left(texts[line]):
             continue
@@ -192,13 +159,13 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
 
 def _lives(text: str) -> bool:
     """Whether a line shows a program at work: a single word (`done`) is a script's as likely."""
-    return first_in("progress", text) is not None or (" " in text.strip() and _GOES_ON.search(text) is not None)
+    return first_in("progress", text) is not None or (" " in text.strip() and _LIKE["goes_on"].search(text) is not None)
 
 
 def _is_left(text: str) -> bool:
     """Whether a line is what a program's end leaves: blank, a rule, indented as a long message goes on, or a word
     of the launcher, the shell or the script."""
-    if not text.strip("-=*#_~ \t") or text[:1].isspace() or _BY_SCRIPT.match(text) is not None:
+    if not text.strip("-=*#_~ \t") or text[:1].isspace() or _LIKE["by_script"].match(text) is not None:
         return True
     return first_in("harmless", text) is not None
 
@@ -208,7 +175,7 @@ def _head_of(texts: Sequence[str], last: int) -> int | None:
     head = last - 1
     while head > 0 and texts[head].startswith("  "):
         head -= 1
-    framed = 0 <= head < last - 1 and _IN_FILE.match(texts[head + 1])
+    framed = 0 <= head < last - 1 and _LIKE["in_file"].match(texts[head + 1])
     return head if framed and texts[head] == _TRACEBACK else None
 
 

@@ -5,28 +5,21 @@ SOURCE of the formats: NCCL, the files named in the modules that this one sends 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
 from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
-from topodiag.evidence.nccl_log.grammar.comm import Rows
+from topodiag.evidence.nccl_log.grammar.lines import Rows, row_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
+from topodiag.words.own_data import patterns
 
 START = 16
 """Characters that `kind_by_start` judges by."""
 
-# Rows of the system print, of the paths and graphs, and of the tuning table (src/graph/{topo,paths,search,tuning}.cc).
-PRINT_ROW = compiled(
-    r"=== System : |={20}|(?:GPU|NET|CPU|PCI|NIC|NVS|GIN|RMA|DEV|CXB)/[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
-    r"(?: [:(]|$)|\s*\+ [A-Z0-9]{2,6}\[\s?[\d.]+\] - |Pattern \d{1,3}, |\s?\d{1,4} : (?:GPU|NET|NVS|CPU|GIN|NIC)/"
-    r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
-    r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
-)
-_MAYBE_PRINT = compiled(
-    r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce"
-)
-_PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
+_PRINTED = patterns("evidence/nccl_log/grammar/system_print", "row", re.ASCII)
 _OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
     r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
@@ -34,7 +27,7 @@ _OF_FILE = compiled(
 
 
 def _print(message: str) -> Rows | None:
-    return [("print", {"text": message})] if PRINT_ROW.match(message) else None
+    return [("print", {"text": message})] if _PRINTED["any"].match(message) else None
 
 
 def _collnet(message: str) -> Rows | None:
@@ -44,14 +37,16 @@ def _collnet(message: str) -> Rows | None:
     return grammar_paths.connection(message)
 
 
+_channel_counts = partial(row_of, "channels")
+
 _BY_WORD: dict[str, Callable[[str], Rows | None]] = {
     "Channel": grammar_paths.channel,
     "Ring": grammar_paths.ring,
     "CollNet": _collnet,
     "Coll": _collnet,
-    "Tree": grammar_paths.tree,
+    "Tree": partial(row_of, "tree"),
     "Trees": grammar_paths.trees,
-    "Init": grammar_comm.timings,
+    "Init": partial(row_of, "timing"),
     "comm": grammar_comm.communicator,
     "[Rank": grammar_comm.communicator,
 }
@@ -78,25 +73,24 @@ def _information(message: str) -> Rows | None:
     if reader is not None:
         rows = reader(message)
         return _retries(message, word) if rows is None and word in ("comm", "Init") else rows
-    for reader in _readers(word, message[:1]):
+    for reader in _readers(word):
         rows = reader(message)
         if rows is not None:
             return rows
     return _retries(message, word)
 
 
-def _readers(word: str, letter: str) -> Iterator[Callable[[str], Rows | None]]:
-    """Who may know a message whose first word and letter are these."""
+def _readers(word: str) -> Iterator[Callable[[str], Rows | None]]:
+    """Who may know a message whose first word this is."""
     if word.endswith(":"):
         yield from (grammar_comm.operation, grammar_paths.choice)
     elif word.startswith("comm:"):
-        yield grammar_paths.channel_counts
+        yield _channel_counts
     elif word.startswith("ncclComm"):
         yield grammar_comm.communicator
     elif word.isdecimal():
-        yield from (grammar_paths.channel_counts, grammar_paths.choice)
-    if letter in _PRINT_STARTS:
-        yield _print
+        yield from (_channel_counts, grammar_paths.choice)
+    yield _print
 
 
 def kind_by_start(start: str) -> str | None:
@@ -105,7 +99,7 @@ def kind_by_start(start: str) -> str | None:
     word, blank, _ = start.partition(" ")
     if not blank or not word or word in _BY_WORD or word.endswith(":") or word.startswith("ncclComm"):
         return None
-    if word.isdecimal() or _MAYBE_PRINT.match(start):
+    if word.isdecimal() or _PRINTED["begin"].match(start):
         return None
     return kind_of_start(start)
 

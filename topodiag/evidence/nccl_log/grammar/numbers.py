@@ -13,6 +13,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return regex(pattern, re.ASCII)
 
 
+def i8(digits: str | None) -> int:
+    value = i64(digits)
+    return value if -128 <= value < 128 else -1
+
+
 def i32(digits: str | None) -> int:
     value = i64(digits)
     return value if -(1 << 31) <= value < 1 << 31 else -1

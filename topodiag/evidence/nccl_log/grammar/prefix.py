@@ -25,49 +25,19 @@ from topodiag.evidence.signatures.wrappers import (
 )
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 from topodiag.words.unfilled import is_unfilled
 
-_HOST = r"[A-Za-z0-9_.-]{1,255}"
-_LEVEL = r"NCCL (INFO|WARN|ATTN|TRACE|CALL|ABORT) ?"
-
-IDENTITY = compiled(rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) (?:\[(-?\d{{1,20}})\] )?")
-"""Who prints. Calls have no device; every other level has one."""
-
-RECORD = compiled(
-    rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) "
-    # Between device and level: place of a warning (aws-ofi-nccl: a C++ signature with blanks), time and place of a
-    # trace, `function, line` of patched builds. 2.2 and before had no word NCCL.
-    rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\s:]{{1,100}}:\d{{1,7}}) WARN "
-    rf"|([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
-)
-BARE = compiled(
-    rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?"
-    rf"(?:([\w./-]{{1,200}}\.(?:cc|cu|h|cpp):\d{{1,7}}) (?:\(\w{{1,100}}\) )?(?=NCCL (?:WARN|ATTN) ))?{_LEVEL}"
-)
-"""A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
-
-_ANY_LEVEL = compiled(rf"(?:^|(?<=[\s\]>:|)]))(?:\x20){{0,4}}{_LEVEL}")
-_WARNED_AT = r"(?:([\w./-]{1,200}\.(?:cc|cu|h|cpp):\d{1,7}) (?:\(\w{1,100}\) )?)?"
-_MASKED = compiled(
-    r"(?:^|(?<=[\s>|,)]))(?:([^\s:]{0,120}):([^\s:]{1,60}):([^\s:]{1,60}):? ?(?:\[(-?\d{1,20}|[^\]\s]{1,20})\] ?)?"
-    rf"|({_HOST}):(\d{{1,10}})() \[(-?\d{{1,20}})\] ?){_WARNED_AT}$"
-)
-"""A head whose host, process or thread was masked before the log was shown: `[Node-A]:[PID]:[Thread] [0] `, or
-`:123:456 [0] ` with nothing left of the host; or one without a thread, `node-a:123 [0] `."""
-_LOOSE = compiled(rf"^(.*?)(?:\[(-?\d{{1,20}})\] ?)?{_WARNED_AT}$")
+_LIKE = patterns("evidence/nccl_log/grammar/prefix", "head", re.ASCII)
+IDENTITY, RECORD, BARE = _LIKE["identity"], _LIKE["record"], _LIKE["bare"]
 _LABEL_ENDS = ">:|)]-"
 """What a launcher's label ends with, in front of a record whose head was taken off: no word of prose does, and no
 piece of a torn head."""
-_CLOCK = compiled(r"\d{1,2}:\d\d:\d\d\b")
-"""A time in front of a record is no head."""
 _MASKED_REACH = 600
 _MOST_SENTENCE = 2000
 """Characters that are kept of a job's line: torch prints two fingerprints on one. Of a longer one both ends are, as
 DeepSpeed prints how a process ended behind its whole command."""
 _BRACKETS = "[]<>(){}\"'`"
-
-_PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +91,19 @@ def _without_plain_head(text: str) -> Record | None:
     """The record of a line whose head was masked or taken off; None for a line that holds none."""
     if "NCCL " not in text:
         return None
-    level = _ANY_LEVEL.search(text)
+    level = _LIKE["any_level"].search(text)
     if level is None:
         return None
     before, message = text[: level.start()], _message(text[level.end() :])
     front = before[-_MASKED_REACH:]
-    parts = _MASKED.search(front)
-    if parts is not None and not _CLOCK.search(parts[0]):
+    parts = _LIKE["masked"].search(front)
+    if parts is not None and not _LIKE["clock"].search(parts[0]):
         host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
         who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
         return Record(*who, number(device), level[1], message, parts[9] or "", *label_of(front[: parts.start()]))
     if bare := BARE.search(text):
         return Record("", -1, -1, number(bare[1]), bare[3], _message(text[bare.end() :]), bare[2] or "")
-    loose = _LOOSE.match(front)
+    loose = _LIKE["loose"].match(front)
     if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
         return None
     if loose[3] and level[1] not in ("WARN", "ATTN"):
@@ -156,7 +126,7 @@ def _place(middle: str | None, level: str) -> str:
     if not middle or level not in ("WARN", "ABORT"):
         return ""
     inner = _last_identity(middle, 0, len(middle))
-    matched = _PLACE.match(middle[inner.end() :] if inner else middle)
+    matched = _LIKE["place"].match(middle[inner.end() :] if inner else middle)
     return matched[1] if matched else ""
 
 
@@ -194,7 +164,7 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         other = _RCCL.search(text)
         if other:
             return "text", {"kind": "rccl", "text": other[1].rstrip()}
-        if _MATRIX.match(text):
+        if _LIKE["matrix"].match(text):
             return "text", {"kind": "matrix", "text": text.rstrip()}
     last = LAST_ERROR.search(text)
     if last is not None and is_label(text[: last.start()]):
@@ -234,8 +204,4 @@ _VERSION = compiled(
     r"|^.{1,100}[ \t](NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\+cuda\d{1,3}\.\d{1,3})\s*$"
 )
 _RCCL = compiled(FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
-_MATRIX = compiled(
-    r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
-    r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
-)
 LAST_ERROR = compiled(f"({'|'.join(own_data('evidence/nccl_log/grammar/texts')['last_warning'])})$")

@@ -14,17 +14,7 @@ from topodiag.words.own_data import own_data
 OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
 """Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
 Debian's installer gives to the host's own name: who connects there finds its own host."""
-_NUMBERED = compiled(r"\d{1,10}|0\.(?!0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}")
-"""A host name of digits alone is read as the number of an IPv4 address (inet_aton(3)), mostly one of 0.0.0.0/8, which
-no host has (RFC 1122, 3.2.1.3)."""
-_PEER = compiled(
-    r"(?:\bof |\bto |[Rr]esolve (?:hostname )?|\bhost |\bdial tcp |\blookup |\bpeer |\bfor )[\[('\"]?"
-    r"(?!(?:peer|any|anything|the|a|an|network|hostname|host|initialize|connect|establish|reach|be|it|its|all)\b)"
-    r"([0-9a-fA-F]{0,4}:[0-9a-fA-F:]{2,40}(?=\])|\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,8})"
-    r"(?:(\]?[:,<] ?\d{1,5}\b)|[\s)\]'\":<]|$)"
-)
-_ADDRESS = compiled(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])")
-_WORDS = {name: compiled(pattern) for name, pattern in own_data("evidence/nccl_log/grammar/reach").items()}
+_WORDS = {name: compiled("".join(pieces)) for name, pieces in own_data("evidence/nccl_log/grammar/reach").items()}
 
 
 def _holds(text: str, *names: str) -> bool:
@@ -72,14 +62,14 @@ def is_bridge(address: str) -> bool:
 
 def is_number(peer: str) -> bool:
     """Whether what is to be reached is a host's name that is read as a number, or the address that comes of it."""
-    return _NUMBERED.fullmatch(peer) is not None
+    return _WORDS["number"].fullmatch(peer) is not None
 
 
 def peer_of(text: str) -> str:
     """The host or address that was to be reached, without its port; "" where the line names none."""
-    for match in _PEER.finditer(text):
+    for match in _WORDS["peer"].finditer(text):
         # A plain word is a host where a port stands behind it.
         if any(sign in "0123456789.-:" for sign in match[1]) or match[2]:
             return str(match[1]).strip("[]")
-    address = _ADDRESS.search(text)
+    address = _WORDS["address"].search(text)
     return str(address[1]) if address is not None else ""

@@ -22,8 +22,9 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import Algorithm, Collective, PathType, Protocol
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath, Tuning
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import patterns
 
-_CELL = regex(r" *(-?\d{1,9}\.\d{1,6})/ *(-?\d{1,9}\.\d{1,6}) *\|")
+_LIKE = patterns("evidence/nccl_log/grammar/system_print", "row")
 _COLLECTIVE = regex(rf" *({'|'.join(Collective)}) \|")
 # One CollNet up to 2.9.
 _ALGORITHMS = {algorithm.value: algorithm.name for algorithm in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
@@ -54,7 +55,7 @@ class TuningReader:
 
     def _values(self, collective: str, row: str, at: int) -> None:
         for algorithm, protocol in self._columns:
-            cell = _CELL.match(row, at)
+            cell = _LIKE["cell"].match(row, at)
             if cell is None:
                 return  # cut or torn: what follows cannot be placed
             at = cell.end()
@@ -71,19 +72,6 @@ def _pair(heading: str) -> tuple[str, str]:
 def _names(algorithm: str, protocol: str) -> tuple[str, str]:
     return _ALGORITHMS.get(algorithm, algorithm.upper()), _PROTOCOLS.get(protocol, "")
 
-
-_ID = r"[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
-_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
-_HEADER = regex(rf"=== System : max(?:Bw|Width) ({_NUMBER})(?: total(?:Bw|Width) ({_NUMBER}))?")
-_ROOT = regex(rf"([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?\s*$")
-_BRANCH = regex(rf"( *)\+ ([A-Z0-9]{{1,8}})\[({_NUMBER})\] - ([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?")
-_PATHS = regex(rf"\s*([A-Z]{{1,8}})/({_ID}) :")
-_PATH = regex(rf"([A-Z]{{1,8}})/({_ID}) \((\d{{1,9}})/({_NUMBER})/([A-Z0-9]{{1,5}})\)")
-_PATTERN = regex(
-    rf"\s*Pattern (\d{{1,9}}), crossNic (\d{{1,9}}), nChannels (\d{{1,9}}), (?:speed|bw) ({_NUMBER})/({_NUMBER})"
-    r"(?:, nvlink \d{1,9})?, type ([A-Z0-9]{1,5})(?:/([A-Z0-9]{1,5}))?, sameChannels ([01])"
-)
-_ORDER = regex(r"\s*\d{1,4} :((?: +[A-Z]{1,8}/[0-9A-Fa-f-]{1,33})+)")
 
 _LINK_KINDS = {"QPI": "SYS"}
 """`QPI` is what 2.5 calls the link between sockets."""
@@ -179,20 +167,20 @@ class _Reader:
             if self.in_tree:
                 self.systems[-1].complete = True
             self.in_tree = False
-        elif match := _HEADER.match(row):
+        elif match := _LIKE["header"].match(row):
             total = match[2]
             self.systems.append(_Draft(float(match[1]), float(total) if total else None))
             self.in_tree = True
-        elif match := _BRANCH.match(row):
+        elif match := _LIKE["branch"].match(row):
             self._branch(match)
-        elif match := _PATHS.match(row):
+        elif match := _LIKE["paths"].match(row):
             self._paths(match, row)
-        elif match := _PATTERN.match(row):
+        elif match := _LIKE["graph"].match(row):
             self.graphs.append((match, []))
-        elif match := _ORDER.match(row):
+        elif match := _LIKE["order"].match(row):
             if self.graphs:
                 self.graphs[-1][1].append(tuple(match[1].split()))
-        elif match := _ROOT.match(row):
+        elif match := _LIKE["root"].match(row):
             self._root(match)
         else:
             self.tuning.read(row)
@@ -226,7 +214,7 @@ class _Reader:
         draft = self._draft()
         self.in_tree = False
         start = vertex_name(match[1], match[2])
-        for kind, printed, hops, gbs, word in _PATH.findall(row, match.end()):
+        for kind, printed, hops, gbs, word in _LIKE["path"].findall(row, match.end()):
             path = _path(int(hops), gbs, _BEFORE_2_21.get(word, word) if "-" not in printed else word)
             if path is not None:
                 draft.paths[start, vertex_name(kind, printed)] = path
@@ -264,7 +252,7 @@ class _Reader:
         """A vertex of a channel. Without a system GPUs are ranks (before 2.27), and left so; NETs are decimal up to
         2.20, and hexadecimal in 2.21 and 2.22, whose system print has dashes."""
         kind, _, printed = vertex.partition("/")
-        if not re.fullmatch(_ID, printed) or (kind == "GPU" and "-" not in printed):
+        if not _LIKE["id"].fullmatch(printed) or (kind == "GPU" and "-" not in printed):
             return vertex
         if "-" not in printed and not self.dashed and printed.isdecimal():
             printed = f"{int(printed):x}"
@@ -283,7 +271,7 @@ def _with_detail(device: SystemDevice, detail: str) -> SystemDevice:
         return replace(device, pci_ids=detail.lower())
     if device.kind == "NET" and len(parts) in (3, 4):
         guid, port, gbs = parts[-3:]
-        speed = float(gbs) if re.fullmatch(_NUMBER, gbs) else None
+        speed = float(gbs) if _LIKE["number"].fullmatch(gbs) else None
         return replace(device, guid=guid.lower(), port=_int(port), speed_gbs=speed)
     return device
 

@@ -31,7 +31,7 @@ def looks_wrapped(head: bytes) -> bool:
     lines = [line for line in head.split(b"\n")[:_HEAD_LINES] if line.strip()]
     wrapped = 0
     for line in lines:
-        text = unwrapped(line) if line.lstrip()[:1] in (b"{", b'"') else None
+        text = unwrapped(line)
         if text is not None:
             if " NCCL " in text:
                 return True
@@ -41,7 +41,7 @@ def looks_wrapped(head: bytes) -> bool:
 
 def unwrapped(line: bytes) -> str | None:
     """The text inside, with its time in front where an error may be told; None where the line is no such object."""
-    if b'"message"' not in line and _VERDICT.search(line) is not None:
+    if line.lstrip()[:1] not in (b"{", b'"') or (b'"message"' not in line and _VERDICT.search(line) is not None):
         return None
     try:
         document = msgspec.json.decode(line)
@@ -104,7 +104,5 @@ def json_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _unwrap(line: bytes) -> bytes:
-    if line.lstrip()[:1] not in (b"{", b'"'):
-        return line
     text = unwrapped(line)
     return line if text is None else text.encode("utf-8", "replace")

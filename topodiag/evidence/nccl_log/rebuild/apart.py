@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from topodiag.model.job import Job
 
-FEWEST = 2
-
 
 def noted(jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The same jobs; the first of several that all have one rank says what that may mean.
@@ -16,7 +14,7 @@ def noted(jobs: Sequence[Job]) -> tuple[Job, ...]:
     NCCL sees nothing wrong there: each process makes a communicator of its own, as a build of nccl-tests without MPI
     does under mpirun, and the bus bandwidth comes out as 0.
     """
-    if len(jobs) < FEWEST or any(job.world_size != 1 for job in jobs):
+    if len(jobs) < 2 or any(job.world_size != 1 for job in jobs):
         return tuple(jobs)
     note = (
         f"all {len(jobs)} jobs in these logs have one rank: if they were meant as one job, the launcher did not join"

@@ -12,8 +12,9 @@ import numpy as np
 
 from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
+from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.members import Processes
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.lazy import dataclass
 from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -38,7 +39,7 @@ def commanded(frame: Frame, processes: Processes) -> Mapping[int, Mapping[str, G
     chosen = np.flatnonzero(rows.is_word("kind", COMMAND))
     if not len(chosen):
         return {}
-    files = frame["threads"]["file"][rows.read("thread")[chosen]]
+    files = frame["threads"]["file"][rows["thread"][chosen]]
     by_process: dict[int, Mapping[str, GivenSetting]] = {}
     firsts = _firsts(frame, processes)
     for file in sorted(set(files.tolist())):
@@ -54,8 +55,8 @@ def _firsts(frame: Frame, processes: Processes) -> dict[tuple[int, int], int]:
     firsts: dict[tuple[int, int], int] = {}
     for table in ("text", "init"):
         rows = frame[table]
-        files, offset = frame["threads"]["file"][rows.read("thread")], rows.read("offset")
-        owner = processes.of(rows.read("thread"), offset)
+        files, offset = frame["threads"]["file"][rows["thread"]], rows["offset"]
+        owner = processes.of(rows["thread"], offset)
         order = np.lexsort((offset, owner, files))
         order = order[owner[order] >= 0]
         new = np.flatnonzero((np.diff(files[order], prepend=-1) != 0) | (np.diff(owner[order], prepend=-1) != 0))
@@ -65,7 +66,7 @@ def _firsts(frame: Frame, processes: Processes) -> dict[tuple[int, int], int]:
     return firsts
 
 
-def _commands(frame: Frame, rows: Rows, chosen: Iterable[int]) -> list[_Command]:
+def _commands(frame: Frame, rows: Table, chosen: Iterable[int]) -> list[_Command]:
     commands = []
     for row in chosen:
         text = rows.word("text", row)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named
-from topodiag.evidence.nccl_log.tables.facts import TAIL
+from topodiag.evidence.nccl_log.tables.facts import TAIL, Table
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.model.connections import packed
+from topodiag.model.connections import unique_rows
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
@@ -56,10 +56,8 @@ class FieldCollector:
 
     def channels(self, member: Ints) -> None:
         rows = self.frame["channels"]
-        if not rows.size:
-            return
-        columns = [rows.read(name) for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
-        _, first, which = np.unique(packed(columns)[0], return_index=True, return_inverse=True)
+        columns = [rows[name] for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
+        first, which = unique_rows(columns)
         counts = [Channels(*value) for value in zip(*(column[first].tolist() for column in columns), strict=True)]
         ranks = self.rank_of[member]
         for number, own in groups(self._comm(member)):
@@ -99,16 +97,16 @@ class FieldCollector:
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]
         shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
-        comm = np.where(rows["second"] == 0, self._comm(member), -1)
+        comm, rank = np.where(rows["second"] == 0, self._comm(member), -1), rows["rank"].astype(np.int64)
         for number, own in groups(comm):
             trees: dict[int, tuple[tuple[int, int], ...]] = {}
             above = own[rows["up"][own] >= 0]
-            pairs, masks = (rows["rank"][above] << _HALF) + rows["up"][above], rows["channels"][above]
-            if len(distinct(rows["rank"][own])) < self.nranks[number]:
+            pairs, masks = (rank[above] << _HALF) + rows["up"][above], rows["channels"][above]
+            if len(distinct(rank[own])) < self.nranks[number]:
                 # Of ranks that left no line their parents tell: each names its children.
                 for down in ("d0", "d1", "d2"):
                     below = own[rows[down][own] >= 0]
-                    pairs = np.append(pairs, (rows[down][below] << _HALF) + rows["rank"][below])
+                    pairs = np.append(pairs, (rows[down][below].astype(np.int64) << _HALF) + rank[below])
                     masks = np.append(masks, rows["channels"][below])
             for channels, rows_of in _by_channels(masks):
                 there = distinct(pairs[rows_of])
@@ -125,8 +123,8 @@ class FieldCollector:
         systems: dict[int, dict[str, NcclSystem]] = defaultdict(dict)
         graphs: dict[int, dict[str, tuple[Graph, ...]]] = defaultdict(dict)
         comm = self._comm(member)
-        order, _, _ = by_owner(np.lexsort((rows.read("offset"), self.rank_of[member])), comm)
-        for row, number, which, code in in_pieces(order, comm, member, rows.read("text")):
+        order, _, _ = by_owner(np.lexsort((rows["offset"], self.rank_of[member])), comm)
+        for row, number, which, code in in_pieces(order, comm, member, rows["text"]):
             host = self.host_of[which]
             if (number, host) in whole:
                 continue
@@ -149,7 +147,7 @@ class FieldCollector:
         rows = self.frame["choice"]
         words = [rows.words[name] for name in ("func", "algo", "proto")]
         func, algo, proto, size, low, high, offset, times = (
-            rows.read(name) for name in ("func", "algo", "proto", "bytes", "lo", "hi", "offset", "count")
+            rows[name] for name in ("func", "algo", "proto", "bytes", "lo", "hi", "offset", "count")
         )
         for number, own in groups(self._comm(member)):
             ranks = self.rank_of[member[own]]
@@ -166,14 +164,14 @@ class FieldCollector:
         """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
         gigabyte."""
         rows = self.frame["op"]
-        order, owners, starts = by_owner(np.argsort(rows.read("offset"), kind="stable"), member)
+        order, owners, starts = by_owner(np.argsort(rows["offset"], kind="stable"), member)
         if not owners.size:
             return
         table = _table(rows, ("func", "elements", "dtype", "count"), order)
         columns = (
-            owners, self.comm_of[owners], self.rank_of[owners], np.add.reduceat(rows.read("digest")[order], starts),
-            np.maximum.reduceat(rows.read("last")[order], starts), rows.read("thread")[order[starts]],
-            rows.read("line")[order[starts]],
+            owners, self.comm_of[owners], self.rank_of[owners], np.add.reduceat(rows["digest"][order], starts),
+            np.maximum.reduceat(rows["last"][order], starts), rows["thread"][order[starts]],
+            rows["line"][order[starts]],
         )  # fmt: skip
         bounds = pairwise([*starts.tolist(), len(order)])
         shared: dict[bytes, tuple[dict[str, int], dict[str, int], int]] = {}
@@ -194,12 +192,12 @@ class FieldCollector:
     def tails(self, member: Ints) -> dict[int, Tail]:
         """The last operations by member; equal ones are the same object."""
         rows = self.frame["tail"]
-        order, owners, starts = by_owner(np.argsort(rows.read("offset"), kind="stable"), member)
+        order, owners, starts = by_owner(np.argsort(rows["offset"], kind="stable"), member)
         if not owners.size:
             return {}
         files = self.frame["threads"]["file"]
         funcs = rows.words["func"]
-        table, file = _table(rows, _TAIL, order), files[rows.read("thread")[order]]
+        table, file = _table(rows, _TAIL, order), files[rows["thread"][order]]
         one_file = np.minimum.reduceat(file, starts) == np.maximum.reduceat(file, starts)
         bounds = pairwise([*starts.tolist(), len(order)])
         shared: dict[bytes, Tail] = {}
@@ -221,7 +219,7 @@ class FieldCollector:
             size = max(self.nranks[number], 0)
             seconds: dict[str, npt.NDArray[np.float64]] = {}
             for name in ("total", *PHASES):
-                values, ranks = rows.read(name)[own], self.rank_of[member[own]]
+                values, ranks = rows[name][own], self.rank_of[member[own]]
                 known = ~np.isnan(values)
                 if known.any():
                     column = seconds[name] = np.full(size, np.nan)
@@ -234,11 +232,11 @@ class FieldCollector:
         rows = self.frame["text"]
         kinds, texts = rows.words["kind"], rows.words["text"]
         comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self._comm(member), -1)  # few of very many
-        order, _, _ = by_owner(np.arange(rows.size), comm)
-        row = (comm, rows.read("kind"), rows.read("text"))
-        order, count = once(order, row, rows.read("count"))
+        order, _, _ = by_owner(np.arange(len(rows)), comm)
+        row = (comm, rows["kind"], rows["text"])
+        order, count = once(order, row, rows["count"])
         kept: dict[int, list[Message]] = {}
-        columns = (*row, rows.read("thread"), rows.read("line"))
+        columns = (*row, rows["thread"], rows["line"])
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
             self._note(self.fields[number], kinds[kind], texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
@@ -271,11 +269,11 @@ def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt
         yield channels, (masks >> np.uint64(channels[0])) & np.uint64(1) == 1
 
 
-def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
+def _table(rows: Table, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
     """These columns side by side, in this order of the rows."""
-    table = np.empty(len(order), [(name, rows.read(name).dtype) for name in names])
+    table = np.empty(len(order), [(name, rows[name].dtype) for name in names])
     for name in names:
-        table[name] = rows.read(name)[order]
+        table[name] = rows[name][order]
     return table
 
 
@@ -304,11 +302,9 @@ def _closed(link: Sequence[int]) -> tuple[int, ...]:
 
 
 def _order(text: str, size: int) -> tuple[int, ...]:
+    """The ring from rank 0 where the words are all ranks, each once."""
     words = text.split()
-    if len(words) != size or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+    if not words or len(words) != size or sorted(words) != sorted(map(str, range(size))):
         return ()
-    ranks = [int(word) for word in words]
-    if sorted(ranks) != list(range(size)):
-        return ()
-    start = ranks.index(0)
-    return tuple(ranks[start:] + ranks[:start])
+    start = words.index("0")
+    return tuple(map(int, words[start:] + words[:start]))

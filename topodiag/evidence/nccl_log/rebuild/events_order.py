@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.job_lines import MET, TRIED
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
+from topodiag.evidence.nccl_log.rebuild.frame import Frame
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.model.job import Event
 
 
-def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
+def few(rows: Table, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     """The rows that are kept, in the order given."""
     if len(order) <= most:
         return list(order)
@@ -53,16 +54,10 @@ def ranked(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) ->
     return replace(event, rank=ranks[0]) if len(ranks) == 1 else event
 
 
-def with_last(events: list[Event], frame: Frame) -> list[Event]:
+def with_last(events: list[Event], frame: Frame, ends: Mapping[int, tuple[int, int]]) -> list[Event]:
     """The events, those of exceptions with which a text ends marked as `last`: nothing of the program follows."""
     events = _without_caught(events)
-    if not any(event.details.get("how") == "exception" for event in events):
-        return events
-    lines: dict[str, int] = {}
-    for shard in frame.facts["shards"].rows():
-        if 0 <= shard["file"] < len(frame.files):
-            name = frame.files[shard["file"]]
-            lines[name] = lines.get(name, 0) + shard["lines"]
+    lines = {frame.files[file]: lines for file, (_, lines) in ends.items() if 0 <= file < len(frame.files)}
     return [_marked(event, lines) for event in events]
 
 
@@ -91,11 +86,12 @@ def _marked(event: Event, lines: Mapping[str, int]) -> Event:
     return replace(event, details={**event.details, "last": "1"}) if ends else event
 
 
-def ends_of(frame: Frame) -> dict[int, int]:
-    """By file, where it ends, in bytes."""
-    ends: dict[int, int] = {}
+def ends_of(frame: Frame) -> dict[int, tuple[int, int]]:
+    """By file, where it ends, in bytes, and how many lines it has."""
+    ends: dict[int, tuple[int, int]] = {}
     for shard in frame.facts["shards"].rows():
-        ends[shard["file"]] = max(ends.get(shard["file"], 0), shard["base"] + shard["size"])
+        end, lines = ends.get(shard["file"], (0, 0))
+        ends[shard["file"]] = max(end, shard["base"] + shard["size"]), lines + shard["lines"]
     return ends
 
 

@@ -8,95 +8,54 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, Table
-from topodiag.model.connections import packed
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
+from topodiag.model.connections import unique_rows
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
 
-BATCH_ROWS = 1 << 17
-"""Connections that are looked at together."""
-
 _AT_ONCE = 1 << 16
 
 SMALL_ROWS = 1 << 15
-"""A table of so many rows is kept as columns."""
-
-
-class Rows:
-    """One table: numbers by column, words as codes, with the words of each column beside. Integers are as wide as sums
-    of them need unless `narrow`; a column is widened when it is first used."""
-
-    def __init__(self, table: Table, *, narrow: bool = False) -> None:
-        self.words, self.size = table.words, len(table)
-        self._table, self._narrow = table, narrow
-        self._columns: dict[str, npt.NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        column = self._columns.get(name)
-        if column is None:
-            column = self.read(name)
-            is_wide = self._narrow or column.dtype.kind != "i"
-            self._columns[name] = column = column if is_wide else column.astype(np.int64)
-        return column
-
-    def read(self, name: str) -> npt.NDArray[Any]:
-        """The column as wide as its table has it, for one use: a column of a large table is not kept."""
-        return self._table[name]
-
-    def word(self, name: str, row: int) -> str:
-        return self.words[name][int(self[name][row])]
-
-    def is_word(self, name: str, *wanted: str) -> npt.NDArray[np.bool_]:
-        """Rows whose word in this column is one of these."""
-        chosen = np.array([word in wanted for word in self.words[name]], bool)
-        return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
+"""A table of more rows may be on disk."""
 
 
 class Frame:
     """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
-    rows: they come in batches. Tables of many rows are made anew each time, so that their columns last as long as
-    their use: of a log of 10 GB they take half a gigabyte together."""
+    rows: they come in batches."""
 
     def __init__(self, facts: Facts, files: Sequence[SourceFile]) -> None:
         self.facts = facts
         self.files = tuple(file.path for file in files)
-        self._kept: dict[str, Rows] = {}
         self.vias = tuple(facts["conn"].words["via"])
         """Words of the column `via` of connections."""
         threads = self["threads"]
-        self.hosts = tuple(threads.word("host", i) for i in range(threads.size))
+        self.hosts = tuple(threads.values("host"))
         """Of each thread."""
         self._sources = tuple(
             self.files[file] if 0 <= file < len(self.files) else "" for file in threads["file"].tolist()
         )
 
-    def __getitem__(self, name: str) -> Rows:
-        kept = self._kept.get(name)
-        if kept is not None:
-            return kept
-        rows = self.facts[name]
-        table = Rows(rows)
-        if name == "threads" or len(rows) <= SMALL_ROWS:
-            self._kept[name] = table
-        else:
+    def __getitem__(self, name: str) -> Table:
+        table = self.facts[name]
+        if len(table) > SMALL_ROWS:
             self.facts.rest()
         return table
 
     def file_of(self, thread: int) -> str:
         return self._sources[thread]
 
-    def origin(self, rows: Rows, row: int, text: str = "") -> Origin:
+    def origin(self, rows: Table, row: int, text: str = "") -> Origin:
         return Origin(self._sources[rows["thread"][row]], int(rows["line"][row]), text)
 
     @property
     def connection_rows(self) -> int:
         return len(self.facts["conn"])
 
-    def connections(self) -> Iterator[Rows]:
+    def connections(self) -> Iterator[Table]:
         """The connections in order of thread and offset; columns keep the width of their table."""
         for batch in self.facts["conn"].batches(BATCH_ROWS):
-            yield Rows(batch, narrow=True)
+            yield batch
             self.facts.rest()
 
     def connection_spans(self) -> Mapping[str, tuple[int, int]]:
@@ -130,10 +89,7 @@ def by_owner(order: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
 
 def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tuple[Ints, list[int]]:
     """Of the rows in this order, the first of those that are equal in these columns, and the sum of their counts."""
-    if not order.size:
-        return order, []
-    key, _ = packed([column[order] for column in columns])
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    first, which = unique_rows([column[order] for column in columns])
     sums = np.bincount(which, counts[order]).astype(np.int64)
     by_place = np.argsort(first)
     return order[first[by_place]], sums[by_place].tolist()

@@ -192,7 +192,3 @@ def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members
                 numbers = by_own.get(member.process, set())
                 number_of_lane = next(iter(numbers)) if len(numbers) == 1 else -1
             comms[number].world[member.rank] = number_of_lane
-
-
-def world_is_known(job: Sequence[int], comms: Sequence[Comm]) -> bool:
-    return bool(job) and comms[job[0]].root

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
-from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
+from topodiag.evidence.nccl_log.rebuild.places import Places
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 
 Lane = tuple[int, int]
@@ -55,7 +56,7 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
 
 def _printed_size(frame: Frame) -> int:
     """The size that all operations print, 0 where they print several or there is none."""
-    sizes = {size for size in distinct(frame["op"].read("nranks")).tolist() if size > 0}
+    sizes = {size for size in distinct(frame["op"]["nranks"]).tolist() if size > 0}
     return sizes.pop() if len(sizes) == 1 else 0
 
 
@@ -74,14 +75,14 @@ class InferredPlaces(Places):
             self.by_lane.setdefault((member.process, member.cuda_dev), number)
             self.by_process.setdefault(member.process, number)
 
-    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
-        thread = rows.read("thread")
+    def _of_rows(self, table: str, rows: Table, process: Ints) -> Ints:
+        thread = rows["thread"]
         devs = self.frame["threads"]["dev"][thread]
         owners = zip(process.tolist(), devs.tolist(), strict=True)
         places = np.array(
             [self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64
         )  # fmt: skip
-        if table in _OTHERS and rows.size:
+        if table in _OTHERS and len(rows):
             mine = _mine(table, rows)
             known = (mine >= 0) & (mine < len(self.by_rank) - 1)
             seats = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
@@ -90,17 +91,17 @@ class InferredPlaces(Places):
 
     def of_text(self) -> Ints:
         text = self.frame["text"]
-        return self._of_rows("text", text, self.processes.of(text.read("thread"), text.read("offset")))
+        return self._of_rows("text", text, self.processes.of(text["thread"], text["offset"]))
 
-    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
+    def of_connections(self, rows: Table, process: Ints) -> Ints:
         return self._of_rows("conn", rows, process)
 
 
-def _mine(table: str, rows: Rows) -> npt.NDArray[Any]:
+def _mine(table: str, rows: Table) -> npt.NDArray[Any]:
     """The rank that printed each row: the receiver prints what it receives."""
     if table != "conn":
-        return rows.read("rank")
-    return np.where(rows.read("direction") == 2, rows.read("peer"), rows.read("rank"))
+        return rows["rank"]
+    return np.where(rows["direction"] == 2, rows["peer"], rows["rank"])
 
 
 def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
@@ -108,16 +109,16 @@ def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
     lanes: _Lanes = defaultdict(dict)
     highest = -1
     for table, rows in _tables(frame) if frame.connection_rows <= MOST_ROWS else ():
-        thread, offset = rows.read("thread"), rows.read("offset")
+        thread, offset = rows["thread"], rows["offset"]
         process = processes.of(thread, offset)
         devs = frame["threads"]["dev"][thread]
-        mine = _mine(table, rows) if table in _OTHERS else np.where(table == "order", 0, np.full(rows.size, -1))
-        columns = (process, devs, mine, offset, thread, rows.read("line"))
+        mine = _mine(table, rows) if table in _OTHERS else np.where(table == "order", 0, np.full(len(rows), -1))
+        columns = (process, devs, mine, offset, thread, rows["line"])
         for owner, dev, rank, *place in zip(*(column.tolist() for column in columns), strict=True):
             if owner >= 0:
                 ranks = lanes[owner, dev]
                 ranks[rank] = min(tuple(place), ranks.get(rank, tuple(place)))
-        named = (mine, *(rows.read(name) for name in _OTHERS.get(table, ())))
+        named = (mine, *(rows[name] for name in _OTHERS.get(table, ())))
         highest = max(highest, *(int(ranks.max(initial=-1)) for ranks in named))
         if table == "order":
             whole = np.flatnonzero(~rows["cut"]).tolist()
@@ -125,9 +126,9 @@ def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
     return lanes, highest
 
 
-def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:
+def _tables(frame: Frame) -> Iterator[tuple[str, Table]]:
     for name in ("ring", "tree", "order", "channels", "choice"):
-        if frame[name].size:
+        if len(frame[name]):
             yield name, frame[name]
     for rows in frame.connections():
         yield "conn", rows

@@ -69,15 +69,15 @@ def find_processes(frame: Frame) -> Processes:
     threads, init, text = frame["threads"], frame["init"], frame["text"]
     keys = list(zip(threads["file"].tolist(), frame.hosts, threads["pid"].tolist(), strict=True))
     first_init: dict[Key, int] = {}
-    earliest = np.full(threads.size, _NEVER)
-    np.minimum.at(earliest, init.read("thread"), init.read("offset"))
+    earliest = np.full(len(threads), _NEVER)
+    np.minimum.at(earliest, init["thread"], init["offset"])
     for key, offset in zip(keys, earliest.tolist(), strict=True):
         if offset < _NEVER:
             first_init[key] = min(offset, first_init.get(key, offset))
     begun: dict[Key, dict[str, list[int]]] = {}
     kinds = text.words["kind"]
     chosen = np.flatnonzero(text.is_word("kind", *_BEGINNINGS))
-    for _, thread, kind, offset in in_pieces(chosen, text.read("thread"), text.read("kind"), text.read("offset")):
+    for _, thread, kind, offset in in_pieces(chosen, text["thread"], text["kind"], text["offset"]):
         begun.setdefault(keys[thread], {}).setdefault(kinds[kind], []).append(offset)
     processes = Processes()
     owner: dict[tuple[str, int], int] = {}
@@ -110,13 +110,13 @@ def _real(frame: Frame, keys: Sequence[Key]) -> set[Key]:
         return named
     spoke: set[int] = set()
     for table in ("init", "ring", "tree", "order", "channels", "print", "choice", "timing"):
-        spoke.update(frame[table].read("thread").tolist())
+        spoke.update(frame[table]["thread"].tolist())
     text = frame["text"]
-    spoke.update(text.read("thread")[~text.is_word("kind", *OF_ANYBODY)].tolist())
+    spoke.update(text["thread"][~text.is_word("kind", *OF_ANYBODY)].tolist())
     event = frame["event"]
-    spoke.update(event.read("thread")[event.is_word("level", "WARN", "UNWIND")].tolist())
+    spoke.update(event["thread"][event.is_word("level", "WARN", "UNWIND")].tolist())
     for rows in frame.connections():
-        spoke.update(rows.read("thread").tolist())
+        spoke.update(rows["thread"].tolist())
     return named | {key for thread, key in bare if thread in spoke}
 
 
@@ -187,14 +187,14 @@ _SIZE = tuple(_GIVEN).index("nranks")
 def find_members(frame: Frame, processes: Processes) -> list[Member]:
     """In the order of their first lines."""
     init = frame["init"]
-    thread, offset, ranks, size = (init.read(name) for name in ("thread", "offset", "rank", "nranks"))
+    thread, offset, ranks, size = (init[name] for name in ("thread", "offset", "rank", "nranks"))
     process = processes.of(thread, offset)
-    usable = (process >= 0) & (init.read("ctx") != 0) & (size <= MOST_RANKS)
+    usable = (process >= 0) & (init["ctx"] != 0) & (size <= MOST_RANKS)
     usable &= ranks < np.where(size > 0, size, MOST_RANKS)  # beyond it is damaged, and would take as much memory
     order = np.lexsort((offset, frame["threads"]["file"][thread]))
     order = order[usable[order]]
     events, funcs = init.words["event"], init.words["func"]
-    columns = [init.read(name) for name in (*_NAMES, *_GIVEN)]
+    columns = [init[name] for name in (*_NAMES, *_GIVEN)]
     known: dict[tuple[int, int, int], Member] = {}
     latest: dict[tuple[int, int], Member] = {}
     members: list[Member] = []

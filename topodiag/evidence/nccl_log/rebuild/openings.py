@@ -18,7 +18,6 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes
-from topodiag.lazy import dataclass
 from topodiag.model.job import ChoiceApart, Message
 
 MOST_ROWS = 1 << 20
@@ -34,16 +33,16 @@ def choices_apart(
     `member` is by row of choices, -1 where the log does not say which: where it says it of none, all are taken for
     one communicator's."""
     rows = frame["choice"]
-    if not 0 < rows.size <= MOST_ROWS:
+    if not 0 < len(rows) <= MOST_ROWS:
         return ()
-    process = processes.of(rows.read("thread"), rows.read("offset"))
+    process = processes.of(rows["thread"], rows["offset"])
     comm = np.where(member >= 0, comm_of[member], -1) if comm_of.size else member
     place = {number: at for at, number in enumerate(own)}
     words = [rows.words[name] for name in ("func", "algo", "proto")]
     kept = np.flatnonzero(np.isin(process, own))
     if (comm[kept] >= 0).any():
         kept = kept[comm[kept] >= 0]
-    func, algo, proto, size = (rows.read(name) for name in ("func", "algo", "proto", "bytes"))
+    func, algo, proto, size = (rows[name] for name in ("func", "algo", "proto", "bytes"))
     taken: dict[tuple[int, int, int], dict[int, dict[tuple[int, ...], int]]] = defaultdict(lambda: defaultdict(dict))
     for row, number, of, amount, who, *choice in in_pieces(kept, comm, func, size, process, algo, proto):
         taken[number, of, amount][who].setdefault(tuple(choice), row)
@@ -68,14 +67,6 @@ NAMED = "Comm name set to "
 NO_COLOUR = "no color"
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
-    """`names` by member; by process what it `said` last before a communicator that did not begin."""
-
-    names: Mapping[int, str]
-    said: Mapping[int, Message]
-
-
 class _Call(NamedTuple):
     """One line of a call that makes a communicator; `times` equal ones are known by the place of the first."""
 
@@ -88,7 +79,10 @@ class _Call(NamedTuple):
         return self.message.text.partition(NAMED)[2].strip()
 
 
-def find_openings(frame: Frame, processes: Processes, members: Sequence[Member]) -> Openings:
+def find_openings(
+    frame: Frame, processes: Processes, members: Sequence[Member]
+) -> tuple[Mapping[int, str], Mapping[int, Message]]:
+    """The names of communicators by member; by process what it said last before a communicator that did not begin."""
     begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, member in enumerate(members):
         if member.started:
@@ -103,7 +97,7 @@ def find_openings(frame: Frame, processes: Processes, members: Sequence[Member])
         after = last.times == 1 and own and last.offset > own[-1][0]
         if own and (after or named > len(own)):
             messages[process] = last.message
-    return Openings(names, messages)
+    return names, messages
 
 
 def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
@@ -111,9 +105,9 @@ def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
     rows = frame["text"]
     texts, kinds = rows.words["text"], rows.words["kind"]
     chosen = np.flatnonzero(rows.is_word("kind", "config", NO_COLOUR))
-    thread, offset = rows.read("thread"), rows.read("offset")
+    thread, offset = rows["thread"], rows["offset"]
     process = processes.of(thread[chosen], offset[chosen])
-    columns = (rows.read(name) for name in ("thread", "offset", "count", "line", "kind", "text"))
+    columns = (rows[name] for name in ("thread", "offset", "count", "line", "kind", "text"))
     calls: dict[int, list[_Call]] = defaultdict(list)
     for owner, (row, _, at, count, _, kind, text) in zip(process.tolist(), in_pieces(chosen, *columns), strict=True):
         if owner >= 0 and (kinds[kind] == NO_COLOUR or NAMED in texts[text]):

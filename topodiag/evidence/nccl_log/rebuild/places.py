@@ -7,54 +7,23 @@ are asked.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
+from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.hashes import Marks, breaks, distinct, place_in
-from topodiag.lazy import dataclass
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")
 """Kinds of text that speak of the communicator whose Init START comes next."""
 
 _SETUP = ("ring", "tree", "order", "channels", "print", "conn")
 """Tables that an Init prints: before 2.18 there is no START in front of them, only a COMPLETE behind."""
-
-
-@dataclass(slots=True)
-class Seating:
-    """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` and `buses`
-    (NVML index and packed bus id) by communicator and rank, those of each communicator from `base` on, and behind the
-    last -1 for what is unknown; `members_of` a process."""
-
-    comm_of: Ints
-    ranks: Ints
-    sizes: Ints
-    base: Ints
-    devices: Ints
-    buses: Ints
-    members_of: dict[int, list[int]]
-    answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
-
-    def fits(
-        self, member: Ints, rank: Ints | int, other: npt.NDArray[Any] | int, other_dev: npt.NDArray[Any] | int
-    ) -> npt.NDArray[np.bool_]:
-        """Whether members have this rank, and their communicators the other rank on this device."""
-        comm = self.comm_of[member]
-        place = self.base[comm] + np.maximum(other, 0)
-        known = np.where(place < self.base[comm + 1], place, len(self.devices) - 1)
-        device, bus = self.devices[known], self.buses[known]
-        unknown = (np.less(other, 0)) | (device < 0) | (np.less(other_dev, 0))
-        same = unknown | (device == other_dev) | (bus == other_dev)
-        fitting: npt.NDArray[np.bool_] = (self.ranks[member] == rank) & (other < self.sizes[member]) & same
-        return fitting
 
 
 class Places:
@@ -71,13 +40,8 @@ class Places:
         )
         ctx = np.array([member.ctx for member in members], np.uint64)
         self.ctxs, self.gens = distinct(ctx), distinct(gen)
-        self.pairs, pair = np.unique(self._pair(process, ctx), return_inverse=True)
-        several = np.bincount(pair) > 1
-        self.only = np.full(len(self.pairs), -1, np.int64)
-        self.only[pair] = np.where(several[pair], -1, np.arange(len(pair)))
-        self.several = {
-            number: (offset[own].tolist(), own.tolist()) for number, own in groups(np.where(several[pair], pair, -1))
-        }
+        pair = self._pair(process, ctx)
+        self.pairs = Marks(pair, offset)
         order = np.arange(len(pair))[::-1]  # of members that are equal in all three, the last
         self.exact, last = np.unique(self._exactly(pair, gen)[order], return_index=True)
         self.exact_member = order[last]
@@ -93,7 +57,7 @@ class Places:
         return np.where((number >= 0) & (process >= 0), process * len(self.ctxs) + number, -1)
 
     def _exactly(self, pair: Ints, gen: npt.NDArray[Any]) -> Ints:
-        number = place_in(self.gens, gen)
+        pair, number = place_in(self.pairs.keys, pair), place_in(self.gens, gen)
         return np.where((number >= 0) & (pair >= 0), pair * len(self.gens) + number, -1)
 
     def _lane(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
@@ -108,31 +72,28 @@ class Places:
     def of(self, table: str) -> Ints:
         """Member of each row, -1 unknown."""
         rows = self.frame[table]
-        return self._of_rows(table, rows, self.processes.of(rows.read("thread"), rows.read("offset")))
+        return self._of_rows(table, rows, self.processes.of(rows["thread"], rows["offset"]))
 
-    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
-        if not rows.size:
+    def _of_rows(self, table: str, rows: Table, process: Ints) -> Ints:
+        if not len(rows):
             return np.zeros(0, np.int64)
-        thread, offset, ctx, gen = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
+        thread, offset, ctx, gen = (rows[name] for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
         starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
-        lengths = np.diff(starts, append=rows.size)
-        pair = place_in(self.pairs, self._pair(process[starts], ctx[starts]))
+        lengths = np.diff(starts, append=len(rows))
+        pair = self._pair(process[starts], ctx[starts])
         exact = place_in(self.exact, self._exactly(pair, gen[starts]))
-        member = np.where(exact >= 0, _values_of(self.exact_member, exact), _values_of(self.only, pair))
-        members: Ints = np.repeat(member, lengths)
+        members: Ints = np.repeat(_values_of(self.exact_member, exact), lengths)
         left = np.flatnonzero((members < 0) & (process >= 0))
         if left.size:
-            members[left] = self.lanes.last(self._lane(process[left], thread[left]), offset[left])
-            pair = np.repeat(pair, lengths)
-            for row, number, at in in_pieces(left[pair[left] >= 0], pair, offset):
-                offsets, which = self.several[number]
-                members[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
+            pair, lane, at = np.repeat(pair, lengths)[left], self._lane(process[left], thread[left]), offset[left]
+            for near in (self.pairs.last(pair, at), self.pairs.next(pair, at), self.lanes.last(lane, at)):
+                members[left] = np.where(members[left] < 0, near, members[left])
         if table in _SETUP and self.ended.size:
             # A COMPLETE without a START says whose the rows before it in the same thread are.
             ending = _values_of(self.ended, self.ends.next(thread, offset))
             if table == "conn":
-                ending[rows.read("conn") == 1] = -1
+                ending[rows["conn"] == 1] = -1
             members = np.where(ending >= 0, ending, members)
         return members
 
@@ -140,7 +101,7 @@ class Places:
         """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
         the process on the same device (the caller prints the name, a thread of a group call the START)."""
         text = self.frame["text"]
-        thread, offset = text.read("thread"), text.read("offset")
+        thread, offset = text["thread"], text["offset"]
         process = self.processes.of(thread, offset)
         members = self._of_rows("text", text, process)
         early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
@@ -152,8 +113,8 @@ class Places:
         members[early] = np.where(coming >= 0, coming, members[early])
         return members
 
-    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
-        """Members of these rows of `conn`, checked against what the lines print."""
+    def of_connections(self, rows: Table, process: Ints) -> Ints:
+        """Members of these rows of `conn`, checked against what the lines print; `seat` comes first."""
         members = self._of_rows("conn", rows, process)
         if not self.members:
             return members
@@ -161,31 +122,47 @@ class Places:
         mine = np.where(received, rows["peer"], rows["rank"])
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
-        fits = (members >= 0) & seating.fits(members, mine, other, other_dev)
+        fits = (members >= 0) & self._fits(members, mine, other, other_dev)
         for row in np.flatnonzero(~fits).tolist():
             key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
-            answers = seating.answers.get(key)
+            answers = self.answers.get(key)
             if answers is None:
-                candidates = np.array(seating.members_of.get(key[0], []), np.int64)
-                answers = candidates[seating.fits(candidates, *key[1:])].tolist()
-                seating.answers[key] = answers
+                candidates = np.array(self.members_of.get(key[0], []), np.int64)
+                answers = self.answers[key] = candidates[self._fits(candidates, *key[1:])].tolist()
             before = [i for i in answers if self.members[i].offset <= int(rows["offset"][row])]
             members[row] = (before or answers or [-1])[-1]
         return members
 
-    def seating(self, comms: Sequence[Comm], comm_of: Ints) -> Seating:
-        ranks, sizes, nvml, bus, started = (
+    def seat(self, comms: Sequence[Comm], comm_of: Ints) -> None:
+        """Takes what connections are checked against: ranks and sizes (of the communicator) by member; NVML index and
+        packed bus id by communicator and rank, those of each communicator from `base` on, and behind the last -1 for
+        what is unknown; the members of each process."""
+        self.comm_of, self.members_of = comm_of, by_process(self.members)
+        self.answers: dict[tuple[int, int, int, int], list[int]] = {}
+        self.ranks, self.sizes, nvml, bus, started = (
             np.array([getattr(member, name) for member in self.members], np.int64)
             for name in ("rank", "nranks", "nvml_dev", "bus_id", "started")
         )
-        base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
+        self.base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
         # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
-        devices, buses = (np.full(int(base[-1]) + 1, -1, np.int64) for _ in range(2))
-        seated = (ranks >= 0) & (ranks < np.diff(base)[comm_of]) if comms else np.zeros(0, bool)
-        places = base[comm_of[seated]] + ranks[seated]
-        devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
-        buses[places] = bus[seated]  # RCCL prints the bus id in all versions
-        return Seating(comm_of, ranks, sizes, base, devices, buses, by_process(self.members))
+        self.devices, self.buses = (np.full(int(self.base[-1]) + 1, -1, np.int64) for _ in range(2))
+        seated = (self.ranks >= 0) & (self.ranks < np.diff(self.base)[comm_of]) if comms else np.zeros(0, bool)
+        places = self.base[comm_of[seated]] + self.ranks[seated]
+        self.devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
+        self.buses[places] = bus[seated]  # RCCL prints the bus id in all versions
+
+    def _fits(
+        self, member: Ints, rank: Ints | int, other: npt.NDArray[Any] | int, other_dev: npt.NDArray[Any] | int
+    ) -> npt.NDArray[np.bool_]:
+        """Whether members have this rank, and their communicators the other rank on this device."""
+        comm = self.comm_of[member]
+        place = self.base[comm] + np.maximum(other, 0)
+        known = np.where(place < self.base[comm + 1], place, len(self.devices) - 1)
+        device, bus = self.devices[known], self.buses[known]
+        unknown = (np.less(other, 0)) | (device < 0) | (np.less(other_dev, 0))
+        same = unknown | (device == other_dev) | (bus == other_dev)
+        fitting: npt.NDArray[np.bool_] = (self.ranks[member] == rank) & (other < self.sizes[member]) & same
+        return fitting
 
 
 def _values_of(values: Ints, place: Ints) -> Ints:

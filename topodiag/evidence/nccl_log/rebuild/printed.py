@@ -38,12 +38,12 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     rows = frame["text"]
     chosen = rows.is_word("kind", *STATED)
     if files is not None:
-        chosen &= np.isin(frame["threads"]["file"][rows.read("thread")], list(files))
+        chosen &= np.isin(frame["threads"]["file"][rows["thread"]], list(files))
     by_kind: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
     for row in np.flatnonzero(chosen).tolist():
         by_kind[rows.word("kind", row)][rows.word("text", row)] = None
     operations = frame["op"]
-    sizes = {size for size in distinct(operations.read("nranks")).tolist() if size > 0} if files is None else set()
+    sizes = {size for size in distinct(operations["nranks"]).tolist() if size > 0} if files is None else set()
     return Stated(
         size=int(*by_kind[SIZE]) if len(by_kind[SIZE]) == 1 else -1,
         ranks=_listed(by_kind[RANK]),
@@ -90,7 +90,7 @@ def _is_of_rccl(process: Process) -> bool:
 def subsystems(frame: Frame) -> frozenset[str]:
     """Seen anywhere in the evidence: a job's processes share their settings."""
     tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
-    texts = {name for table, name in tables.items() if frame[table].size}
+    texts = {name for table, name in tables.items() if len(frame[table])}
     kinds = set(frame["text"].words["kind"])
     texts.update(name for name, own in _TABLES["subsystems"].items() if kinds.intersection(own))
     for via in frame.vias:

@@ -69,11 +69,7 @@ def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -
         if kind == "virtual nic" and (match := _LIKE["virtual"].search(text)) is not None:
             nic = Hca(int(match[1]), match[2], speed_mbps=int(match[3]), origin=origin)
             hcas.setdefault((nic.index, nic.name), nic)
-        elif (
-            kind == "gdr hca"
-            and (match := _LIKE["gdr_hca"].search(text)) is not None
-            and not text.startswith("NET/Socket")
-        ):
+        elif kind == "gdr hca" and (match := _LIKE["gdr_hca"].search(text)) is not None:
             on = match[1] == "Enabled"
             nic = hcas.get((int(match[2]), match[3])) or Hca(int(match[2]), match[3], origin=origin)
             hcas[nic.index, nic.name] = replace(nic, gdr=on, gdr_origin=None if on else origin)
@@ -203,25 +199,18 @@ def version_of(text: str) -> str:
     return _version("version", text)[1]
 
 
+_WAYS = {"invalid": "setting", "environment": "setting", "application": "config"}
+"""How a setting was given, and the kind of the lines that say so."""
+
+
 @lru_cache(maxsize=65536)
 def _given(kind: str, text: str, origin: Origin | None) -> GivenSetting | None:
     """The setting that a line names, by the environment or by the application's ncclConfig_t."""
-    if kind == "setting" and (row := _setting(text)) is not None:
-        return GivenSetting(*row, origin)
-    if kind == "config" and (config := _LIKE["config"].search(text)) is not None and config[1] != "Comm name":
-        return GivenSetting(config[1], config[2].strip(), "application", origin)
-    return None
-
-
-def _setting(text: str) -> tuple[str, str, str] | None:
-    """Name, value and how it was given."""
-    match = _LIKE["invalid"].search(text)
-    if match is not None:
-        return match[2], match[1], "invalid"
-    match = _LIKE["setting"].search(text)
+    ways = (how for how, of_kind in _WAYS.items() if of_kind == kind)
+    how, match = next(((how, match) for how in ways if (match := _LIKE[how].search(text)) is not None), ("", None))
     if match is None:
         return None
-    name, value = match[1], match[2].strip()
+    value = match["value"].strip()
     if value.endswith(".") and value[:-1].lstrip("-").isdigit():
         value = value[:-1]
-    return name, "-1" if value == _MINUS_ONE else value, "environment"
+    return GivenSetting(match["name"], "-1" if value == _MINUS_ONE else value, how, origin)

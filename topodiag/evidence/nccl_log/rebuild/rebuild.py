@@ -15,11 +15,11 @@ from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
-from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
+from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once
-from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
@@ -29,7 +29,7 @@ from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
-from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
@@ -44,18 +44,13 @@ def rebuild(
 ) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
     torch's words for process groups by their world ranks (`roles.descriptions`)."""
-    large = len(facts["conn"]) > BATCH_ROWS
-    if large:
-        give_back()
-    jobs = _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
-    if large:
-        give_back()
-    return jobs
+    return _Builder(Frame(whole_hosts(facts), files), layout, described or {}).jobs()
 
 
 class _Builder:
     def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
         self.frame, self.roles = frame, RolesOfJobs(layout, described)
+        self._rest()
         self.processes: Processes = find_processes(frame)
         self.by_file = self.processes.by_file()
         self.members: list[Member] = find_members(frame, self.processes)
@@ -79,7 +74,7 @@ class _Builder:
         self._rest()
         self.texts = self._texts()
         self.commanded = commanded(frame, self.processes)
-        self.openings = find_openings(frame, self.processes, self.members)
+        self.names, self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.fields = self._hear()
 
@@ -94,15 +89,16 @@ class _Builder:
         events = self._events([(first, number) for first, _, number in spans] if are_disjoint else [])
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
-        gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
-        joined = [self._with_connections(drafts.pop(number)[0], gathered.pop(number)) for number in order]
+        gathered = self._gather(drafts)
+        joined = [self._with_connections(drafts.pop(number), gathered.pop(number)) for number in order]
         self.roles.check()
+        self._rest()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
-        speaks = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        speaks = self.processes.host or len(self.frame["event"]) or (~self.frame["text"].is_word("kind", *STATED)).any()
         for number in range(len(self.groups) or (1 if speaks else 0)):
             members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
@@ -143,7 +139,7 @@ class _Builder:
         """Different texts by process, as they were first printed; lines without a head go to the one process of their
         file."""
         rows = self.frame["text"]
-        thread, offset = rows.read("thread"), rows.read("offset")
+        thread, offset = rows["thread"], rows["offset"]
         files = self.frame["threads"]["file"][thread]
         owner = self.processes.of(thread, offset)
         single_process = self._only_process_of_file()
@@ -151,11 +147,11 @@ class _Builder:
             owner[row] = single_process.get(int(files[row]), -1)
         order = np.lexsort((offset, files))
         order = order[owner[order] >= 0]
-        order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
+        order, count = once(order, (owner, rows["kind"], rows["text"]), rows["count"])
         kinds, texts = rows.words["kind"], rows.words["text"]
         placed = ~rows.is_word("kind", *OF_DEVICES)
         kept: dict[int, list[Text]] = {}
-        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
+        columns = (owner, rows["kind"], rows["text"], thread, rows["line"], placed)
         for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
             origin = None
             if at or own not in kept or GDR_OFF in texts[text]:
@@ -178,7 +174,7 @@ class _Builder:
         return prints
 
     def _with_prints(self, process: Process, number: int) -> Process:
-        lone, waits = self.lone_prints.get(number), self.openings.said.get(number)
+        lone, waits = self.lone_prints.get(number), self.openings.get(number)
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
@@ -198,8 +194,8 @@ class _Builder:
         jobs = {file: {self.job_of_process[process] for process in which} for file, which in self.by_file.items()}
         return frozenset(file for file, own in jobs.items() if own == {number})
 
-    def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
-        """A job without its connections and what these tell, and its ranks' seats."""
+    def _draft(self, number: int, events: list[Event]) -> Job:
+        """A job without its connections and what these tell."""
         group = self.groups[number] if self.groups else []
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
@@ -209,15 +205,15 @@ class _Builder:
             for p in own
         )  # fmt: skip
         ranks = self._ranks(group, place)
-        communicators = self._communicators(group)
-        rank_hosts = {rank.rank: rank.host for rank in ranks}
-        complete = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
-        hosts = tuple(sorted(({process.host for process in processes} | set(rank_hosts.values())) - {""}))
+        index = {number: i for i, number in enumerate(group)}
+        communicators = tuple(self._communicator(number, i, index) for number, i in index.items())
+        complete = bool(group) and self.comms[group[0]].root and not self.inferred
+        hosts = tuple(sorted(({process.host for process in processes} | {rank.host for rank in ranks}) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
-        job = Job(
+        return Job(
             name="job",
             world_size=self._world_size(communicators, len(ranks), events, told=complete),
             ranks=ranks,
@@ -236,7 +232,6 @@ class _Builder:
             size_told=complete,
             stated=stated(self.frame, self._files_alone(number)),
         )
-        return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
 
     def _world_size(
         self, communicators: Sequence[Communicator], ranks: int, events: Sequence[Event], *, told: bool
@@ -277,10 +272,6 @@ class _Builder:
     def _said_at(self, member: Member) -> Origin:
         return Origin(self.frame.file_of(member.thread), member.line)
 
-    def _communicators(self, group: Sequence[int]) -> tuple[Communicator, ...]:
-        index = {number: i for i, number in enumerate(group)}
-        return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
-
     def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
         comm, fields = self.comms[number], self.fields[number]
         size = max(comm.nranks, 0)
@@ -302,7 +293,7 @@ class _Builder:
             index=i,
             nranks=size,
             ranks=ranks,
-            name=next((self.openings.names[m] for m in comm.members if m in self.openings.names), ""),
+            name=next((self.names[m] for m in comm.members if m in self.names), ""),
             parent=index.get(comm.parent, -1),
             color=first.color,
             split=first.split,
@@ -323,15 +314,20 @@ class _Builder:
             **{"init_s": np.full(size, np.nan), **fields},
         )
 
-    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:
+    def _gather(self, drafts: Mapping[int, Job]) -> dict[int, ConnectionCollector]:
         """Connections by job, with their communicator."""
         spans = self.frame.connection_spans()
-        collectors = {number: ConnectionCollector(self.frame, seats, spans) for number, seats in seated.items()}
+        collectors = {
+            number: ConnectionCollector(
+                self.frame, job, self.groups[number] if self.groups else (), len(self.comms), self.processes.host, spans
+            )
+            for number, job in drafts.items()
+        }
         jobs = np.array(self.job_of_process, np.int64)
-        seating = self.places.seating(self.comms, self.comm_of)
+        self.places.seat(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
             process = self.processes.of(rows["thread"], rows["offset"])
-            member = self.places.of_connections(rows, process, seating)
+            member = self.places.of_connections(rows, process)
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
             if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
@@ -346,22 +342,22 @@ class _Builder:
         rows = self.frame["event"]
         process = self.processes.of(rows["thread"], rows["offset"])
         single_process = self._only_process_of_file()
-        files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
+        files = self.frame["threads"]["file"][rows["thread"]]
         member, ends = self.places.of("event"), ends_of(self.frame)
-        pairs: dict[int, list[tuple[Event, int]]] = {}
-        for row in few(rows, np.lexsort((rows["offset"], files)).tolist()) if rows.size else []:
+        by_job: dict[int, list[Event]] = {}
+        for row in few(rows, np.lexsort((rows["offset"], files)).tolist()):
             owner = int(process[row])
             if owner < 0:
                 owner = single_process.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
-            if mark := is_last(event, last, ends.get(file, 0)):
+            if mark := is_last(event, last, ends.get(file, (0, 0))[0]):
                 event = replace(event, details={**event.details, mark: "1"})
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
-            pairs.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
-        return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in pairs.items()}
+            by_job.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append(event)
+        return {number: in_time(with_last(own, self.frame, ends)) for number, own in by_job.items()}
 
-    def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
+    def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
         kind, secondary, details = classify(level, text)
         rank = -1

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, Facts, table
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, ROW_TABLES, Facts, table
 
-_AT_ONCE = 1 << 18
-"""Rows that are counted together: there may be millions."""
 _MANY = 4
 """Times as many lines that the process has under its real host. Two real hosts, one named like the end of the other and
 with equal process ids (containers), say about as much."""
@@ -52,7 +50,7 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     for name in ROW_TABLES:
         if name == "tail":
             continue  # the lines of `op` once more
-        for rows in facts[name].batches(_AT_ONCE):
+        for rows in facts[name].batches(BATCH_ROWS):
             counts += np.bincount(rows["thread"], rows["count"], minlength=threads)
         facts.rest()
     return counts.astype(np.int64)

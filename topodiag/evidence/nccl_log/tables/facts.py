@@ -89,6 +89,14 @@ class Table:
         words = self.words.get(name)
         return values if words is None else [words[code] for code in values]
 
+    def word(self, name: str, row: int) -> str:
+        """The word in one cell of a column that holds codes."""
+        return self.words[name][int(self.columns[name][row])]
+
+    def is_word(self, name: str, *wanted: str) -> Column:
+        """Which rows hold one of these words in a column that holds codes."""
+        return np.array([word in wanted for word in self.words[name]], bool)[self.columns[name]]
+
     def rows(self) -> list[dict[str, Any]]:
         """All rows with all columns, of a table that has few of them."""
         columns = (self.values(name) for name in self.columns)

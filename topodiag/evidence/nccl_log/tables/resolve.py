@@ -36,8 +36,8 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     join_prints,
     last_contexts,
     shapes_of,
-    unique,
 )
+from topodiag.model.connections import unique_rows
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -70,7 +70,7 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     context = Rows("contexts", [facts.pop("contexts") for facts in held], renumber, shards.locate).columns(
         0, len(file_of)
     )
-    starts = _starts([facts["init"] for facts in held], renumber, shards)
+    starts = _starts(Rows("init", [facts["init"] for facts in held], renumber, shards.locate))
     known = _Contexts(context, starts, process_of)
 
     for facts, table in zip(held, _few_events([facts.pop("event") for facts in held], renumber, file_of), strict=True):
@@ -177,9 +177,9 @@ def _threads(tables: Sequence[Table]) -> tuple[list[Ints], Table, Ints, Ints]:
         if name in words:
             values = [recoded[name][value] for recoded, value in zip(codes, values, strict=True)]
         columns[name] = np.concatenate(values) if values else np.zeros(0, kind)
-    first, inverse = unique(list(columns.values()), len(columns["file"]))
+    first, inverse = unique_rows(list(columns.values()))
     kept = {name: values[first] for name, values in columns.items()}
-    _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
+    _, process = unique_rows([kept["file"], kept["host"], kept["pid"]])
     ends = np.cumsum(list(map(len, tables)))
     threads = _table("threads", *_used(kept, words))
     return np.split(inverse, ends[:-1]) if len(ends) else [], threads, kept["file"].astype(np.int64), process
@@ -220,21 +220,11 @@ class _Shards:
             columns["line"][:] = np.minimum(columns["line"] + self._lines_before[shard], _MOST_LINES)
 
 
-def _starts(tables: Sequence[Table], renumber: Sequence[Ints], shards: _Shards) -> Columns:
-    """Thread, pointer, offset and run of all Init STARTs."""
-    names = ("thread", "ctx", "offset")
-    starts: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
-    for table, number_of in zip(tables, renumber, strict=True):
-        begun = np.flatnonzero(
-            np.isin(table["event"], [at for at, word in enumerate(table.words["event"]) if word == "start"])
-        )
-        for name in names:
-            own = table[name][begun]
-            starts[name].append(number_of[own] if name == "thread" else own)
-    columns = {name: np.concatenate(values) for name, values in starts.items()}
-    columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
-    shards.locate(columns)
-    return columns
+def _starts(init: Rows) -> Columns:
+    """Thread, pointer, offset, shard and run of all Init STARTs."""
+    columns = init.columns(0, init.threads)
+    begun = np.isin(columns["event"], [code for code, word in enumerate(init.words["event"]) if word == "start"])
+    return {name: columns[name][begun] for name in ("thread", "ctx", "offset", "~base", "~run")}
 
 
 class _Contexts:

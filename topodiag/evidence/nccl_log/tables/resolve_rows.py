@@ -13,6 +13,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Column
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
 from topodiag.lazy import regex
+from topodiag.model.connections import unique_rows
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Column]
@@ -22,9 +23,9 @@ MOST_EXACT_OPS = 64
 
 _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
-_OR = {"conn": "channels", "ring": "channels", "tree": "channels"}
-_LAST = {"op": ("last",), "event": ("last_ts",)}
-_FIRST = {"op": ("first",), "event": ("ts",), "init": ("ts",), "unread": ("text",)}
+_OF_THE_LAST = ("last", "last_ts", "last_offset")
+_OF_LINES = frozenset({"offset", "line", "count", "~base", "channels", "digest", "first", "ts", *_OF_THE_LAST})
+"""Columns that say which lines a row stands for: equal rows may differ in them."""
 
 
 def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
@@ -50,18 +51,6 @@ def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
     return words
 
 
-def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
-    """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
-    if not size:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    words = packed(columns) or [np.zeros(size, np.uint64)]
-    order = np.lexsort(tuple(reversed(words)))
-    new = breaks(word[order] for word in words)
-    inverse = np.empty(size, np.int64)
-    inverse[order] = np.cumsum(new) - 1
-    return order[new], inverse
-
-
 def placed(columns: Mapping[str, Column]) -> Ints:
     """Thread and offset in one number that orders rows by their place."""
     return (columns["thread"].astype(np.int64) << ROOM) + columns["offset"]
@@ -82,9 +71,8 @@ def _by_place(columns: Columns, names: Sequence[str]) -> Ints | None:
 
 
 def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
-    texts = {"offset", "line", "count", "~base", "last_offset", "digest", _OR.get(name, "")}
-    texts.update(_LAST.get(name, ()), _FIRST.get(name, ()))
-    return [column for column in columns if column not in texts]
+    example = {"text"} if name == "unread" else set[str]()
+    return [column for column in columns if column not in _OF_LINES | example]
 
 
 def grouped(name: str, columns: Columns) -> Columns:
@@ -110,15 +98,15 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
     first = rows[starts]
     table = dict(columns)
     table["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
-    if name in _OR:
-        mask = columns[_OR[name]]
-        table[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
-    if name in _LAST:
+    if "channels" in columns:
+        mask = columns["channels"]
+        table["channels"] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
+    if "last_offset" in columns:
         late = rows[np.lexsort((columns["last_offset"][rows], number))]
         ends = np.append(starts[1:], len(rows)) - 1
-        for column in (*_LAST[name], "last_offset"):
+        for column in columns.keys() & set(_OF_THE_LAST):
             table[column] = _onto(columns[column], first, columns[column][late[ends]])
-    if name == "op":
+    if "digest" in columns:
         table["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
     kept = np.ones(size, bool)
     kept[rows] = False
@@ -147,9 +135,9 @@ def _onto(column: Column, rows: Ints, values: Column) -> Column:
     return copy
 
 
-def owners(columns: Mapping[str, Column], size: int) -> Ints:
+def owners(columns: Mapping[str, Column]) -> Ints:
     """By row, a number for its thread and context."""
-    return unique([columns[name] for name in _OWNER], size)[1]
+    return unique_rows([columns[name] for name in _OWNER])[1]
 
 
 def _bucket(columns: Columns) -> None:
@@ -160,7 +148,7 @@ def _bucket(columns: Columns) -> None:
     size = len(columns["offset"])
     if not size:
         return
-    owner = owners(columns, size)
+    owner = owners(columns)
     elements = columns["elements"].copy()
     rounded = np.bincount(owner, elements < 0) > 0
     many = (np.bincount(owner) > MOST_EXACT_OPS) | rounded
@@ -175,7 +163,7 @@ def cut_tails(columns: Columns) -> Columns:
     size = len(columns["offset"])
     if not size:
         return columns
-    owner = owners(columns, size)
+    owner = owners(columns)
     order = np.lexsort((-columns["offset"], owner))
     starts = np.flatnonzero(breaks([owner[order]]))
     place = np.arange(size) - np.repeat(starts, np.diff(np.r_[starts, size]))
@@ -196,7 +184,7 @@ def join_prints(columns: Columns, words: Sequence[str]) -> tuple[Columns, Sequen
     size = len(columns["offset"])
     if not size:
         return columns, words
-    owner = owners(columns, size)
+    owner = owners(columns)
     order = np.lexsort((columns["offset"], owner))
     starts = np.flatnonzero(breaks([owner[order]]))
     table = {name: values[order[starts]] for name, values in columns.items()}
