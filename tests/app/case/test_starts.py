@@ -14,6 +14,7 @@ from topodiag.app.case.starts import Starts
 HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
 BODY = [f"saved shard {n}" for n in range(30)]
 WARNED = ["a.py:3: FutureWarning: this goes away", "  warnings.warn(that)", "ok"]
+FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
 TABLE = ["+------------+------------+", "| GPU  Name  | Persistence-M  |", "| 0  NVIDIA H100  | On  |"]
 
 
@@ -33,6 +34,8 @@ def _last(text: bytes, size: int) -> int:
         ([*HEAD, *BODY, HEAD[0], "another line"], 0),
         ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
         ([*HEAD[:2] * 10, *BODY, *HEAD[:2], *BODY], 0),
+        ([*HEAD, *FELL, *HEAD, *BODY], 8),
+        ([*HEAD, *HEAD, *FELL, *HEAD, *BODY], 0),
         ([*WARNED, *BODY, *WARNED], 0),
         ([*TABLE, *BODY, *TABLE], 0),
         (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
@@ -40,6 +43,7 @@ def _last(text: bytes, size: int) -> int:
         ([], 0),
     ],
     ids=["once", "twice", "three times", "one line of the two", "among the first lines", "twice among the first lines",
+         "below a traceback among the first lines", "twice above a traceback",
          "a warning", "a table",
          "another day by its name", "another time", "nothing"],
 )  # fmt: skip
@@ -51,9 +55,6 @@ def test_the_last_place_of_a_head_that_stands_again(lines: list[str], last: int)
 def test_the_size_of_blocks_says_nothing(size: int) -> None:
     text = "\n".join([*HEAD, *BODY, *BODY, *HEAD, *BODY, ""]).encode()
     assert _last(text, size) == 67
-
-
-FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
 
 
 def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 from topodiag.lazy import regex
 
@@ -14,6 +14,7 @@ _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
 _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
+_FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 """What is no head: a process prints a warning or an error at any time, and a monitor its table again."""
@@ -21,7 +22,7 @@ _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 
 class Starts:
     """The places at which heads of a text stand: two lines in a row among its first ones, the same but for dates and
-    times. Lines that stand twice among the first ones already are none."""
+    times. Lines that stand twice among the first ones already are none; below a traceback a later launch may stand."""
 
     def __init__(self) -> None:
         self._first = b""
@@ -43,7 +44,7 @@ class Starts:
         for block in blocks:
             self._first = self._first or block
             text, top = kept + block, above - kept.count(b"\n") + 1
-            if not self._fell and (at := text.find(b"Traceback (most recent call last)")) >= 0:
+            if not self._fell and (at := text.find(_FELL)) >= 0:
                 self._fell = top + text.count(b"\n", 0, at)
             for words, head, own in self._heads:
                 # Where it stands first is known: few texts have one twice, and a pattern is dear.
@@ -62,7 +63,7 @@ class Starts:
         """Each head, after words of its first line that are the same wherever it stands, and the byte behind that line
         where it stands first."""
         lines = [line.rstrip() for line in self._first.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-        pairs = list(pairwise(lines))
+        pairs = list(pairwise(takewhile(lambda line: _FELL not in line, lines)))
         heads = (pair for pair in pairs if pairs.count(pair) == 1 and _is_head(*pair))
         return tuple(self._head(pairs.index(pair), *pair) for pair in islice(heads, _MOST_HEADS))
 
