@@ -90,6 +90,57 @@ def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, n
     assert finding.message.endswith(f"({named})")
 
 
+REFERS = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+BETWEEN = "RuntimeError: Worker failed, please check the stack trace above for the root cause"
+OF_A_LOGGER = "ERROR 03-01 10:00:10 worker_base.py:620] torch.OutOfMemoryError: CUDA out of memory."
+UNRELATED = "ImportError: cannot import name 'x' from 'y'"
+
+
+@pytest.mark.parametrize(
+    ("texts", "named"),
+    [
+        pytest.param([UNRELATED, OF_A_LOGGER, REFERS], "OutOfMemoryError", id="the nearest one above"),
+        pytest.param([OF_A_LOGGER, BETWEEN, REFERS], "OutOfMemoryError", id="and that one refers to another"),
+        pytest.param([REFERS], "RuntimeError", id="none stands above"),
+        pytest.param([OF_A_LOGGER, "RuntimeError: no port"], "RuntimeError", id="it refers to none"),
+    ],
+)
+def test_an_exception_that_says_its_cause_stands_above_follows_from_the_one_above(texts: list[str], named: str) -> None:
+    *above, last = [end(text, at) for at, text in enumerate(texts, 1)]
+    [finding] = found(*above, replace(last, details={**last.details, "last": "1"}))
+    assert finding.message.endswith(f"({named})")
+
+
+RETURNED = "Primary job  terminated normally, but 1 process returned"
+DETECTED = "mpirun detected that one or more processes exited with non-zero status, thus causing"
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        pytest.param(
+            [RETURNED, "mpirun noticed that process rank 2 with PID 0 on node n4 exited on signal 9 (Killed)."],
+            "rank 2 on n4 was killed by signal 9", id="a signal",
+        ),
+        pytest.param(
+            [RETURNED, "mpirun noticed that process rank 2 with PID 0 on node n4 exited on signal 15 (Terminated)."],
+            "rank 2 on n4 was ended from outside with SIGTERM", id="SIGTERM",
+        ),
+        pytest.param(
+            [DETECTED, "  Process name: [[44919,1],25]", "  Exit code:    137"], "rank 25 was killed", id="its code",
+        ),
+        pytest.param([DETECTED, "  Process name: [[44919,1],25]"], "rank 25 ended with an error code", id="no signal"),
+        pytest.param(
+            ["  exitcode  : 1 (pid: 178)", "  exitcode  : -9 (pid: 179)"], "exit code 1)", id="a code of its own",
+        ),
+        pytest.param([RETURNED, *[""] * 9, "Killed"], "a process ended with an error code", id="far below"),
+    ],
+)  # fmt: skip
+def test_the_signal_below_a_launchers_word_that_a_process_ended_says_more(texts: list[str], says: str) -> None:
+    [finding] = found(*(end(text, at) for at, text in enumerate(texts, 1) if text))
+    assert says in finding.message
+
+
 def test_a_summary_that_quotes_no_exception_leaves_all_of_them() -> None:
     [finding] = found(
         end(EXCEPTION, 1), end("  rank      : 3 (local_rank: 3)", 10), end("  exitcode  : -9 (pid: 3)", 11)
