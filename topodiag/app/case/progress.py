@@ -243,11 +243,12 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
-    return _ends_of_all(job, read) + [
+    # What the launcher prints below the head of its summary is of the launch that ended.
+    far_above = [line + _TEARDOWN_LINES for line in ends if line + _TEARDOWN_LINES < alive]
+    return [*_ends_of_all(job, read), *far_above] + [
         line
         for line, event in ends.items()
-        if line + _TEARDOWN_LINES < alive
-        or numbers.get(line, last_number) != last_number
+        if numbers.get(line, last_number) != last_number
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
