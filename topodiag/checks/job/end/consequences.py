@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+from topodiag.checks.job.start.missing_ranks import open_barrier
 from topodiag.checks.shared.job.text import Clocks, clocks_of
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import grouped
@@ -56,6 +57,7 @@ class EndContext:
             event.kind in _HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
             for event in others
         )
+        self._waits = bool(open_barrier(job, over=True)[0])
         self._faulty = any("fault" in event.details for event in others)
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads = lines_of([event for event in events if event.details.get("root")])
@@ -83,6 +85,8 @@ class EndContext:
             return False
         if how == "crash" and is_below_one(event, self._raised):
             return True  # the interpreter takes down what still runs
+        if how == "limit" and self._waits:
+            return True
         if how == "limit" or how in _OF_PROGRAM:
             return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
