@@ -111,6 +111,40 @@ def test_an_exception_that_says_its_cause_stands_above_follows_from_the_one_abov
     assert finding.message.endswith(f"({named})")
 
 
+ROOT = ["Root Cause (first observed failure):", "  rank      : 3 (local_rank: 3)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "is_cause"),
+    [
+        pytest.param("peer closed", [*ROOT, "  exitcode  : -9 (pid: 3)"], True, id="what torch saw fail first"),
+        pytest.param(
+            "peer closed",
+            ["mpirun noticed that process rank 3 with PID 7 on node n0 exited on signal 9 (Killed)."],
+            True,
+            id="what mpirun saw end first",
+        ),
+        pytest.param("watchdog", [*ROOT, "  exitcode  : -9 (pid: 3)"], False, id="after a hang"),
+        pytest.param("peer closed", ["Killed"], False, id="nobody says that it was the first"),
+    ],
+)
+def test_a_peer_that_is_gone_kills_no_rank_that_failed_first(kind: str, texts: list[str], is_cause: bool) -> None:
+    events = [end(text, at) for at, text in enumerate(texts, 10)]
+    messages = [finding.message for finding in found(error(kind, 2, level="APP", secondary=True), *events)]
+    assert [message.partition(" (")[0] for message in messages] == ["rank 3 on n0 was killed by signal 9"] * is_cause
+
+
+@pytest.mark.parametrize(("above", "who"), [(ROOT, "rank 3 on n1"), ([], "rank 8 on n1")])
+def test_a_task_of_slurms_is_no_rank_where_torchs_launcher_names_ranks(above: list[str], who: str) -> None:
+    [finding] = found(*(end(text, at) for at, text in enumerate([*above, TASK], 1)))
+    assert finding.message == f"{who} was killed for using more host memory than allowed"
+
+
+def test_the_rank_that_called_abort_is_named() -> None:
+    [finding] = found(end("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"))
+    assert finding.message == "rank 3 on n0 ended with an error code"
+
+
 RETURNED = "Primary job  terminated normally, but 1 process returned"
 DETECTED = "mpirun detected that one or more processes exited with non-zero status, thus causing"
 
@@ -128,6 +162,11 @@ DETECTED = "mpirun detected that one or more processes exited with non-zero stat
         ),
         pytest.param(
             [DETECTED, "  Process name: [[44919,1],25]", "  Exit code:    137"], "rank 25 was killed", id="its code",
+        ),
+        pytest.param(
+            ["=   PID 4242 RUNNING AT n5", "=   EXIT CODE: 9", "", "", "",
+             "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"],
+            "on n5 was killed by signal 9", id="Hydra gives the signal as a code first",
         ),
         pytest.param([DETECTED, "  Process name: [[44919,1],25]"], "rank 25 ended with an error code", id="no signal"),
         pytest.param(

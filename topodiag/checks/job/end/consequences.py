@@ -34,8 +34,8 @@ _OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
 _UNSAID = (None, "context", "aborted")
 """Of these, that a process was told to stop is the cause: any other end may be why it was."""
 
-_OF_SUMMARY = 6
-"""Lines below a launcher's word that a process ended with some code, on which the same summary names its signal."""
+OF_SUMMARY = 6
+"""Lines of a launcher's summary of one end, between a word of how, or of which process, and what else it names."""
 
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
@@ -69,8 +69,14 @@ class EndContext:
         source, line = file_of(event)
         of_file = self._signals.get(source or "", ())
         below = bisect_left(of_file, line)
-        is_uncoded = event.details.get("how") == "exit" and "code" not in event.details
-        return is_uncoded and below < len(of_file) and of_file[below] - line <= _OF_SUMMARY
+        # Hydra gives a signal as an exit code first.
+        is_uncoded = "code" not in event.details or event.text.startswith("=   EXIT CODE: ")
+        return (
+            event.details.get("how") == "exit"
+            and is_uncoded
+            and below < len(of_file)
+            and of_file[below] - line <= OF_SUMMARY
+        )
 
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
@@ -87,6 +93,8 @@ class EndContext:
             return True  # the interpreter takes down what still runs
         if how == "limit" and self._waits:
             return True
+        if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
+            return self._breaking.is_before(event)  # a peer that is gone kills nobody
         if how == "limit" or how in _OF_PROGRAM:
             return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.

@@ -12,6 +12,7 @@ from topodiag.checks.job.end.consequences import (
     ERRORS,
     MOST_BELOW,
     NO_FAULT,
+    OF_SUMMARY,
     EndContext,
     file_of,
     is_below_one,
@@ -278,7 +279,9 @@ def _failed_node(event: Event, events: Sequence[Event]) -> str:
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
-    label = event.label
+    # Below Slurm a task is a rank, unless torch's launcher is the task.
+    is_launcher = event.text.startswith("srun: ") and any("root" in other.details for other in events)
+    label = "" if is_launcher else event.label
     rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
     host = event.details.get("host", "") or _failed_node(event, events)
     at = event.origin
@@ -289,7 +292,7 @@ def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
         is_told = "named_rank" in other.details or other.details.get("how") == "context"
         if not is_told or near is None or near.line is None or near.source != at.source:
             continue
-        if 0 < at.line - near.line <= 3 or (event.details.get("local_rank") and near.line > at.line):
+        if 0 < at.line - near.line <= OF_SUMMARY or (event.details.get("local_rank") and near.line > at.line):
             host = host or other.details.get("host", "")
             rank = rank if rank >= 0 else int(other.details.get("named_rank", "-1"))
     known = job.by_rank.get(rank)
