@@ -102,13 +102,18 @@ UNRELATED = "ImportError: cannot import name 'x' from 'y'"
         pytest.param([UNRELATED, OF_A_LOGGER, REFERS], "OutOfMemoryError", id="the nearest one above"),
         pytest.param([OF_A_LOGGER, BETWEEN, REFERS], "OutOfMemoryError", id="and that one refers to another"),
         pytest.param([REFERS], "RuntimeError", id="none stands above"),
+        pytest.param([KILLED, REFERS], "killed by signal 9 (exit code -9", id="a signal"),
+        pytest.param(["ERROR worker 3 was killed by a signal", REFERS], "died", id="a worker that died"),
+        pytest.param(
+            [OF_A_LOGGER, "ERROR worker 3 was killed by a signal", REFERS], "OutOfMemoryError", id="and why it died"
+        ),
         pytest.param([OF_A_LOGGER, "RuntimeError: no port"], "RuntimeError", id="it refers to none"),
     ],
 )
 def test_an_exception_that_says_its_cause_stands_above_follows_from_the_one_above(texts: list[str], named: str) -> None:
     *above, last = [end(text, at) for at, text in enumerate(texts, 1)]
     [finding] = found(*above, replace(last, details={**last.details, "last": "1"}))
-    assert finding.message.endswith(f"({named})")
+    assert finding.message.strip("()").endswith(named)
 
 
 ROOT = ["Root Cause (first observed failure):", "  rank      : 3 (local_rank: 3)"]

@@ -43,6 +43,9 @@ _BY_HAND = ("cancelled", "stopped", "hung up")
 _SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack trace above", "traceback above")
 """Words of an exception that follows from one which stands above it. SOURCE: vLLM vllm/v1/engine/utils.py."""
 
+_REFERRED = ("died", "killed", "memory", "crash", "exception")
+"""Ends to which another one may refer; the first says least."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -94,11 +97,12 @@ class ProcessDied(JobCheck):
         down what still runs. An exception that names another failure (NCCL, the store, a peer, a GPU's
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a test or an
-        interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
-        the same log: the job began its work after it. No place for a job whose ranks are in the log: it found one
-        later. A time limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for
-        itself, or where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
-        Ranks that waited for others or lost them, and no error that explains it: unknown.
+        interpreter's prompt printed it: it was caught. An exception that says that its cause stands above: that one is
+        told. An end above the first line of steps, throughput or requests of the same log: the job began its work after
+        it. No place for a job whose ranks are in the log: it found one later. A time limit after a hang. Closed
+        connections after a watchdog's timeout, after any error that stands for itself, or where more than a quarter of
+        the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that waited for others or lost them,
+        and no error that explains it: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
@@ -185,14 +189,14 @@ def _behind(event: Event) -> str:
 
 
 def _root(first: Event, events: Sequence[Event]) -> Event:
-    """The exception right above one which says that its cause stands there, though a logger printed that one."""
-    raised = [event for event in events if event.details.get("how") == "exception"]
+    """The end right above an exception which says that its cause stands there, though a logger printed that one."""
+    ends = [event for event in events if event.details.get("how") in _REFERRED]
     while any(map(first.details.get("message", "").__contains__, _SEE_ABOVE)):
         source, at = file_of(first)
-        above = [(line, other) for other in raised for of, line in (file_of(other),) if of == source and line < at]
+        above = [(line, other) for other in ends for of, line in (file_of(other),) if of == source and line < at]
         if not above:
             break
-        first = max(above, key=itemgetter(0))[1]
+        first = max(above, key=lambda pair: (pair[1].details["how"] != "died", pair[0]))[1]
     return first
 
 
