@@ -28,9 +28,9 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 89_253
-MOST_PATTERNS = 315
-MOST_PATTERNS_OF_CHECKS = 38
+MOST_CODE_LINES = 88_820
+MOST_PATTERNS = 279
+MOST_PATTERNS_OF_CHECKS = 37
 MOST_FILES_OF_EVIDENCE = 204
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 20

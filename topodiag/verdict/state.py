@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.job_waits import only_waited
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
@@ -77,7 +78,8 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     """Hung where the errors that ended a job only say that somebody waited, else failed."""
     first = scene.first_errors.get(job.name)
     # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
-    waits = first.kind in _WAITS if first is not None else all(finding.id != "JOB005" for finding in ended)
+    is_over = any(finding.id == "JOB005" for finding in ended) and not only_waited(job)
+    waits = first.kind in _WAITS if first is not None else not is_over
     only_waits = all(finding.id in ("JOB001", "JOB005") for finding in ended)
     return State.HUNG if only_waits and waits else State.FAILED
 

@@ -146,6 +146,22 @@ LAUNCHER_FELL = [
     "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 2.",
 ]
 FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
+SUMMARY = [
+    "Root Cause (first observed failure):",
+    "[0]:",
+    "  host      : n1",
+    "  rank      : 0 (local_rank: 0)",
+    "  exitcode  : 1 (pid: 1886)",
+    "srun: error: n1: task 0: Exited with exit code 1",
+]
+SUBMITTED = "000 (8124.000.000) 2024-07-11 10:22:03 Job submitted from host: <10.0.0.4:9618>"
+EXECUTING = "001 (8124.000.000) 2024-07-11 10:22:03 Job executing on host: <10.0.0.5:9618>"
+RETURNED = [
+    "005 (8124.000.000) 2024-07-11 10:23:03 Job terminated.",
+    "\t(1) Normal termination (return value {})",
+    "...",
+]
+CONDOR = [SUBMITTED, "...", EXECUTING, "...", *RETURNED]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +185,10 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
         (["loading", HYDRA, *ROWS[:400], HYDRA, *ROWS[400:409]], ("FAILED", "exit code 174")),
         ([*ROWS, USAGE], ("FAILED", "does not take the arguments")),
         ([USAGE, *ROWS, f"3: {USAGE}"], ("FAILED", "does not take the arguments")),
+        ([*FELL, *SUMMARY, *STEPS[:60]], ("UNKNOWN", "an earlier run")),
+        ([*STEPS[:9], *FELL, *SUMMARY, *STEPS[9:18]], ("FAILED", "KeyError")),
+        ([line.format(code) for code in (126, 0) for line in CONDOR], ("UNKNOWN", "an earlier run")),
+        ([line.format(code) for code in (0, 126) for line in CONDOR], ("FAILED",)),
     ],
     ids=["the port of another launch", "steps below the end", "another job of the scheduler",
          "a simulation that another one follows", "a simulation that ends", "started again", "twice",
@@ -177,7 +197,10 @@ FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
          "a fatal error far above", "a fatal error far above the end of its launcher",
          "mpirun ended all, twice, above the last launch", "mpirun ended all",
          "arguments below the work of another command",
-         "arguments that a rank repeats"],
+         "arguments that a rank repeats",
+         "torch's summary above later steps", "torch's summary above steps out of a buffer",
+         "a job of HTCondor's after one that failed",
+         "one that failed, the last of a log of HTCondor's"],
 )  # fmt: skip
 def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")

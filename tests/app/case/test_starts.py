@@ -15,6 +15,7 @@ from topodiag.evidence.signatures.windows import AHEAD, BLOCK, windows
 HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
 BODY = [f"saved shard {n}" for n in range(30)]
 WARNED = ["a.py:3: FutureWarning: this goes away", "  warnings.warn(that)", "ok"]
+FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
 TABLE = ["+------------+------------+", "| GPU  Name  | Persistence-M  |", "| 0  NVIDIA H100  | On  |"]
 
 
@@ -34,6 +35,8 @@ def _last(text: bytes, size: int) -> int:
         ([*HEAD, *BODY, HEAD[0], "another line"], 0),
         ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
         ([*HEAD[:2] * 10, *BODY, *HEAD[:2], *BODY], 0),
+        ([*HEAD, *FELL, *HEAD, *BODY], 8),
+        ([*HEAD, *HEAD, *FELL, *HEAD, *BODY], 0),
         ([*WARNED, *BODY, *WARNED], 0),
         ([*TABLE, *BODY, *TABLE], 0),
         (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
@@ -41,6 +44,7 @@ def _last(text: bytes, size: int) -> int:
         ([], 0),
     ],
     ids=["once", "twice", "three times", "one line of the two", "among the first lines", "twice among the first lines",
+         "below a traceback among the first lines", "twice above a traceback",
          "a warning", "a table",
          "another day by its name", "another time", "nothing"],
 )  # fmt: skip
@@ -54,9 +58,6 @@ def test_a_head_is_found_at_the_edge_of_a_window(short: int) -> None:
     filled = "\n".join([*HEAD, ""]).ljust(BLOCK - AHEAD - short, "\n")
     text = filled + "\n".join([*HEAD, *BODY, ""]).ljust(BLOCK, "\n")
     assert _last(text.encode(), BLOCK) == filled.count("\n") + 1
-
-
-FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
 
 
 def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None:

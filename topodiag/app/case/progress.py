@@ -168,10 +168,15 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Ev
 def _is_no_end(event: Event, end: TextEnd) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
     work though a rank met what follows from an end: ranks leave one after the other."""
-    if end.done and event.secondary and event.kind in _OF_LEAVING:
+    if end.done and _is_of_leaving(event):
         return True
     is_over = event.details.get("how") == "worker" and 0 < end.done < _line(event)
     return is_over or event.text.strip() in end.handled
+
+
+def _is_of_leaving(event: Event) -> bool:
+    """Whether this is what ranks meet, or launchers say, when a process leaves."""
+    return event.secondary and event.kind in _OF_LEAVING
 
 
 _OF_LAUNCH = frozenset(
@@ -203,7 +208,8 @@ def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
     began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, (_, end) in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read)
-    over = {_file(event): began[_file(event)] for event in ended if _line(event) < began.get(_file(event), 0)}
+    left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))
+    over = {_file(event): began[_file(event)] for event in left if _line(event) < began.get(_file(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job, read)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     for event in _refused_starts(job, read):
@@ -249,11 +255,12 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
-    return _ends_of_all(job, read) + [
+    # What the launcher prints below the head of its summary is of the launch that ended.
+    far_above = [line + _TEARDOWN_LINES for line in ends if line + _TEARDOWN_LINES < alive]
+    return [*_ends_of_all(job, read), *far_above] + [
         line
         for line, event in ends.items()
-        if line + _TEARDOWN_LINES < alive
-        or numbers.get(line, last_number) != last_number
+        if numbers.get(line, last_number) != last_number
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
         or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]

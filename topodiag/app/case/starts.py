@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window
@@ -23,7 +23,7 @@ _PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
 
 class Starts:
     """The places at which heads of a text stand: two lines in a row among its first ones, the same but for dates and
-    times. Lines that stand twice among the first ones already are none."""
+    times. Lines that stand twice among the first ones already are none; below a traceback a later launch may stand."""
 
     def __init__(self) -> None:
         self._lines: list[set[int]] = []
@@ -80,7 +80,7 @@ class _Head:
 def _heads(text: bytes) -> Iterator[_Head]:
     """The heads of a text that begins so."""
     lines = [line.rstrip() for line in text.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
-    pairs = list(pairwise(lines))
+    pairs = list(pairwise(takewhile(lambda line: _FELL not in line, lines)))
     for number, pair in enumerate(pairs, 1):
         if pairs.count(pair) == 1 and _is_head(*pair):
             yield _Head(number, *pair)

@@ -97,6 +97,101 @@ def test_an_exception_counts_where_the_launchers_own_ends_the_text(last: str, na
     assert [finding.message.rpartition("(")[2].rstrip(")") for finding in findings] == named
 
 
+REFERS = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+BETWEEN = "RuntimeError: Worker failed, please check the stack trace above for the root cause"
+OF_A_LOGGER = "ERROR 03-01 10:00:10 worker_base.py:620] torch.OutOfMemoryError: CUDA out of memory."
+UNRELATED = "ImportError: cannot import name 'x' from 'y'"
+
+
+@pytest.mark.parametrize(
+    ("texts", "named"),
+    [
+        pytest.param([UNRELATED, OF_A_LOGGER, REFERS], "OutOfMemoryError", id="the nearest one above"),
+        pytest.param([OF_A_LOGGER, BETWEEN, REFERS], "OutOfMemoryError", id="and that one refers to another"),
+        pytest.param([REFERS], "RuntimeError", id="none stands above"),
+        pytest.param([KILLED, REFERS], "killed by signal 9 (exit code -9", id="a signal"),
+        pytest.param(["ERROR worker 3 was killed by a signal", REFERS], "died", id="a worker that died"),
+        pytest.param(
+            [OF_A_LOGGER, "ERROR worker 3 was killed by a signal", REFERS], "OutOfMemoryError", id="and why it died"
+        ),
+        pytest.param([OF_A_LOGGER, "RuntimeError: no port"], "RuntimeError", id="it refers to none"),
+    ],
+)
+def test_an_exception_that_says_its_cause_stands_above_follows_from_the_one_above(texts: list[str], named: str) -> None:
+    *above, last = [end(text, at) for at, text in enumerate(texts, 1)]
+    [finding] = found(*above, replace(last, details={**last.details, "last": "1"}))
+    assert finding.message.strip("()").endswith(named)
+
+
+ROOT = ["Root Cause (first observed failure):", "  rank      : 3 (local_rank: 3)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "is_cause"),
+    [
+        pytest.param("peer closed", [*ROOT, "  exitcode  : -9 (pid: 3)"], True, id="what torch saw fail first"),
+        pytest.param(
+            "peer closed",
+            ["mpirun noticed that process rank 3 with PID 7 on node n0 exited on signal 9 (Killed)."],
+            True,
+            id="what mpirun saw end first",
+        ),
+        pytest.param("watchdog", [*ROOT, "  exitcode  : -9 (pid: 3)"], False, id="after a hang"),
+        pytest.param("peer closed", ["Killed"], False, id="nobody says that it was the first"),
+    ],
+)
+def test_a_peer_that_is_gone_kills_no_rank_that_failed_first(kind: str, texts: list[str], is_cause: bool) -> None:
+    events = [end(text, at) for at, text in enumerate(texts, 10)]
+    messages = [finding.message for finding in found(error(kind, 2, level="APP", secondary=True), *events)]
+    assert [message.partition(" (")[0] for message in messages] == ["rank 3 on n0 was killed by signal 9"] * is_cause
+
+
+@pytest.mark.parametrize(("above", "who"), [(ROOT, "rank 3 on n1"), ([], "rank 8 on n1")])
+def test_a_task_of_slurms_is_no_rank_where_torchs_launcher_names_ranks(above: list[str], who: str) -> None:
+    [finding] = found(*(end(text, at) for at, text in enumerate([*above, TASK], 1)))
+    assert finding.message == f"{who} was killed for using more host memory than allowed"
+
+
+def test_the_rank_that_called_abort_is_named() -> None:
+    [finding] = found(end("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"))
+    assert finding.message == "rank 3 on n0 ended with an error code"
+
+
+RETURNED = "Primary job  terminated normally, but 1 process returned"
+DETECTED = "mpirun detected that one or more processes exited with non-zero status, thus causing"
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        pytest.param(
+            [RETURNED, "mpirun noticed that process rank 2 with PID 0 on node n4 exited on signal 9 (Killed)."],
+            "rank 2 on n4 was killed by signal 9", id="a signal",
+        ),
+        pytest.param(
+            [RETURNED, "mpirun noticed that process rank 2 with PID 0 on node n4 exited on signal 15 (Terminated)."],
+            "rank 2 on n4 was ended from outside with SIGTERM", id="SIGTERM",
+        ),
+        pytest.param(
+            [DETECTED, "  Process name: [[44919,1],25]", "  Exit code:    137"], "rank 25 was killed", id="its code",
+        ),
+        pytest.param(
+            ["=   PID 4242 RUNNING AT n5", "=   EXIT CODE: 9", "", "", "",
+             "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"],
+            "on n5 was killed by signal 9", id="Hydra gives the signal as a code first",
+        ),
+        pytest.param([DETECTED, "  Process name: [[44919,1],25]"], "rank 25 ended with an error code", id="no signal"),
+        pytest.param(
+            ["  exitcode  : 1 (pid: 178)", "  exitcode  : -9 (pid: 179)"], "exit code 1)", id="a code of its own",
+        ),
+        pytest.param([RETURNED, *[""] * 9, "Killed"], "a process ended with an error code", id="far below"),
+    ],
+)  # fmt: skip
+def test_the_signal_below_a_launchers_word_that_a_process_ended_says_more(texts: list[str], says: str) -> None:
+    [finding] = found(*(end(text, at) for at, text in enumerate(texts, 1) if text))
+    assert says in finding.message
+
+
 def test_a_summary_that_quotes_no_exception_leaves_all_of_them() -> None:
     [finding] = found(
         end(EXCEPTION, 1), end("  rank      : 3 (local_rank: 3)", 10), end("  exitcode  : -9 (pid: 3)", 11)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests import pasted
 from tests.checks import jobs
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
@@ -142,3 +144,27 @@ def test_who_is_behind_is_named_only_where_a_rank_reports_no_timeout(
     assert finding.message.startswith(says)
     assert fix in finding.fix[0]
     assert ("who did not come" in finding.message) == (ranks not in (size, 6))
+
+
+MONITOR = (
+    "[rank3]:[E301 10:30:00.000 ProcessGroupNCCL.cpp:1598] [PG ID 0 PG GUID 0(default_pg) Rank 3] Heartbeat monitor"
+    " timed out! Process will be terminated after dumping debug info.\n"
+    "[rank3]:[F301 10:38:00.000 ProcessGroupNCCL.cpp:1450] [PG ID 0 PG GUID 0(default_pg) Rank 3] Terminating the"
+    " process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.\n"
+)
+SUMMARY = "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 3)\n  exitcode  : {} (pid: 4711)\n"
+LAUNCHER = "srun: error: n1: task 0: Exited with exit code 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        pytest.param(MONITOR, "hung", id="alone"),
+        pytest.param(MONITOR + SUMMARY.format(-6) + LAUNCHER, "hung", id="and its launcher says that it aborted"),
+        pytest.param(MONITOR + SUMMARY.format(-9) + LAUNCHER, "failed", id="another signal"),
+        pytest.param(MONITOR + LAUNCHER, "failed", id="an error code alone"),
+        pytest.param("[rank1]: KeyError: 'x'\n" + MONITOR + SUMMARY.format(-6), "failed", id="an exception"),
+    ],
+)
+def test_a_job_of_which_nothing_is_known_but_that_its_ranks_waited_hung(text: str, state: str, tmp_path: Path) -> None:
+    assert pasted.said(tmp_path, "step 100\n" + text)["verdict"]["state"] == state

@@ -78,3 +78,19 @@ def test_a_start_that_waits_for_a_while_accuses_nobody(tmp_path: Path, text: str
 def test_ranks_that_waited_once_and_went_on_are_not_told(tmp_path: Path) -> None:
     for text in (of_ranks(DONE, [0], 1, 4), STEPS):
         assert not said(tmp_path, of_ranks(WAITS, [0], 1, 4, 3) + text)["findings"]
+
+
+LIMIT = "slurmstepd: error: *** JOB 88 ON n7 CANCELLED AT 2026-03-01T09:14:02 DUE TO TIME LIMIT ***\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        pytest.param(2 * of_ranks(WAITS, OTHERS, 1, 4, 3) + LIMIT, "hung", id="they wait for a rank until the end"),
+        pytest.param(2 * of_ranks(WAITS, OTHERS, 1, 4, 3), "at_risk", id="nobody ended them"),
+        pytest.param(of_ranks(WAITS, ALL, 1, 4, 3) + of_ranks(DONE, ALL, 1, 4) + LIMIT, "unknown", id="all came"),
+        pytest.param(2 * of_ranks(WAITS, OTHERS, 1, 4, 3) + STEPS + LIMIT, "unknown", id="they worked"),
+    ],
+)
+def test_who_waits_for_a_rank_until_the_time_limit_hangs(text: str, state: str, tmp_path: Path) -> None:
+    assert said(tmp_path, text)["verdict"]["state"] == state

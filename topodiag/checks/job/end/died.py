@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.end.consequences import (
+    ENDED,
+    ERRORS,
+    MOST_BELOW,
+    NO_FAULT,
+    OF_SUMMARY,
+    EndContext,
+    file_of,
+    is_below_one,
+    lines_of,
+)
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
-from topodiag.checks.shared.job.text import Clocks, ask_for, began_after, clocks_of, launched_on
+from topodiag.checks.shared.job.text import ask_for, began_after, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
@@ -18,22 +28,11 @@ from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
 
-ENDED = "ended"
-"""Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
-
 
 def _endings() -> dict[str, Any]:
     """endings.toml: what is said of an end, by `how` of its event."""
     return own_data("checks/job/end/endings")
 
-
-COMES_FROM_OUTSIDE = frozenset(
-    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "no program", "hung up"}
-)
-"""Endings that no error of the job brings about."""
-
-NO_FAULT = frozenset({"preempted", "limit", "stopped"})
-"""Endings that somebody else brings about: a job that ran until then is not broken."""
 
 SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
@@ -41,23 +40,14 @@ SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity
 _BY_HAND = ("cancelled", "stopped", "hung up")
 """Endings that somebody asked for, or whose session went away."""
 
+_SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack trace above", "traceback above")
+"""Words of an exception that follows from one which stands above it. SOURCE: vLLM vllm/v1/engine/utils.py."""
+
+_REFERRED = ("died", "killed", "memory", "crash", "exception")
+"""Ends to which another one may refer; the first says least."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
-
-HANGS = frozenset({"watchdog", "timeout", "stalled"})
-ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
-"""Kinds of errors after which a process ends: then its end is their consequence."""
-
-FATAL = frozenset({"rccl setting"})
-"""Faults that the library names when it ends the process itself."""
-
-OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
-"""Endings whose line says why."""
-
-_UNSAID = (None, "context", "aborted")
-"""Of these, that a process was told to stop is the cause: any other end may be why it was."""
-MOST_BELOW = 120
-"""Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +97,12 @@ class ProcessDied(JobCheck):
         down what still runs. An exception that names another failure (NCCL, the store, a peer, a GPU's
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a test or an
-        interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
-        the same log: the job began its work after it. No place for a job whose ranks are in the log: it found one
-        later. A time limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for
-        itself, or where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
-        Ranks that waited for others or lost them, and no error that explains it: unknown.
+        interpreter's prompt printed it: it was caught. An exception that says that its cause stands above: that one is
+        told. An end above the first line of steps, throughput or requests of the same log: the job began its work after
+        it. No place for a job whose ranks are in the log: it found one later. A time limit after a hang. Closed
+        connections after a watchdog's timeout, after any error that stands for itself, or where more than a quarter of
+        the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that waited for others or lost them,
+        and no error that explains it: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
@@ -140,7 +131,7 @@ class ProcessDied(JobCheck):
                 return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
         of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
-        first = _quoted(min(own, key=lambda event: _order(event, of_one_file)), own)
+        first = _quoted(_root(min(own, key=lambda event: _order(event, of_one_file)), events), own)
         rank, host = _place(judged, first, events)
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
@@ -183,12 +174,9 @@ class ProcessDied(JobCheck):
 def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
     """The ends without the exceptions that torch's summary of failures does not quote, where it quotes some: others are
     of another program."""
-    named: dict[str, list[int]] = {}
-    for event in events:
-        source, line = _file_of(event)
-        if source is not None and "named_rank" in event.details and event.details["how"] == "context":
-            insort(named.setdefault(source, []), line)
-    raised = {_raised(event) for event in own if event.details["how"] == "exception" and _is_below_one(event, named)}
+    records = [event for event in events if "named_rank" in event.details and event.details["how"] == "context"]
+    named = lines_of(records)
+    raised = {_raised(event) for event in own if event.details["how"] == "exception" and is_below_one(event, named)}
     return [event for event in own if event.details["how"] != "exception" or not raised or _raised(event) in raised]
 
 
@@ -200,13 +188,25 @@ def _behind(event: Event) -> str:
     )
 
 
+def _root(first: Event, events: Sequence[Event]) -> Event:
+    """The end right above an exception which says that its cause stands there, though a logger printed that one."""
+    ends = [event for event in events if event.details.get("how") in _REFERRED]
+    while any(map(first.details.get("message", "").__contains__, _SEE_ABOVE)):
+        source, at = file_of(first)
+        above = [(line, other) for other in ends for of, line in (file_of(other),) if of == source and line < at]
+        if not above:
+            break
+        first = max(above, key=lambda pair: (pair[1].details["how"] != "died", pair[0]))[1]
+    return first
+
+
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
     """The exception that the message of another one quotes below it, after a colon, or that torch caught in a worker:
     the root of the two."""
-    source, at = _file_of(first)
+    source, at = file_of(first)
     if source is None or first.details["how"] != "exception" or not _quotes(first):
         return first
-    below = [(line, other) for other in own for of, line in (_file_of(other),) if of == source]
+    below = [(line, other) for other in own for of, line in (file_of(other),) if of == source]
     return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
 
 
@@ -241,7 +241,7 @@ def _fix(job: Job, died: Died, fix: str) -> str:
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
     """The ends that nothing else in the text brought about."""
-    around = _EndContext(job, events)
+    around = EndContext(job, events)
     started = bool(job.ranks)  # then it found its place in the end
     return [
         event
@@ -251,90 +251,6 @@ def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
         and not (started and event.details["how"] == "no room")
         and ("again" in event.details or began_after(job, event.origin) is None)
     ]
-
-
-class _EndContext:
-    """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
-
-    def __init__(self, job: Job, events: Sequence[Event]) -> None:
-        others = [event for event in job.events if event.kind != ENDED]
-        self._hows = {event.details.get("how") for event in events}
-        launched = any(e.details.get("what") == "CalledProcessError" and e.details.get("last") for e in events)
-        self._goes_wrong = launched or any(event.kind != "note" for event in others)
-        self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
-        self._others_explain = any(
-            event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
-            for event in others
-        )
-        self._faulty = any("fault" in event.details for event in others)
-        self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
-        self._heads: dict[str, list[int]] = {}
-        """By file the lines of torch's launcher about the process that failed first, in their order."""
-        self._raised: dict[str, list[int]] = {}
-        """By file the lines of exceptions, Ctrl-C among them, in their order."""
-        for event in events:
-            source, line = _file_of(event)
-            if source is not None and event.details.get("how") in ("exception", "cancelled"):
-                insort(self._raised.setdefault(source, []), line)
-            if source is not None and event.details.get("root"):
-                insort(self._heads.setdefault(source, []), line)
-
-    def explains(self, event: Event) -> bool:
-        """Whether an end is the consequence of something else in the text."""
-        how = event.details["how"]
-        if how == "stopped" and (self._faulty or self._hows - {*_UNSAID, how}):
-            return True
-        if how in COMES_FROM_OUTSIDE:
-            return False
-        if how in OF_PROGRAM and _is_below_one(event, self._heads):
-            return False
-        if how == "crash" and _is_below_one(event, self._raised):
-            return True  # the interpreter takes down what still runs
-        if how == "limit" or how in OF_PROGRAM:
-            return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
-        # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
-        return self._others_explain
-
-
-def _is_below_one(event: Event, lines: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a line stands right below one of these of its file, of which it is then a part or a consequence."""
-    source, line = _file_of(event)
-    of_file = lines.get(source or "", ())
-    above = bisect_left(of_file, line)
-    return above > 0 and line - of_file[above - 1] <= MOST_BELOW
-
-
-class _First:
-    """The first of some events: by the line of one file, by the common clock between files of dated lines."""
-
-    def __init__(self, events: Sequence[Event], clocks: Clocks) -> None:
-        self._clocks = clocks
-        self._lines: dict[str, int] = {}
-        times: dict[str | None, float] = {}
-        for event in events:
-            source, line = _file_of(event)
-            if source is not None:
-                self._lines[source] = min(line, self._lines.get(source, line))
-            if event.ts is not None:
-                at = clocks.at(event)
-                times[source] = min(at, times.get(source, at))
-        self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
-        """The first two are enough: one of them is of another file."""
-
-    def is_before(self, event: Event) -> bool:
-        """Whether one of them stands before this event."""
-        source, line = _file_of(event)
-        if source is not None and self._lines.get(source, line) < line:
-            return True
-        return event.ts is not None and any(
-            at < self._clocks.at(event) for at, of in self._times if of is None or of != source
-        )
-
-
-def _file_of(event: Event) -> tuple[str | None, int]:
-    """The file and the line of an event, None where the line is not known."""
-    at = event.origin
-    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
 
 
 def _is_explained(job: Job, events: Sequence[Event]) -> bool:
@@ -347,19 +263,6 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
         for other in job.events
         if other.kind != ENDED
     )
-
-
-def _breaks(other: Event) -> bool:
-    """Whether a hang or an error ends the process that prints it."""
-    if other.kind not in HANGS and (other.kind not in ERRORS or "goes on" in other.details):
-        return False
-    return "peer gone" not in other.details
-
-
-def _may_be_caught(event: Event) -> bool:
-    """Whether an exception is neither torch's word of what nobody caught, nor what the text ends with."""
-    how = event.details["how"]
-    return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))
 
 
 def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
@@ -380,7 +283,9 @@ def _failed_node(event: Event, events: Sequence[Event]) -> str:
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
-    label = event.label
+    # Below Slurm a task is a rank, unless torch's launcher is the task.
+    is_launcher = event.text.startswith("srun: ") and any("root" in other.details for other in events)
+    label = "" if is_launcher else event.label
     rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
     host = event.details.get("host", "") or _failed_node(event, events)
     at = event.origin
@@ -388,9 +293,10 @@ def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
         return rank, host
     for other in events:
         near = other.origin
-        if other.details.get("how") != "context" or near is None or near.line is None or near.source != at.source:
+        is_told = "named_rank" in other.details or other.details.get("how") == "context"
+        if not is_told or near is None or near.line is None or near.source != at.source:
             continue
-        if 0 < at.line - near.line <= 3 or (event.details.get("local_rank") and near.line > at.line):
+        if 0 < at.line - near.line <= OF_SUMMARY or (event.details.get("local_rank") and near.line > at.line):
             host = host or other.details.get("host", "")
             rank = rank if rank >= 0 else int(other.details.get("named_rank", "-1"))
     known = job.by_rank.get(rank)

@@ -11,6 +11,7 @@ from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ran
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
+from topodiag.model.job_waits import only_waited
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
 
@@ -18,7 +19,6 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
 
 WORLD = "0"
-_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
 def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
     """That ranks waited until a watchdog, where its lines name no operation and the job names no error: what torch
     prints while it dumps and ends, alone."""
-    if any(event.kind not in _BESIDE_A_HANG for event in job.events):
+    if not only_waited(job):
         return
     events = [event for event in job.events if event.kind == "watchdog" and "watchdog ends" in event.details]
     if not events:

@@ -19,13 +19,14 @@ _MOST_RANKS = 1 << 16
 
 def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
     """The finding on a store, a coordinator or a barrier at which not all ranks came in time, or on a store's barrier
-    at which ranks wait when the log ends."""
+    at which ranks wait when the log ends, or when the time limit ends them."""
     events = [event for event in job.events if event.details.get("fault") == ABSENT]
-    waits, missing = _open_barrier(job, over=not events)
+    waits, missing = open_barrier(job, over=not events)
     if not events and not waits:
         return
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
     lines = sorted(events, key=lambda event: not _count(event)) or waits
+    ended = any(event.details.get("how") == "limit" for event in job.events)
     sure = bool(events) and not {"joined", "all"}.isdisjoint(lines[0].details)
     yield check.of_events(
         lines,
@@ -33,13 +34,13 @@ def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
         f"not all processes came to where the job meets{_count(lines[0])}"
         + (f"; {rank_word(missing)} never came" if missing else ""),
         check.where(ranks=missing),
-        severity=Severity.ERROR if events else Severity.WARNING,
+        severity=Severity.ERROR if events or ended else Severity.WARNING,
         observed=quoted(lines[0].text, 200),
         confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
     )
 
 
-def _open_barrier(job: Job, *, over: bool) -> tuple[list[Event], list[int]]:
+def open_barrier(job: Job, *, over: bool) -> tuple[list[Event], list[int]]:
     """The lines of ranks that wait for others at the store's last barrier, and the ranks that never came; none where
     nothing shows that it stays open. `over`: whether what ranks do behind the barrier shows its end; where its time ran
     out, its end is known."""

@@ -69,7 +69,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         linked = texts[above].startswith(_WORDS["links"])
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
-            caught = not is_main and _is_caught(texts[above], texts[head + 1])
+            caught = not is_main and _is_caught(texts, above, head, last)
             return _traceback_of(texts, *root, caught=caught)
         is_handled = is_handled or upper in handled
         last, head, is_main = upper, upper_head, is_main or not linked
@@ -106,19 +106,24 @@ def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[s
     return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
 
 
-def _is_caught(above: str, outermost: str) -> bool:
+def _is_caught(texts: Sequence[str], above: int, head: int, last: int) -> bool:
     """Whether the program went on below a traceback, by the line right above it and its outermost frame: what came out
     of the program's own module ended it, though a logger says it, and so did what a logger calls fatal."""
-    if _LIKE["lived_on"].search(above) is not None:
+    line = texts[above]
+    if _LIKE["lived_on"].search(line) is not None:
         return True
-    return (
-        not _is_of_main(outermost) and "fatal" not in above.lower() and any(map(above.__contains__, _WORDS["levels"]))
-    )
+    is_logged = "fatal" not in line.lower() and any(map(line.__contains__, _WORDS["levels"]))
+    return is_logged and not _is_of_main(texts, head, last)
 
 
-def _is_of_main(outermost: str) -> bool:
-    """Whether the outermost frame of a traceback is that of a program's own module."""
-    return (frame := _LIKE["in_file"].match(outermost)) is not None and bool(frame[3])
+def _is_of_main(texts: Sequence[str], head: int, last: int) -> bool:
+    """Whether the outermost frame of a traceback is that of a program's own module: not that of a package which handles
+    what fails when it is imported, and says why right above."""
+    frame, raised = _LIKE["in_file"].match(texts[head + 1]), _LIKE["raised"].match(texts[last])
+    if frame is None or not frame[3]:
+        return False
+    is_said = raised is not None and raised[3] is not None and texts[head - 1].endswith(f": {raised[3]}")
+    return not (is_said and "-packages/" in frame[1])
 
 
 def _timed(texts: Sequence[str]) -> int:
@@ -141,7 +146,7 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
     lines = 0
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
         head = _head_of(texts, line)
-        if head is not None and _is_of_main(texts[head + 1]):
+        if head is not None and _is_of_main(texts, head, line):
             return line
         raised = _LIKE["raised"].match(texts[line])
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))

@@ -1,0 +1,159 @@
+"""Ends of processes that follow from something else in the text."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from topodiag.checks.job.start.missing_ranks import open_barrier
+from topodiag.checks.shared.job.text import Clocks, clocks_of
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import grouped
+
+ENDED = "ended"
+"""Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
+
+_FROM_OUTSIDE = frozenset(
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "no program", "hung up"}
+)
+"""Endings that no error of the job brings about."""
+
+NO_FAULT = frozenset({"preempted", "limit", "stopped"})
+"""Endings that somebody else brings about: a job that ran until then is not broken."""
+
+_HANGS = frozenset({"watchdog", "timeout", "stalled"})
+ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
+"""Kinds of errors after which a process ends: then its end is their consequence."""
+
+_FATAL = frozenset({"rccl setting"})
+"""Faults that the library names when it ends the process itself."""
+
+_OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
+"""Endings whose line says why."""
+
+_UNSAID = (None, "context", "aborted")
+"""Of these, that a process was told to stop is the cause: any other end may be why it was."""
+
+OF_SUMMARY = 6
+"""Lines of a launcher's summary of one end, between a word of how, or of which process, and what else it names."""
+
+MOST_BELOW = 120
+"""Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
+
+
+class EndContext:
+    """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
+
+    def __init__(self, job: Job, events: Sequence[Event]) -> None:
+        others = [event for event in job.events if event.kind != ENDED]
+        self._signals = lines_of([event for event in events if event.details.get("how") in ("killed", "stopped")])
+        self._hows = {event.details.get("how") for event in events if not self._says_less(event)}
+        launched = any(e.details.get("what") == "CalledProcessError" and e.details.get("last") for e in events)
+        self._goes_wrong = launched or any(event.kind != "note" for event in others)
+        self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
+        self._others_explain = any(
+            event.kind in _HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
+            for event in others
+        )
+        self._waits = bool(open_barrier(job, over=True)[0])
+        self._faulty = any("fault" in event.details for event in others)
+        self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
+        self._heads = lines_of([event for event in events if event.details.get("root")])
+        """Where torch's launcher tells of the process that failed first."""
+        self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
+
+    def _says_less(self, event: Event) -> bool:
+        """Whether this is a launcher's word that a process ended with some code, which names its signal right below."""
+        source, line = file_of(event)
+        of_file = self._signals.get(source or "", ())
+        below = bisect_left(of_file, line)
+        # Hydra gives a signal as an exit code first.
+        is_uncoded = "code" not in event.details or event.text.startswith("=   EXIT CODE: ")
+        return (
+            event.details.get("how") == "exit"
+            and is_uncoded
+            and below < len(of_file)
+            and of_file[below] - line <= OF_SUMMARY
+        )
+
+    def explains(self, event: Event) -> bool:
+        """Whether an end is the consequence of something else in the text."""
+        how = event.details["how"]
+        if self._says_less(event):
+            return True
+        if how == "stopped" and (self._faulty or self._hows - {*_UNSAID, how}):
+            return True
+        if how in _FROM_OUTSIDE:
+            return False
+        if how in _OF_PROGRAM and is_below_one(event, self._heads):
+            return False
+        if how == "crash" and is_below_one(event, self._raised):
+            return True  # the interpreter takes down what still runs
+        if how == "limit" and self._waits:
+            return True
+        if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
+            return self._breaking.is_before(event)  # a peer that is gone kills nobody
+        if how == "limit" or how in _OF_PROGRAM:
+            return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
+        # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
+        return self._others_explain
+
+
+def is_below_one(event: Event, lines: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a line stands right below one of these of its file, of which it is then a part or a consequence."""
+    source, line = file_of(event)
+    of_file = lines.get(source or "", ())
+    above = bisect_left(of_file, line)
+    return above > 0 and line - of_file[above - 1] <= MOST_BELOW
+
+
+class _First:
+    """The first of some events: by the line of one file, by the common clock between files of dated lines."""
+
+    def __init__(self, events: Sequence[Event], clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._lines: dict[str, int] = {}
+        times: dict[str | None, float] = {}
+        for event in events:
+            source, line = file_of(event)
+            if source is not None:
+                self._lines[source] = min(line, self._lines.get(source, line))
+            if event.ts is not None:
+                at = clocks.at(event)
+                times[source] = min(at, times.get(source, at))
+        self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
+        """The first two are enough: one of them is of another file."""
+
+    def is_before(self, event: Event) -> bool:
+        """Whether one of them stands before this event."""
+        source, line = file_of(event)
+        if source is not None and self._lines.get(source, line) < line:
+            return True
+        return event.ts is not None and any(
+            at < self._clocks.at(event) for at, of in self._times if of is None or of != source
+        )
+
+
+def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
+    """By file the lines of these events, in their order."""
+    lines = grouped((source, line) for source, line in map(file_of, events) if source is not None)
+    return {source: sorted(of_file) for source, of_file in lines.items()}
+
+
+def file_of(event: Event) -> tuple[str | None, int]:
+    """The file and the line of an event, None where the line is not known."""
+    at = event.origin
+    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
+
+
+def _breaks(other: Event) -> bool:
+    """Whether a hang or an error ends the process that prints it."""
+    if other.kind not in _HANGS and (other.kind not in ERRORS or "goes on" in other.details):
+        return False
+    return "peer gone" not in other.details
+
+
+def _may_be_caught(event: Event) -> bool:
+    """Whether an exception is neither torch's word of what nobody caught, nor what the text ends with."""
+    how = event.details["how"]
+    return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))

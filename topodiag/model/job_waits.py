@@ -1,0 +1,18 @@
+"""Jobs of which nothing is known but that their ranks waited until a watchdog ended them."""
+
+from __future__ import annotations
+
+from topodiag.model.job import Job
+
+_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
+"""Kinds of events that name no error."""
+_BY_WATCHDOG = frozenset({"context", "aborted", "stopped"})
+"""Ends of processes that a watchdog ends, by SIGABRT, and of those that their launcher stops then."""
+
+
+def only_waited(job: Job) -> bool:
+    """Whether all that a job tells is that ranks waited, and ended by their watchdog: an error code beside it is that
+    of the launcher."""
+    hows = {event.details.get("how") for event in job.events if event.kind == "ended"}
+    ended = hows <= _BY_WATCHDOG or ("aborted" in hows and hows <= _BY_WATCHDOG | {"exit"})
+    return ended and all(event.kind == "ended" or event.kind in _BESIDE_A_HANG for event in job.events)
