@@ -68,8 +68,8 @@ def _read_json(page: Page) -> None:
         origin = page.blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
         place = texts.get("PCI Bus")
         product = next(filter(None, (reading(texts.get(name)) for name in _NAMES)), None)
-        said = _fields(clock.lstrip("("), texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
-        page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **said)
+        cells = _fields(clock.lstrip("("), texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
+        page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **cells)
         if place is not None:
             page.draft.pci(place).offer("vendor", AMD_ID, origin)
         page.parsed.records.append(0)
