@@ -280,13 +280,18 @@ def _failed_node(event: Event, events: Sequence[Event]) -> str:
     return next((host for failure in failures if (host := failure.details.get("host"))), "")
 
 
+def _named(event: Event, events: Sequence[Event]) -> int:
+    """The rank that the line of an end names, -1 without. Below Slurm a task is a rank, unless torch's launcher is the
+    task."""
+    is_launcher = event.text.startswith("srun: ") and any("root" in other.details for other in events)
+    label = "" if is_launcher else event.label
+    return int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
+
+
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
-    # Below Slurm a task is a rank, unless torch's launcher is the task.
-    is_launcher = event.text.startswith("srun: ") and any("root" in other.details for other in events)
-    label = "" if is_launcher else event.label
-    rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
+    rank = _named(event, events)
     host = event.details.get("host", "") or _failed_node(event, events)
     at = event.origin
     if at is None or at.line is None:
