@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from topodiag.model.job import Job
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 _BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
 """Kinds of events that name no error."""

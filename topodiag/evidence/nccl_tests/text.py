@@ -346,10 +346,9 @@ class TextReader:
         if kind == "bounds":
             self._ending(stream, line, unbounded=True).bounds = int(fields["value"])
         elif kind == "average":
-            run = self._ending(stream, line)
             value = str(fields["value"]).replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
-            run.average = float(value) if is_number else -1
+            self._ending(stream, line).average = float(value) if is_number else -1
         elif kind == "failed":
             self._failure(line)
         else:

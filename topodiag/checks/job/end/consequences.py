@@ -48,8 +48,7 @@ class EndContext:
         others = [event for event in job.events if event.kind != ENDED]
         self._signals = lines_of([event for event in events if event.details.get("how") in ("killed", "stopped")])
         self._hows = {event.details.get("how") for event in events if not self._says_less(event)}
-        launched = any(e.details.get("what") == "CalledProcessError" and e.details.get("last") for e in events)
-        self._goes_wrong = launched or any(event.kind != "note" for event in others)
+        self._goes_wrong = any(event.kind != "note" for event in others) or any(map(_ends_a_launcher, events))
         self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
             event.kind in _HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
@@ -144,6 +143,11 @@ def file_of(event: Event) -> tuple[str | None, int]:
     """The file and the line of an event, None where the line is not known."""
     at = event.origin
     return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
+
+
+def _ends_a_launcher(event: Event) -> bool:
+    """Whether a text ends with the exception of a Python launcher about the program that it started."""
+    return event.details.get("what") == "CalledProcessError" and bool(event.details.get("last"))
 
 
 def _breaks(other: Event) -> bool:
