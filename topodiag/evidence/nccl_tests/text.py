@@ -163,9 +163,8 @@ class TextReader:
         if self._row(line, text, stream) or self._header(line, text, stream):
             return
         kind, fields = words.sentence(text)
-        if self._versions(line, kind, fields, stream) or self._footer(line, kind, fields, stream):
-            return
-        if not (_FENCE.fullmatch(text) or kind == "known" or self._outside_line(line, text)):
+        is_read = self._versions(line, kind, fields, stream) or self._footer(line, kind, fields, stream)
+        if not (is_read or kind == "known" or _FENCE.fullmatch(text) or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
