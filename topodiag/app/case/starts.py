@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise, takewhile
+from string import ascii_letters
 
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window
@@ -13,7 +14,7 @@ from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
-_LETTERS, _MOST_LINE = regex(rb"(?:[^A-Za-z]*[A-Za-z]){8}"), 400
+_LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
@@ -87,5 +88,9 @@ def _heads(text: bytes) -> Iterator[_Head]:
 
 
 def _is_head(*lines: bytes) -> bool:
-    long = all(_LETTERS.match(line) is not None and len(line) <= _MOST_LINE for line in lines)
+    long = all(_letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE for line in lines)
     return long and not any(map(_PASSING.search, lines))
+
+
+def _letters(line: bytes) -> int:
+    return len(line) - len(line.translate(None, ascii_letters.encode()))

@@ -36,10 +36,11 @@ _KEPT = frozenset({"sha256", "check"})
 """Fields that are shown as they are."""
 _PLAIN = frozenset({int, float, bool, bytes, type(None)})
 """Types in which no text stands."""
-_NUMBERS = regex(
-    r"(?:int|float|bool|bytes|None|Ints|Mapping|dict|frozenset|list|set|tuple|npt\.NDArray|np\.\w+|[][, .|])+"
+_MARKS = str.maketrans("[]|,", "    ")
+_NUMBERS = frozenset(
+    {"int", "float", "bool", "bytes", "None", "Ints", "Mapping", "dict", "frozenset", "list", "set", "tuple"}
 )
-"""How a field is declared in which no text stands, of which one of a job may hold a million numbers."""
+"""Words by which a field is declared in which no text stands, of which one of a job may hold a million numbers."""
 _HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
 """Fields that hold names of machines, in whatever class."""
 _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
@@ -139,6 +140,12 @@ def _stem(expression: str, hosts: list[str]) -> bool:
     return at < len(hosts) and hosts[at].startswith(head)
 
 
+def _holds_numbers(declared: str) -> bool:
+    """Whether no text stands in a field, by its declaration."""
+    words = declared.translate(_MARKS).split()
+    return all(word in _NUMBERS or word.startswith(("np.", "npt.")) for word in words)
+
+
 class _Fields(dict[type, tuple[str, ...]]):
     """The fields of each class in which a text may stand that is to be hidden, () for what is no dataclass."""
 
@@ -153,7 +160,7 @@ class _Fields(dict[type, tuple[str, ...]]):
             for field in (fields(kind) if is_dataclass(kind) else ())
             if field.name not in _KEPT
             and (kind.__name__, field.name) not in self._skipped
-            and _NUMBERS.fullmatch(str(field.type)) is None
+            and not _holds_numbers(str(field.type))
         )
         return self[kind]
 
