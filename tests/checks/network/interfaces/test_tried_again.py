@@ -47,3 +47,21 @@ def test_a_log_that_ends_with_its_trials_names_whom_nobody_reaches(tmp_path: Pat
 )
 def test_a_first_process_that_comes_later_is_nobodys_fault(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
+
+
+TAKEN = (
+    "RuntimeError: The server socket has failed to listen on any local network address. useIpv6: 0, code: -98,"
+    " name: EADDRINUSE, message: address already in use\n"
+)
+TIMED_OUT = (
+    "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to"
+    " (node-a, 29500).\n"
+)
+
+
+@pytest.mark.parametrize(("text", "is_network"), [(TIMED_OUT, True), (TAKEN + TIMED_OUT, False)])
+def test_who_did_not_listen_since_its_port_was_taken_is_no_fault_of_the_network(
+    tmp_path: Path, text: str, is_network: bool
+) -> None:
+    findings = said(tmp_path, "starting on node-b, 2 nodes\n" + text)["findings"]
+    assert ("NET002" in {finding["id"] for finding in findings}) is is_network

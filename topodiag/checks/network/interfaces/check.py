@@ -61,7 +61,8 @@ class WrongInterface(JobCheck):
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
         be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
         ranks than one node holds. Attempts that are tried again, where the log goes on, the ranks meet, or the peer
-        refuses (it was reached); refused ones; servers of the web. An interface without a line that shows that ranks
+        refuses (it was reached); refused ones; servers of the web; no answer, where a process found its port taken and
+        did not listen. An interface without a line that shows that ranks
         met over it: unknown.
 
     How to confirm

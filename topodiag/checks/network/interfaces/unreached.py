@@ -121,11 +121,14 @@ def by_connects(check: JobCheck, job: Job) -> Iterator[Finding]:
 
 
 def _failed(job: Job) -> list[FailedConnect]:
+    """Connects that failed; not that nobody answered where a process found its port taken: it did not listen."""
+    is_taken = any(event.details.get("how") == "port taken" for event in job.events)
     return [
         FailedConnect(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
         for event in job.events
         for named in [event.details]
         if event.kind == "connect" and "ibv_" not in event.text and _is_unreached(event)
+        if not (is_taken and named.get("why") == "silent")
     ]
 
 
