@@ -20,6 +20,8 @@ WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runnin
 """A line without one of these, in whatever case, tells of no step."""
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 """Where the name of a value begins."""
+_SHORTEST_S = 1e-5
+"""Below it a time is of a part of a step: the launch of one kernel takes about as long."""
 _LONGEST = 60
 """Characters of a name."""
 _WORDS = own_data("evidence/live/steps")
@@ -148,7 +150,10 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     product = 1.0
     for value in work.values():
         product *= value
-    return {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}, product if work else None
+    shown = {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}
+    if shown.get("s", _SHORTEST_S) < _SHORTEST_S:
+        del shown["s"]
+    return shown, product if work else None
 
 
 def _default_unit(line: str) -> str | None:
