@@ -64,11 +64,13 @@ def ended_from_outside(finding: Finding) -> bool:
 
 
 def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
-    """Failed or hung, where the findings say that the job came to an end or that somebody waits."""
+    """Failed or hung, where the findings say that the job came to an end or that somebody waits. Ranks that torch's own
+    comparison of collectives ended do not wait."""
     if ended and (any(finding.id != "JOB001" for finding in ended) or somebody_waits(job)):
         return _ended(job, ended, scene)
     if any(finding.id in HANGS for finding in own):
-        return State.HUNG
+        kinds = {event.kind for event in job.events}
+        return State.FAILED if "mismatch" in kinds and kinds.isdisjoint(_WAITS) else State.HUNG
     if any(finding.severity is Severity.ERROR for finding in own) and any(_ends_it(event) for event in job.events):
         return State.FAILED
     return None

@@ -91,7 +91,7 @@ def test_a_quote_loses_every_word_that_is_not_known_to_be_harmless() -> None:
 
 
 def test_the_words_of_checks_and_reports_are_known() -> None:
-    text = "abnormal intervals elapsed, the wording of permuted threading is theirs, says acmecorp"
+    text = "abnormal intervals, the wording of permuted threading is theirs, says acmecorp"
     hid = redacted(found(text), KEY).findings[0].message
     assert re.sub(r"name-\w{10}", "NAME", hid) == text.replace("acmecorp", "NAME")
 

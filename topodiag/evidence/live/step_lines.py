@@ -20,7 +20,7 @@ WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runnin
 """A line without one of these, in whatever case, tells of no step."""
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 """Where the name of a value begins."""
-_SHORTEST_S = 1e-5
+_LEAST = {"s": 1e-5}
 """Below it a time is of a part of a step: the launch of one kernel takes about as long."""
 _LONGEST = 60
 """Characters of a name."""
@@ -150,9 +150,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     product = 1.0
     for value in work.values():
         product *= value
-    shown = {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}
-    if shown.get("s", _SHORTEST_S) < _SHORTEST_S:
-        del shown["s"]
+    shown = {unit: value for unit, value in values.items() if _LEAST.get(unit, 1e-9) < value < 1e15}
     return shown, product if work else None
 
 

@@ -46,7 +46,7 @@ def comm(
     count = len(members)
     factor = 2 * (count - 1) / count if collective == "AllReduce" else count - 1
     clean = size * factor / gbs / 1e3
-    own = CallsOfOneSize(collective, size, calls, clean, gbs, gbs, gbs, best_us=clean / best)
+    own = CallsOfOneSize(collective, size, calls, clean, gbs, gbs, best_us=clean / best)
     communicator = InspectorCommunicator(
         number, f"c{number}", count, len({member.host for member in members.values()}), members, (own,), calls,
         calls * clean,

@@ -39,7 +39,7 @@ def comm(
     by_hour = other.pop("by_hour", ())
     assert isinstance(by_hour, Sequence)
     hours = tuple(HourOfCalls(100 + at, 20, us) for at, us in enumerate(by_hour))
-    size = CallsOfOneSize("AllReduce", 1 << 26, 200, clean_us, 67e3 / clean_us, 1, 1, hours)
+    size = CallsOfOneSize("AllReduce", 1 << 26, 200, clean_us, 67e3 / clean_us, 1, hours)
     communicator = InspectorCommunicator(number, f"c{number}", len(ranks), nodes, members, (size,), 200, 200 * clean_us)
     return replace(communicator, **other)  # type: ignore[arg-type]
 
