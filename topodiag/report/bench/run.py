@@ -182,8 +182,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
     fit = benchmark.fit
     if not fit.regimes:
         return
-    page.blank()
-    page.add("  ", ("fit", "strong"), ("  time = alpha + size / algbw, 95 % intervals", "dim"))
+    page.heading("fit", ("  time = alpha + size / algbw, 95 % intervals", "dim"), lead="  ")
     columns: Columns[Regime] = {
         Field("sizes"): lambda regime: f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
         Field("time"): lambda regime: (regime_words(regime), "strong"),

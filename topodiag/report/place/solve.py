@@ -78,7 +78,7 @@ def _against(page: Page, solved: Solved) -> None:
     if (solution := solved.solution).bound_us > 0:
         gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
-        page.add(page.text((words, "dim")))
+        page.add((words, "dim"))
 
 
 Costs = tuple[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]

@@ -47,8 +47,7 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
         page.blank()
         for text in page.listed(moved, 6, "change"):
             page.add("  ", text)
-    page.blank()
-    page.add("  ", (sentence(answer), "strong"))
+    page.heading(sentence(answer), lead="  ")
     draw_assumed(page, after.assumed)
 
 
