@@ -13,7 +13,7 @@ from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, Ring, rings_of
-from topodiag.words.fold import few, fold_numbers, plural
+from topodiag.words.fold import few, numbered, plural
 from topodiag.words.hosts import short_names
 
 BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
@@ -66,12 +66,7 @@ def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y
     canvas.text(0, y + 12, f"{comm.label}: {plural(comm.nranks, 'rank')}", "name", room=WIDE)
     y += 26
     for ring in rings[:MOST_RINGS]:
-        label = (
-            f"channel {fold_numbers(ring.channels)}"
-            if len(ring.channels) == 1
-            else f"channels {fold_numbers(ring.channels)}"
-        )
-        canvas.text(0, y + 12, label, "quiet", room=WIDE)
+        canvas.text(0, y + 12, numbered("channel", ring.channels), "quiet", room=WIDE)
         y = _ring(canvas, _stops(comm, ring, hosts), ring.closed, y + 30)
     left = len(rings) - MOST_RINGS
     if left > 0:

@@ -333,8 +333,3 @@ def _without_glue(line: Text) -> Text:
     """The line without the dot that would have led to the next item."""
     bare = line.plain.rstrip().rstrip("·|").rstrip()
     return line[: len(bare)]
-
-
-def width_of(text: str) -> int:
-    """Terminal columns of a string."""
-    return cell_len(text)

@@ -36,7 +36,6 @@ from topodiag.words.units import number
 
 JOBS_SHOWN = 8
 FAMILIES_SHOWN = 12
-_LABEL = 11
 
 
 def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
@@ -104,7 +103,7 @@ def draw_summary(page: Page, job: Job) -> None:
         if words:
             page.entry(label, words, most=1)
     for note in job.notes:
-        page.add(page.text("  ", (f"{'note':<{_LABEL}}", "dim")), note)
+        page.entry("note", note)
     if job.communicators:
         page.blank()
         _draw_families(page, job)

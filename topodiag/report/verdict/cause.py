@@ -39,14 +39,7 @@ def draw_do(page: Page, cause: Cause) -> None:
 
 
 def draw_answer(page: Page, cause: Cause) -> None:
-    """What it costs, and how well that is founded."""
-    draw_cost(page, cause)
-    status, meaning, hue = STATUS[cause.status]
-    page.entry("verdict", (status, hue), (meaning, "dim"))
-
-
-def draw_cost(page: Page, cause: Cause) -> None:
-    """What a cause costs, and how that compares with what was measured."""
+    """What it costs, how that compares with what was measured, and how well it is founded."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
     label = "cost"
@@ -62,6 +55,8 @@ def draw_cost(page: Page, cause: Cause) -> None:
     for words in filter(None, (price.step_says, price.says)):
         page.entry(label, words, most=1)
         label = ""
+    status, meaning, hue = STATUS[cause.status]
+    page.entry("verdict", (status, hue), (meaning, "dim"))
 
 
 def draw_chain(page: Page, cause: Cause) -> None:
