@@ -135,26 +135,16 @@ def _usual(vias: Sequence[str]) -> str:
 
 def _folded(stops: Sequence[_Stop]) -> list[_Stop]:
     """The first and the last host, those that are odd, and between them the others in folds."""
-    folded: list[_Stop] = []
-    room: list[_Stop] = []
-
-    def close() -> None:
-        if len(room) > 1:
-            first, last = room[0], room[-1]
-            folded.append(
-                _Stop(f"{first.host} to {last.host}", first.ranks, first.inside, last.out, False, False, len(room))
-            )
+    folded = [stops[0]]
+    for outlier, run in groupby(stops[1:-1], key=lambda stop: stop.odd_inside or stop.odd_out):
+        first, *others = alike = list(run)
+        if outlier or not others:
+            folded += alike
         else:
-            folded.extend(room)
-        room.clear()
-
-    for number, stop in enumerate(stops):
-        if number in (0, len(stops) - 1) or stop.odd_inside or stop.odd_out:
-            close()
-            folded.append(stop)
-        else:
-            room.append(stop)
-    close()
+            last = others[-1]
+            host = f"{first.host} to {last.host}"
+            folded.append(_Stop(host, first.ranks, first.inside, last.out, False, False, len(alike)))
+    folded.append(stops[-1])
     if len(folded) <= MOST_BOXES:
         return folded
     rest = folded[MOST_BOXES - 2 : -1]
