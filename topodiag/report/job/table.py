@@ -116,10 +116,8 @@ def _places(job: Job) -> list[Part]:
     if job.world_size > 0:
         pieces.append((plural(job.world_size, "rank"), "strong"))
         if asked is not None:
-            everyone = asked[0] == asked[1]
-            pieces.append(
-                ("all of them answered RAS", "") if everyone else (f"{asked[0]} of them answered RAS", "doubtful")
-            )
+            who, hue = ("all", "") if asked[0] == asked[1] else (asked[0], "doubtful")
+            pieces.append((f"{who} of them answered RAS", hue))
         elif seen < job.world_size:
             pieces.append((f"{seen} of them seen", "doubtful"))
     elif seen:
