@@ -18,7 +18,7 @@ from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
-from topodiag.words.fold import plural
+from topodiag.words.fold import neighbours, plural
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
@@ -206,7 +206,7 @@ def draw_choices(page: Page, prediction: Prediction) -> None:
 
 def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
     """Neighbouring sizes with one algorithm and protocol."""
-    return [list(run) for _, run in groupby(choices, key=lambda choice: (choice.algorithm, choice.protocol))]
+    return neighbours(choices, key=lambda choice: (choice.algorithm, choice.protocol))
 
 
 def draw_tuning(page: Page, prediction: Prediction) -> None:
