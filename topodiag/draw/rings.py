@@ -12,7 +12,7 @@ from itertools import groupby
 from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
-from topodiag.model.job_rings import UNSAID, Ring, rings_of
+from topodiag.model.job_rings import UNSAID, Ring, hosts_along, rings_of
 from topodiag.words.fold import few, numbered, plural
 from topodiag.words.hosts import short_names
 
@@ -78,9 +78,7 @@ def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y
 def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]:
     """The hosts of a ring in their order."""
     ring = _turned(comm, ring, hosts)
-    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring.ring]
-    homes = [hosts.get(rank, "?") for rank in world]
-    runs = [[at for at, _ in run] for _, run in groupby(enumerate(homes), key=lambda pair: pair[1])]
+    world, homes, runs = hosts_along(comm, ring.ring, hosts)
     inner = [tuple(ring.vias[at] for at in run[:-1] if at < len(ring.vias)) for run in runs]
     outs = [ring.vias[run[-1]] if run[-1] < len(ring.vias) else "" for run in runs]
     usual_in = _usual([_bare(via) for vias in inner for via in vias])
@@ -95,7 +93,7 @@ def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]
 
 def _turned(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> Ring:
     """The same ring from the first rank of a host on, so that no host is at both ends."""
-    homes = [hosts.get(int(comm.ranks[rank]), "?") if 0 <= rank < len(comm.ranks) else "?" for rank in ring.ring]
+    _, homes, _ = hosts_along(comm, ring.ring, hosts)
     if not ring.closed or len(set(homes)) < 2 or homes[0] != homes[-1]:
         return ring
     start = max(at for at, home in enumerate(homes) if home != homes[-1]) + 1
