@@ -13,7 +13,6 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
 from topodiag.evidence.intake.gather import gather
-from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
@@ -23,9 +22,8 @@ from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
-from topodiag.nccl.topo.answers import WhatIf
+from topodiag.nccl.topo.answers import Compared, WhatIf
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
@@ -145,25 +143,16 @@ def what_if(
     return WhatIf(size, tuple(changes), before, after, topology.names)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Two machines: their differences, and what NCCL finds on either."""
-
-    differences: tuple[Difference, ...]
-    predictions: tuple[Prediction, Prediction]
-    sides: tuple[Topology, Topology]
-    not_compared: tuple[NotObserved, ...] = ()
-
-
 def compare_topologies(
     left: str, right: str, *, buses: bool = False, nodes: int = 1, version: str = DEFAULT_VERSION
-) -> Compared:
-    """Two machines compared by what matters to communication; `buses`: bus ids count, too. Raises InputError."""
+) -> tuple[Compared, tuple[Topology, Topology]]:
+    """Two machines compared by what matters to communication, and both; `buses`: bus ids count, too. Raises
+    InputError."""
     sides = open_topology(left), open_topology(right)
     differences = compare(sides[0].tree, sides[1].tree, buses=buses)
     differences, gaps = _with_trained(differences, trained(sides[0].node), trained(sides[1].node))
     first, second = (predict_topology(side, nodes=nodes, version=version) for side in sides)
-    return Compared(differences, (first, second), sides, gaps)
+    return Compared(differences, (first, second), gaps), sides
 
 
 def _with_trained(

@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import unknown_name
-from topodiag.cli.options import format_option, options
+from topodiag.cli.options import Printing, format_option, options, value_options
 
 if TYPE_CHECKING:
     from topodiag.app.sentences import Signature
@@ -33,19 +33,9 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 @click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE|systems]", required=False, shell_complete=_ids)
 @options("line", of="explain")
 @format_option()
-@options("color", "ascii_only", "width", "verbose")
+@value_options("printing", Printing, options("color", "ascii_only", "width", "verbose"))
 @click.pass_context
-def explain(
-    ctx: click.Context,
-    name: str | None,
-    *,
-    line: str | None,
-    format_: str,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    verbose: int,
-) -> None:
+def explain(ctx: click.Context, name: str | None, *, line: str | None, printing: Printing) -> None:
     """List the families of checks (-v: all checks); the checks of a family (NVL); or explain one (NVL001): what it
     finds, why it matters, how to confirm and to fix it.
 
@@ -55,27 +45,26 @@ def explain(
     as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    if line is not None and (name or format_ == "json"):
+    if line is not None and (name or printing.format_ == "json"):
         raise click.UsageError("--line goes with no name and with --format table only", ctx)
     wanted = (name or "").strip().upper()
     listed = [check_id for check_id in registry.ids() if check_id[:3] == wanted or not wanted]
     checks = [cls for check_id in listed or [wanted] if (cls := registry.check_class(check_id)) is not None]
-    if format_ == "json":
+    if printing.format_ == "json":
         if not checks:
             raise _unknown(str(name), ctx)
         _print_json(checks)
         return
-    style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
+    style = printing.style(sys.stdout)
     page = Page(Style(min(style.width, MAX_WIDTH), style.color, style.ascii))
     if line is not None:
         draw_line(page, line)
     elif listed:
-        _draw_list(page, checks, folded=not wanted and not verbose)
+        _draw_list(page, checks, folded=not wanted and not printing.verbose)
     elif checks:
         _draw_check(page, checks[0])
     elif not _draw_other(page, str(name).strip()):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from topodiag.draw.svg import Canvas, wrap
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, neighbours, plural
 from topodiag.words.units import in_gbs, percent
 
 WIDE, INSET, PAD, LINE = 490, 22, 10, 16
@@ -69,19 +68,14 @@ def _boxes(cause: Cause, number: int) -> list[_Box]:
     boxes = [
         _Box(0, head, tuple(_wrapped(lines, 0)), _KINDS[finding.severity], dashed=cause.status.value == "hypothesis")
     ]
-    groups = _folded(cause.consequences)
+    # Neighbours of one check and depth that follow for the same reason are one box.
+    groups = neighbours(cause.consequences, lambda following: (following.finding.id, following.depth, following.why))
     for group in groups[:MOST_BELOW]:
         boxes.append(_below(group))
     left = sum(len(group) for group in groups[MOST_BELOW:])
     if left:
         boxes.append(_Box(1, f"{plural(left, 'more finding')} that follow", (), "plain"))
     return boxes
-
-
-def _folded(consequences: Sequence[Consequence]) -> list[list[Consequence]]:
-    """Neighbours of one check and depth that follow for the same reason are one box."""
-    runs = groupby(consequences, key=lambda following: (following.finding.id, following.depth, following.why))
-    return [list(run) for _, run in runs]
 
 
 def _below(group: Sequence[Consequence]) -> _Box:

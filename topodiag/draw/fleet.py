@@ -46,8 +46,7 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     faulty = sum(bool(cell) for cell in cells.values())
     desc = f"{faulty} of {plural(len(nodes), 'node')} with findings"
     canvas = Canvas("Nodes by parts", desc, prefix)
-    canvas.text(0, 18, "Nodes by parts", "title")
-    canvas.text(0, 38, desc, "quiet")
+    canvas.title_lines(desc)
     top = TOP + max(width_of(part, 10.5) for part in parts)
     for column, part in enumerate(parts):
         canvas.text(NODES + column * CELL + CELL / 2 + 4, top - 8, part, "small", turned=True)
@@ -121,8 +120,7 @@ def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
     out = set(result.failed)
     words = f"{plural(len(result.nodes), 'node')} in {plural(len(result.cohorts), 'class', 'classes')}"
     canvas = Canvas("Classes of nodes", words, prefix)
-    canvas.text(0, 18, "Classes of nodes", "title")
-    canvas.text(0, 38, words, "quiet")
+    canvas.title_lines(words)
     most = max(len(cohort.nodes) for cohort in result.cohorts)
     shown = sorted(result.cohorts, key=lambda cohort: -len(cohort.nodes))[:MOST_CLASSES]
     for row, cohort in enumerate(shown):
@@ -170,8 +168,7 @@ def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
         return ""
     words = f"{plural(len(strips), 'number')} with outliers"
     canvas = Canvas("Outliers", f"{words}: {few([strip.name for strip in strips])}", prefix)
-    canvas.text(0, 18, "Outliers", "title")
-    canvas.text(0, 38, words, "quiet")
+    canvas.title_lines(words)
     high = 52
     for row, strip in enumerate(strips[:MOST_STRIPS]):
         _strip(canvas, strip, TOP + row * high + 16)

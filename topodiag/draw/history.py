@@ -41,8 +41,7 @@ def draw_history(tracks: Sequence[Track], *, prefix: str = "") -> str:
     axis = _Axis(min(times), max(*times, min(times) + LEAST_SPAN_S))
     words = f"{plural(len(shown), 'node')} from {stamp(axis.start)[:16]} to {stamp(axis.end)[:16]}"
     canvas = Canvas("Nodes over time", f"{words}: {few([_in_words(track) for track in shown], 8, '; ')}", prefix)
-    canvas.text(0, 18, "Nodes over time", "title")
-    canvas.text(0, 38, words, "quiet")
+    canvas.title_lines(words)
     y = float(TOP)
     for track, name in zip(shown, short_names([track.host for track in shown]), strict=True):
         y = _node(canvas, track, name, axis, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from itertools import groupby
 from math import ceil
 
 from topodiag.draw.matrix_fold import SORTS, Band, Matrix, matrix_of
@@ -112,20 +113,17 @@ def _blocks(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[l
 
 
 def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[list[int]], cell: int) -> None:
-    """Neighbours of one sort in a row are one rectangle, and all of a sort one path."""
+    """Neighbours of one sort in a row of a band are one rectangle, and all of a sort one path."""
     ys, xs = [y for band in tops for y in band], [x for band in lefts for x in band]
+    bands = [(x, number) for number, band in enumerate(lefts) for x in band]
     paths: dict[int, list[str]] = defaultdict(list)
     for row, y in enumerate(ys):
-        # A cell joins the one before it where that is of its sort and no gap lies between.
-        for column, x in enumerate(xs):
-            shown_cell = matrix.cells.get((row, column))
-            before = matrix.cells.get((row, column - 1))
-            if shown_cell is None or (
-                before is not None and before.sort == shown_cell.sort and xs[column - 1] + cell == x
-            ):
-                continue
-            wide = _run(matrix, row, column, xs, cell) * cell
-            paths[shown_cell.sort].append(f"M{x} {y}h{wide}v{cell}h{-wide}z")
+        known = [(x, band, matrix.cells.get((row, column))) for column, (x, band) in enumerate(bands)]
+        for (_, sort), run in groupby(known, key=lambda place: (place[1], place[2] and place[2].sort)):
+            places = list(run)
+            if sort is not None:
+                wide = len(places) * cell
+                paths[sort].append(f"M{places[0][0]} {y}h{wide}v{cell}h{-wide}z")
     for sort, parts in sorted(paths.items()):
         kind, hatch, words = _look(matrix, sort)
         canvas.path("".join(parts), kind, words, hatch=hatch)
@@ -137,17 +135,6 @@ def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[lis
                 d = "".join(f"M{x} {rows[0]}v{len(rows) * cell}" for x in columns[1:])
                 d += "".join(f"M{columns[0]} {y}h{len(columns) * cell}" for y in rows[1:])
                 canvas.path(d, "grid")
-
-
-def _run(matrix: Matrix, row: int, column: int, xs: list[int], cell: int) -> int:
-    """Cells from this one on that are of its sort and lie side by side."""
-    end = column + 1
-    while end < len(xs) and xs[end - 1] + cell == xs[end]:
-        following = matrix.cells.get((row, end))
-        if following is None or following.sort != matrix.cells[row, column].sort:
-            break
-        end += 1
-    return end - column
 
 
 def _numbers(canvas: Canvas, matrix: Matrix, ys: list[int], xs: list[int], cell: int) -> None:

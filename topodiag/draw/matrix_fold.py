@@ -69,6 +69,14 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class _Hosts:
+    """The hosts of a job by number: their names in short, and the ranks of each in order."""
+
+    names: list[str]
+    ranks: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Pairs:
     """Different pairs of ranks with what they talk over, as columns of one length. `received`: the receiver says it;
     `spare`: the sender says it, too."""
@@ -88,22 +96,17 @@ class _Pairs:
 
 def matrix_of(job: Job) -> Matrix | None:
     """The matrix of a job, None where its logs show no connection between known ranks."""
-    hosts = [host for host in job.hosts if host] or sorted({rank.host for rank in job.ranks})
-    place = {host: number for number, host in enumerate(hosts)}
-    members: dict[str, list[int]] = defaultdict(list)
-    for rank in job.ranks:
-        if rank.host in place:
-            members[rank.host].append(rank.rank)
-    pairs = _pairs(job, place, members)
+    names = [host for host in job.hosts if host] or sorted({rank.host for rank in job.ranks})
+    ranks = grouped((rank.host, rank.rank) for rank in job.ranks)
+    hosts = _Hosts(short_names(names), [sorted(ranks.get(name, ())) for name in names])
+    pairs = _pairs(job, hosts)
     if pairs is None:
         return None
-    kinds = _kinds(pairs, hosts, members)
+    kinds = _kinds(pairs, hosts)
     pairs = pairs.only(~pairs.spare)
-    used = [host for host in hosts if members[host]]
-    if len(used) <= MOST_HOSTS and sum(len(members[host]) for host in used) <= MOST_RANKS:
-        matrix = _plain(pairs, hosts, members, kinds)
-    else:
-        matrix = _folded(pairs, hosts, members, kinds)
+    used = [own for own in hosts.ranks if own]
+    small = len(used) <= MOST_HOSTS and sum(map(len, used)) <= MOST_RANKS
+    matrix = _plain(pairs, hosts, kinds) if small else _folded(pairs, hosts, kinds)
     return replace(matrix, links=dialect_of(job).links)
 
 
@@ -116,15 +119,14 @@ def sort_of(label: str) -> int:
     return SORTS.index(word)
 
 
-def _pairs(job: Job, place: Mapping[str, int], members: Mapping[str, Sequence[int]]) -> _Pairs | None:
+def _pairs(job: Job, hosts: _Hosts) -> _Pairs | None:
     columns = _distinct_pairs(job.connections)
     top = max((rank.rank for rank in job.ranks), default=-1) + 1
     if columns is None or not top:
         return None
     host, local = np.full(top, -1, np.int64), np.full(top, -1, np.int64)
-    for name, ranks in members.items():
-        for number, rank in enumerate(sorted(ranks)):
-            host[rank], local[rank] = place[name], number
+    for number, ranks in enumerate(hosts.ranks):
+        host[ranks], local[ranks] = number, np.arange(len(ranks))
     world, peer, via, nic, received, spare = columns
     known = (world < top) & (peer < top) & (world != peer)
     known[known] &= (host[world[known]] >= 0) & (host[peer[known]] >= 0)
@@ -155,20 +157,18 @@ def _distinct_pairs(conns: Connections) -> tuple[Ints, Ints, Ints, Ints, Ints, B
     return world, peer, via, nic, received, (received == 1) & np.isin(key, key[received == 0])
 
 
-def _kinds(pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]]) -> list[list[int]]:
+def _kinds(pairs: _Pairs, hosts: _Hosts) -> list[list[int]]:
     """Hosts that are alike, by number, the most frequent kind first; by transport alone where NICs would tell too many
     apart."""
     numbers: list[list[int]] = []
     for nic in (pairs.nic, np.full_like(pairs.nic, -1)):
-        numbers = _groups(pairs, nic, hosts, members)
+        numbers = _groups(pairs, nic, hosts)
         if len(numbers) <= MOST_KINDS:
             break
     return numbers
 
 
-def _groups(
-    pairs: _Pairs, nic: Ints, hosts: Sequence[str], members: Mapping[str, Sequence[int]]
-) -> list[list[int]]:  # fmt: skip
+def _groups(pairs: _Pairs, nic: Ints, hosts: _Hosts) -> list[list[int]]:
     same, received = pairs.host == pairs.peer_host, pairs.received == 1
     own, local = np.where(received, pairs.peer_host, pairs.host), np.where(received, pairs.peer_local, pairs.local)
     other = np.where(same, np.where(received, pairs.local, pairs.peer_local), -1)
@@ -177,9 +177,7 @@ def _groups(
     signs: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     for host, *sign in zip(*(column[first].tolist() for column in rows), strict=True):
         signs[host].add(tuple(sign))
-    groups = grouped(
-        ((len(members[host]), frozenset(signs[number])), number) for number, host in enumerate(hosts) if members[host]
-    )
+    groups = grouped(((len(own), frozenset(signs[number])), number) for number, own in enumerate(hosts.ranks) if own)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
@@ -188,30 +186,23 @@ def _is_outlier(group: Sequence[int], kinds: Sequence[Sequence[int]]) -> bool:
     return most >= LEAST_ALIKE and len(group) <= ODD_SHARE * most
 
 
-def _plain(
-    pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]], kinds: Sequence[Sequence[int]]
-) -> Matrix:  # fmt: skip
-    numbers = {number for group in kinds if _is_outlier(group, kinds) for number in group}
-    used = [number for number, host in enumerate(hosts) if members[host]]
-    names = short_names(hosts)
-    bands = tuple(Band(names[number], tuple(map(str, sorted(members[hosts[number]]))), 1, number in numbers)
-                  for number in used)  # fmt: skip
-    start = _starts(bands)
-    first = np.full(len(hosts), -1, np.int64)
-    first[used] = start
+def _plain(pairs: _Pairs, hosts: _Hosts, kinds: Sequence[Sequence[int]]) -> Matrix:
+    outliers = {number for group in kinds if _is_outlier(group, kinds) for number in group}
+    used = [number for number, own in enumerate(hosts.ranks) if own]
+    bands = tuple(_host_band(hosts, number, number in outliers) for number in used)
+    first = np.full(len(hosts.names), -1, np.int64)
+    first[used] = _starts(bands)
     return Matrix(
         bands, bands, _cells(first[pairs.host] + pairs.local, first[pairs.peer_host] + pairs.peer_local, pairs)
     )
 
 
-def _folded(
-    pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]], kinds: Sequence[Sequence[int]]
-) -> Matrix:  # fmt: skip
+def _folded(pairs: _Pairs, hosts: _Hosts, kinds: Sequence[Sequence[int]]) -> Matrix:
     drawn = kinds if len(kinds) <= MOST_KINDS else [kinds[0], *kinds[-(MOST_KINDS - 1) :]]
-    rows = tuple(_band(group, hosts, members, kinds) for group in drawn)
+    rows = tuple(_band(hosts, group, _is_outlier(group, kinds)) for group in drawn)
     inside = Band("same host", tuple(str(number) for number in range(max(len(band.names) for band in rows))))
     columns = (inside, *rows)
-    kind = np.full(len(hosts), -1, np.int64)
+    kind = np.full(len(hosts.names), -1, np.int64)
     for number, group in enumerate(drawn):
         kind[list(group)] = number
     row_at, column_at = np.array(_starts(rows)), np.array(_starts(columns))
@@ -223,14 +214,15 @@ def _folded(
     return Matrix(rows, columns, cells, True, len(kinds) - len(drawn))
 
 
-def _band(
-    group: Sequence[int], hosts: Sequence[str], members: Mapping[str, Sequence[int]], kinds: Sequence[Sequence[int]]
-) -> Band:  # fmt: skip
-    shown, own = short_names(hosts), members[hosts[group[0]]]
+def _host_band(hosts: _Hosts, number: int, outlier: bool) -> Band:
+    return Band(hosts.names[number], tuple(map(str, hosts.ranks[number])), 1, outlier)
+
+
+def _band(hosts: _Hosts, group: Sequence[int], outlier: bool) -> Band:
     if len(group) == 1:
-        return Band(shown[group[0]], tuple(map(str, sorted(own))), 1, _is_outlier(group, kinds))
-    title = fold_hosts([shown[number] for number in group])
-    return Band(title, tuple(str(number) for number in range(len(own))), len(group), _is_outlier(group, kinds))
+        return _host_band(hosts, group[0], outlier)
+    places = range(len(hosts.ranks[group[0]]))
+    return Band(fold_hosts([hosts.names[number] for number in group]), tuple(map(str, places)), len(group), outlier)
 
 
 def _starts(bands: Iterable[Band]) -> list[int]:

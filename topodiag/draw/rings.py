@@ -12,8 +12,8 @@ from itertools import groupby
 from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
-from topodiag.model.job_rings import UNSAID, Ring, rings_of
-from topodiag.words.fold import few, fold_numbers, plural
+from topodiag.model.job_rings import UNSAID, Ring, hosts_along, rings_of
+from topodiag.words.fold import few, numbered, plural
 from topodiag.words.hosts import short_names
 
 BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
@@ -66,12 +66,7 @@ def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y
     canvas.text(0, y + 12, f"{comm.label}: {plural(comm.nranks, 'rank')}", "name", room=WIDE)
     y += 26
     for ring in rings[:MOST_RINGS]:
-        label = (
-            f"channel {fold_numbers(ring.channels)}"
-            if len(ring.channels) == 1
-            else f"channels {fold_numbers(ring.channels)}"
-        )
-        canvas.text(0, y + 12, label, "quiet", room=WIDE)
+        canvas.text(0, y + 12, numbered("channel", ring.channels), "quiet", room=WIDE)
         y = _ring(canvas, _stops(comm, ring, hosts), ring.closed, y + 30)
     left = len(rings) - MOST_RINGS
     if left > 0:
@@ -83,9 +78,7 @@ def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y
 def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]:
     """The hosts of a ring in their order."""
     ring = _turned(comm, ring, hosts)
-    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring.ring]
-    homes = [hosts.get(rank, "?") for rank in world]
-    runs = [[at for at, _ in run] for _, run in groupby(enumerate(homes), key=lambda pair: pair[1])]
+    world, homes, runs = hosts_along(comm, ring.ring, hosts)
     inner = [tuple(ring.vias[at] for at in run[:-1] if at < len(ring.vias)) for run in runs]
     outs = [ring.vias[run[-1]] if run[-1] < len(ring.vias) else "" for run in runs]
     usual_in = _usual([_bare(via) for vias in inner for via in vias])
@@ -100,7 +93,7 @@ def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]
 
 def _turned(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> Ring:
     """The same ring from the first rank of a host on, so that no host is at both ends."""
-    homes = [hosts.get(int(comm.ranks[rank]), "?") if 0 <= rank < len(comm.ranks) else "?" for rank in ring.ring]
+    _, homes, _ = hosts_along(comm, ring.ring, hosts)
     if not ring.closed or len(set(homes)) < 2 or homes[0] != homes[-1]:
         return ring
     start = max(at for at, home in enumerate(homes) if home != homes[-1]) + 1
@@ -140,26 +133,16 @@ def _usual(vias: Sequence[str]) -> str:
 
 def _folded(stops: Sequence[_Stop]) -> list[_Stop]:
     """The first and the last host, those that are odd, and between them the others in folds."""
-    folded: list[_Stop] = []
-    room: list[_Stop] = []
-
-    def close() -> None:
-        if len(room) > 1:
-            first, last = room[0], room[-1]
-            folded.append(
-                _Stop(f"{first.host} to {last.host}", first.ranks, first.inside, last.out, False, False, len(room))
-            )
+    folded = [stops[0]]
+    for outlier, run in groupby(stops[1:-1], key=lambda stop: stop.odd_inside or stop.odd_out):
+        first, *others = alike = list(run)
+        if outlier or not others:
+            folded += alike
         else:
-            folded.extend(room)
-        room.clear()
-
-    for number, stop in enumerate(stops):
-        if number in (0, len(stops) - 1) or stop.odd_inside or stop.odd_out:
-            close()
-            folded.append(stop)
-        else:
-            room.append(stop)
-    close()
+            last = others[-1]
+            host = f"{first.host} to {last.host}"
+            folded.append(_Stop(host, first.ranks, first.inside, last.out, False, False, len(alike)))
+    folded.append(stops[-1])
     if len(folded) <= MOST_BOXES:
         return folded
     rest = folded[MOST_BOXES - 2 : -1]

@@ -160,6 +160,11 @@ class Canvas:
         else:
             self.text(0, 18, self.title, "title", room=room, size=16)
 
+    def title_lines(self, words: str, room: float = 0) -> None:
+        """The title and a line below it, in a page too."""
+        self.text(0, 18, self.title, "title", room=room, size=16)
+        self.text(0, 38, words, "quiet", room=room)
+
     def add(self, markup: str) -> None:
         """Markup that `tag` made."""
         self._shapes.append(markup)

@@ -45,8 +45,7 @@ def draw_waits(job: Job, *, prefix: str = "") -> str:
     waiting = f"{plural(len(starts), 'rank')} {'waits' if len(starts) == 1 else 'wait'}"
     desc = f"{waiting}, {plural(len(missing), 'rank')} never entered: {fold_numbers(missing)}"
     canvas = Canvas(title, desc, prefix)
-    canvas.text(0, 18, title, "title", room=WIDE, size=16)
-    canvas.text(0, 38, f"process group {front.words}: {desc}", "quiet", room=WIDE)
+    canvas.title_lines(f"process group {front.words}: {desc}", WIDE)
     _draw(canvas, rows)
     bottom = TOP + len(rows) * ROW
     unseen, timed = front.size - len(front.last), any(row.start is not None for row in rows)

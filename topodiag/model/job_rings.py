@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.transports import bare_transport, is_net, uses_gdr
+from topodiag.words.fold import neighbours
 
 UNSAID = "?"
 """The transport of a hop that no line tells: NCCL 2.22 and later connect when an operation first needs it."""
@@ -29,6 +30,15 @@ class Ring:
     @property
     def closed(self) -> bool:
         return len(self.vias) == len(self.ring) and len(self.ring) > 0
+
+
+def hosts_along(
+    comm: Communicator, ring: Sequence[int], hosts: Mapping[int, str]
+) -> tuple[list[int], list[str], list[list[int]]]:
+    """Ranks of the world along a ring, -1 for one that is not known; their hosts; places of neighbours on one host."""
+    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring]
+    homes = [hosts.get(rank, "?") for rank in world]
+    return world, homes, neighbours(range(len(homes)), key=lambda at: homes[at])
 
 
 def rings_of(job: Job, comm: Communicator) -> list[Ring]:

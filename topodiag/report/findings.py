@@ -10,7 +10,7 @@ from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
-from topodiag.words.fold import fold_hosts, fold_labels, grouped, numbered
+from topodiag.words.fold import fold_hosts, fold_labels, grouped, neighbours, numbered
 from topodiag.words.units import in_gbs, percent
 
 LEAST_STEP = 0.01
@@ -31,9 +31,9 @@ def draw_findings(
     stands."""
     worst = [finding for finding in findings if finding.severity is not Severity.INFO]
     whole = findings if page.style.verbose else worst[:1]
-    for _, group in groupby(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
+    for group in neighbours(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
-        _draw_group(page, list(group), several_nodes, places)
+        _draw_group(page, group, several_nodes, places)
     if not page.style.verbose:
         notes = [finding for finding in findings if finding.severity is Severity.INFO]
         _draw_lines(page, [*worst[1:], *notes], several_nodes)

@@ -58,7 +58,7 @@ def _draw_counts(page: Page, result: Result) -> None:
     if any(words) or inputs:
         page.blank()
     if any(words):
-        page.add_items(page.text(("? ", "unknown")), [*filter(None, words), ("-v says why", "dim")])
+        page.add_items(("? ", "unknown"), [*filter(None, words), ("-v says why", "dim")])
     for gap in inputs[:SHOWN]:
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
     if len(inputs) > SHOWN:
@@ -77,14 +77,12 @@ def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
     """Lines of trouble that no finding explains; those that are known to be harmless with the reason."""
     open_ = [line for line in lines if not line.harmless]
     if open_:
-        page.blank()
-        page.add(page.text(("? ", "doubtful")), (unexplained_words(open_), "strong"))
+        page.heading(unexplained_words(open_), lead=("? ", "doubtful"))
         _draw_troubles(page, open_)
     known = [line for line in lines if line.harmless]
     if known:
-        page.blank()
         count = plural(sum(line.count for line in known), "line")
-        page.add(page.text(("● ", "info")), (f"{count} of trouble known to be harmless", "strong"))
+        page.heading(f"{count} of trouble known to be harmless", lead=("● ", "info"))
         _draw_troubles(page, known)
 
 
@@ -106,8 +104,7 @@ def gaps_of(result: Result) -> list[NotObserved]:
 def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
     if not outcomes:
         return
-    page.blank()
-    page.add(page.text(("? ", "unknown")), (plural(len(outcomes), "check") + " could not run", "strong"))
+    page.heading(f"{plural(len(outcomes), 'check')} could not run", lead=("? ", "unknown"))
     pairs = [(outcome.check, outcome.why or "no reason given") for outcome in outcomes]
     remedy = _shared_remedy([why for _, why in pairs])
     _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
@@ -128,18 +125,16 @@ def _draw_silent(page: Page, result: Result) -> None:
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
         outcomes = [outcome for outcome in result.with_status(status) if outcome.check not in texts]
         if outcomes:
-            page.blank()
-            page.add("  ", (f"{plural(len(outcomes), 'check')}: {title}", "strong"))
+            page.heading(f"{plural(len(outcomes), 'check')}: {title}", lead="  ")
             _draw_by_reason(page, ((outcome.check, outcome.why) for outcome in outcomes))
 
 
 def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
     if not gaps:
         return
-    page.blank()
-    rooted = sum(1 for gap in gaps if gap.needs_root)
+    rooted = sum(gap.needs_root for gap in gaps)
     need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
-    page.add(page.text(("? ", "unknown")), (plural(len(gaps), "thing") + " not observed", "strong"), (need, "doubtful"))
+    page.heading(f"{plural(len(gaps), 'thing')} not observed", (need, "doubtful"), lead=("? ", "unknown"))
     _draw_by_reason(page, ((gap.what, why_of(gap)) for gap in gaps))
 
 
@@ -158,8 +153,7 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
 def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
     if not items:
         return
-    page.blank()
-    page.add(page.text(("● ", "info")), (f"sources disagree on {plural(len(items), 'value')}", "strong"))
+    page.heading(f"sources disagree on {plural(len(items), 'value')}", lead=("● ", "info"))
     for item in items:
         page.add(
             "    ", f"{item.subject}: {item.field} ",
@@ -177,8 +171,7 @@ def _draw_unread(page: Page, result: Result) -> None:
     count = unread_count(result)
     if not count:
         return
-    page.blank()
-    page.add(page.text(("● ", "info")), (f"{plural(count, 'line')} of the evidence not understood", "strong"))
+    page.heading(f"{plural(count, 'line')} of the evidence not understood", lead=("● ", "info"))
     for line in result.unread:
         place = line.source if line.line is None else f"{line.source}:{line.line}"
         page.add("    ", (place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))

@@ -34,6 +34,13 @@ def draw_table(page: Page, columns: Columns[T], items: Iterable[T], indent: int 
     draw_grid(page, tuple(columns), [[cell(item) for cell in columns.values()] for item in items], indent)
 
 
+def draw_sides(page: Page, titles: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> None:
+    """Rows of a name and its two sides, such as before and after; a second one that differs is marked."""
+    name, first, second = titles
+    fields = (Field(name), Field(first, least=12), Field(second, least=12))
+    draw_grid(page, fields, [[what, old, (new, "doubtful" if old != new else "dim")] for what, old, new in rows])
+
+
 def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]], indent: int = 2) -> None:
     """Heading and rows. A column whose cells are all empty is left out."""
     cells = [[page.text(cell) for cell in row] for row in rows]

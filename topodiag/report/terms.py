@@ -14,8 +14,7 @@ def draw_terms(page: Page, terms: Sequence[tuple[str, str, str]], title: str = "
     """Each term: name, value and formula, which has a line of its own where fewer than `room` columns are left."""
     if not terms:
         return
-    page.blank()
-    page.add("  ", (title, "strong"))
+    page.heading(title, lead="  ")
     wide = min(max(len(name) for name, _, _ in terms), MAX_TERM, page.width // 2)
     least = max((len(value) for _, value, _ in terms if len(value) <= MAX_VALUE), default=0)
     for name, value, formula in terms:

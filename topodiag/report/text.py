@@ -172,10 +172,10 @@ class Page:
         line.rstrip()
         self.lines.append(self.cut(line, self.width))
 
-    def heading(self, title: str, *more: Part) -> None:
-        """A blank line and the title of what follows."""
+    def heading(self, title: str, *more: Part, lead: Part = "") -> None:
+        """A blank line and the title of what follows, behind a sign or an indent."""
         self.blank()
-        self.add("", (title, "strong"), *more)
+        self.add(lead, (title, "strong"), *more)
 
     def keep_lines(self, begin: int, most: int) -> None:
         """Of the lines from `begin` on keep so many, the last with a mark where something was cut; with -v all."""
@@ -333,8 +333,3 @@ def _without_glue(line: Text) -> Text:
     """The line without the dot that would have led to the next item."""
     bare = line.plain.rstrip().rstrip("·|").rstrip()
     return line[: len(bare)]
-
-
-def width_of(text: str) -> int:
-    """Terminal columns of a string."""
-    return cell_len(text)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -21,6 +22,11 @@ def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return groups
+
+
+def neighbours(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+    """Items in their order, those beside each other that have one key together."""
+    return [list(run) for _, run in groupby(items, key=key)]
 
 
 def plural(count: int, one: str, many: str = "") -> str:

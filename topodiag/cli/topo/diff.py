@@ -33,17 +33,16 @@ def diff(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=nccl)
-    (first, second), answer = printable_with([left, right], answer, redact=printing.redact)
-    differences, pair = answer.differences, answer.predictions
-    reached.code = FOUND if differences else 0
+    names, (compared, sides) = printable_with([left, right], answer, redact=printing.redact)
+    reached.code = FOUND if compared.differences else 0
 
-    inputs = [piece for side in answer.sides for piece in side.inputs]
-    gaps = [*answer.not_compared, *(gap for side in answer.sides for gap in side.not_observed)]
+    inputs = [piece for side in sides for piece in side.inputs]
+    gaps = [*compared.not_compared, *(gap for side in sides for gap in side.not_observed)]
     write_answer(
         printing,
         "topo diff",
-        lambda page: draw_diff(page, (first, second), differences, pair, answer.not_compared),
-        lambda: diff_json((first, second), differences, pair, inputs=inputs, not_observed=gaps),
-        lambda: result_of(*answer.sides),
-        lambda: machines(*(side.node for side in answer.sides)),
+        lambda page: draw_diff(page, names, compared),
+        lambda: diff_json(names, compared, inputs, gaps),
+        lambda: result_of(*sides),
+        lambda: machines(*(side.node for side in sides)),
     )

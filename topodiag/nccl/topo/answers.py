@@ -7,8 +7,10 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
+from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import Change
+from topodiag.nccl.topo.compare import Difference
 from topodiag.nccl.topo.repair import Repair
 from topodiag.nccl.topo.worse import Comparison, differs
 
@@ -23,6 +25,15 @@ class WhatIf:
     after: Prediction
     names: Mapping[str, str] = field(default_factory=dict)
     """The devices behind NCCL's labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two machines: their differences, what NCCL finds on either, and what could not be compared."""
+
+    differences: tuple[Difference, ...]
+    predictions: tuple[Prediction, Prediction]
+    not_compared: tuple[NotObserved, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

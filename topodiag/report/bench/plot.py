@@ -24,8 +24,7 @@ def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     series, marks = series_of(benchmarks)
     if not series or max(len(curve.points) for curve in series) < LEAST_POINTS:
         return
-    page.blank()
-    page.add("  ", ("bus bandwidth by size", "strong"))
+    page.heading("bus bandwidth by size", lead="  ")
     draw_plot(page, series, x=SIZE, y=AXIS, marks=marks)
 
 

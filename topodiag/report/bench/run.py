@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark, BenchRow, Regime
 from topodiag.model.finding import Confidence, Finding
+from topodiag.model.result import Result
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
     collective_words,
@@ -35,22 +36,15 @@ from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
 HYPOTHESES_SHOWN = 4
+LOW = "BEN001"
+"""The check of a low run: what it finds stands in the run, but for the cost."""
 LOW_SHARE = 0.7
 """Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
 
 
-def draw_run(
-    page: Page,
-    benchmark: Benchmark,
-    *,
-    explain: bool = False,
-    plot: bool = True,
-    folder: str = "",
-    low: Finding | None = None,
-    action: str = "",
-) -> None:
-    """All of one run. `low` is the finding on its bandwidth: without -v the cost is all that it adds to the run."""
-    _draw_head(page, benchmark, folder, low, action)
+def draw_run(page: Page, result: Result, benchmark: Benchmark, *, explain: bool = False, plot: bool = True) -> None:
+    """All of one run of the result."""
+    _draw_head(page, result, benchmark)
     if page.style.quiet:
         return
     for error in benchmark.run.errors:
@@ -68,9 +62,11 @@ def draw_run(
         page.add("  ", ("note: ", "doubtful"), note)
 
 
-def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | None, action: str) -> None:
-    """Verdict, the number that it is about, what to do, what it costs, and what ran where."""
-    run = benchmark.run
+def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
+    """Verdict, the number that it is about, what to do, what it costs, and what ran where. Without -v the cost is all
+    that the finding on low bandwidth adds to the run."""
+    run, low = benchmark.run, None if page.style.verbose else low_of(result, benchmark)
+    folder = folder_of([other.run for other in result.benchmarks])
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
     page.add(
@@ -78,7 +74,7 @@ def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | Non
         page.text(ranks_words(run), (place, "name")),
     )
     _draw_verdict(page, benchmark)
-    if action:
+    if action := action_of(result, benchmark):
         page.entry("do", (action, "strong"), hue="ok")
     if low is not None:
         page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
@@ -92,9 +88,17 @@ def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | Non
         page.entry("", words, (note, "doubtful"))
 
 
-def action_of(benchmark: Benchmark, findings: Sequence[Finding]) -> str:
-    """What to do first about a low run: remove its likeliest cause where a setting or one of `findings` is that, else
-    look whether it is the cause; of an unknown run what lets it be judged; "" for any other."""
+def low_of(result: Result, benchmark: Benchmark) -> Finding | None:
+    """The finding on the low bandwidth of a run."""
+    at = benchmark.run.origin
+    return next((finding for finding in result.findings if finding.id == LOW and at in finding.evidence), None)
+
+
+def action_of(result: Result, benchmark: Benchmark) -> str:
+    """What to do first about a low run: remove its likeliest cause where a setting or a finding is that, else look
+    whether it is the cause; of an unknown run what lets it be judged; "" for any other. Of several runs each has the
+    findings on its own log and nodes."""
+    findings = result.findings if len(result.benchmarks) == 1 else benchmark.failures
     likeliest = benchmark.hypotheses[:1] if verdict_word(benchmark) == "low" else ()
     for cause in likeliest:
         if cause.settings:
@@ -104,14 +108,14 @@ def action_of(benchmark: Benchmark, findings: Sequence[Finding]) -> str:
     return benchmark.action
 
 
-def note_run(page: Page, benchmark: Benchmark, action: str) -> None:
+def note_run(page: Page, result: Result, benchmark: Benchmark) -> None:
     """The verdict on a run, for the report's last line."""
     sign, hue = sign_of(benchmark)
     top = benchmark.run.top
     reached = f"  {in_gbs(top[1])} bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
     page.note_answer(
         (verdict_word(benchmark), hue), reached,
-        sign=sign, hue=hue, name=collective_words(benchmark.run), action=action,
+        sign=sign, hue=hue, name=collective_words(benchmark.run), action=action_of(result, benchmark),
     )  # fmt: skip
 
 
@@ -182,8 +186,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
     fit = benchmark.fit
     if not fit.regimes:
         return
-    page.blank()
-    page.add("  ", ("fit", "strong"), ("  time = alpha + size / algbw, 95 % intervals", "dim"))
+    page.heading("fit", ("  time = alpha + size / algbw, 95 % intervals", "dim"), lead="  ")
     columns: Columns[Regime] = {
         Field("sizes"): lambda regime: f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
         Field("time"): lambda regime: (regime_words(regime), "strong"),

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Finding
 from topodiag.model.result import Result
-from topodiag.report.bench.run import action_of, draw_overview, draw_run, note_run
+from topodiag.report.bench.run import draw_overview, draw_run, low_of, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
@@ -21,8 +20,6 @@ RUNS_DRAWN = 3
 NOTES_SHOWN = 4
 KNOWN_FROM = ": known from "
 """In the notes on how a collective was told, which the lines need not repeat."""
-LOW = "BEN001"
-"""The check of a low run: what it finds stands in the run above, but for the cost."""
 DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
@@ -34,8 +31,8 @@ def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
     if len(drawn) <= RUNS_DRAWN or page.style.verbose:
         for benchmark in drawn:
             page.blank()
-            _draw(page, result, benchmark, explain=explain)
-            note_run(page, benchmark, _action(result, benchmark))
+            draw_run(page, result, benchmark, explain=explain)
+            note_run(page, result, benchmark)
     else:
         drawn = _draw_many(page, result, explain=explain)
     lowest = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
@@ -46,13 +43,6 @@ def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
         draw_gaps(rest, result)
         page.add_rest(rest)
     page.repeat_answers()
-
-
-def _draw(page: Page, result: Result, benchmark: Benchmark, *, explain: bool, plot: bool = True) -> None:
-    folder = folder_of([benchmark.run for benchmark in result.benchmarks])
-    low = None if page.style.verbose else low_of(result, benchmark)
-    draw_run(page, benchmark, explain=explain, plot=plot, folder=folder, low=low,
-             action=_action(result, benchmark))  # fmt: skip
 
 
 def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchmark]:
@@ -85,18 +75,7 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     benchmarks = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
     for benchmark in benchmarks[:DETAILED]:
         page.blank()
-        _draw(page, result, benchmark, explain=explain, plot=False)
+        draw_run(page, result, benchmark, explain=explain, plot=False)
     page.blank()
     page.add("  ", ("every run in full: -v", "dim"))
     return benchmarks[:DETAILED]
-
-
-def _action(result: Result, benchmark: Benchmark) -> str:
-    """What to do first about a run; of several, by what was found on its own log and nodes."""
-    return action_of(benchmark, result.findings if len(result.benchmarks) == 1 else benchmark.failures)
-
-
-def low_of(result: Result, benchmark: Benchmark) -> Finding | None:
-    """The finding on the low bandwidth of a run."""
-    at = benchmark.run.origin
-    return next((finding for finding in result.findings if finding.id == LOW and at in finding.evidence), None)

@@ -9,7 +9,7 @@ from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.answers import TopoFile
 from topodiag.nccl.topo.worse import Comparison
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import draw_sides
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
 from topodiag.words.fold import plural
@@ -71,10 +71,7 @@ def _draw_comparison(page: Page, compared: Comparison) -> None:
         words = "; ".join(f"{title} {new}" for title, _, new in (*rows[:1], *rows[-1:]))
         page.add("  ", f"{head}: no difference ", (f"({words})", "dim"))
         return
-    cells: list[list[Part]] = [
-        [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in rows
-    ]
-    draw_grid(page, (Field(head), Field("now", least=12), Field("with the file", least=12)), cells)
+    draw_sides(page, (head, "now", "with the file"), rows)
     page.blank()
 
 

@@ -257,7 +257,7 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         names = short_hosts(result.shared_names, _NAMES)
         count = plural(len(result.shared_names), "name")
         page.add(
-            page.text(("? ", "doubtful")), (f"{count} of several machines each", "strong"),
+            ("? ", "doubtful"), (f"{count} of several machines each", "strong"),
             f"  {names}: they have no GPU in common. If two clusters lie together, compare each by itself: the lists"
             " name such a node once", under="  ",
         )  # fmt: skip
@@ -265,12 +265,11 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         page.blank()
         kinds = ", ".join(dict.fromkeys(trouble.what for trouble in result.unexplained))
         count = plural(len(result.unexplained), "line")
-        page.add(page.text(("? ", "doubtful")), f"{count} of trouble that no check explains ({kinds}): --format json")
+        page.add(("? ", "doubtful"), f"{count} of trouble that no check explains ({kinds}): --format json")
     newer = "another capture of the same node is newer"
     by_why = grouped((newer if gap.why.startswith(OLDER) else gap.why, gap.what) for gap in result.left_out)
     if by_why:
-        page.blank()
-        page.add(page.text(("? ", "doubtful")), (f"{plural(len(result.left_out), 'capture')} left out", "strong"))
+        page.heading(f"{plural(len(result.left_out), 'capture')} left out", lead=("? ", "doubtful"))
     shown = len(by_why) if page.style.verbose else WHYS_SHOWN
     for why, (first, *rest) in list(by_why.items())[:shown]:
         names = ", ".join([first, *rest]) if page.style.verbose or not rest else f"{first} and {len(rest)} more"

@@ -42,14 +42,10 @@ class _Families(Collector):
     def collect(self) -> Iterator[Metric]:
         yield self._findings()
         yield self._statuses()
-        open_ = GaugeMetricFamily(
-            "topodiag_unexplained", "Lines that say that something is wrong, and that no finding explains."
-        )
-        open_.add_metric([], sum(line.count for line in self._result.troubles()))
-        yield open_
-        stamp = GaugeMetricFamily("topodiag_run_timestamp_seconds", "When this report was written, Unix time.")
-        stamp.add_metric([], self._now)
-        yield stamp
+        about = "Lines that say that something is wrong, and that no finding explains."
+        yield GaugeMetricFamily("topodiag_unexplained", about, sum(line.count for line in self._result.troubles()))
+        about = "When this report was written, Unix time."
+        yield GaugeMetricFamily("topodiag_run_timestamp_seconds", about, self._now)
         build = GaugeMetricFamily("topodiag_build_info", "Version of topodiag; always 1.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build

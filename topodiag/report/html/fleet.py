@@ -10,7 +10,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact
 from topodiag.model.fleet_words import spelled
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
-from topodiag.report.html.interface import Cell, Columns, Drawing, Extras, Grid, grid_of
+from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, grid_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels
 from topodiag.words.units import number
@@ -20,12 +20,11 @@ _MARKS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def fleet_extras(result: FleetResult) -> Extras:
     """Pictures and tables of the section of nodes."""
-    pictures = (
+    drawings = drawings_of(
         ("Classes of nodes", draw_classes(result, prefix="classes")),
         ("Nodes by parts", draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")),
         ("Odd numbers beside the usual ones", draw_strips(result, prefix="strips")),
     )
-    drawings = tuple(Drawing(title, svg) for title, svg in pictures if svg)
     grids = (_exclusions(result), *(grid for n, cohort in enumerate(result.cohorts) for grid in _cohort(cohort, n)))
     return Extras("nodes", drawings, grids)
 
@@ -110,8 +109,7 @@ _COMMON: Columns[tuple[str, int, int]] = {
 
 def history_extras(answers: FleetHistory) -> Extras:
     """The picture and the tables of the section of nodes."""
-    svg = draw_history(answers.tracks, prefix="history")
-    drawings = (Drawing("Nodes over time", svg),) if svg else ()
+    drawings = drawings_of(("Nodes over time", draw_history(answers.tracks, prefix="history")))
     common = "Counters that rise on many parts, and so are no part's fault"
     grids = (
         grid_of("failing", "Nodes that keep failing", _FAILING, answers.failing),

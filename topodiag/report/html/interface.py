@@ -28,6 +28,11 @@ class Drawing:
     caption: str = ""
 
 
+def drawings_of(*pictures: tuple[str, str]) -> tuple[Drawing, ...]:
+    """Those of these pictures, each a title and its SVG, that show something."""
+    return tuple(Drawing(title, svg) for title, svg in pictures if svg)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A cell of a table: its text, the number by which it is sorted (None: by its text), and a mark: `error`,

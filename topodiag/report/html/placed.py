@@ -55,9 +55,8 @@ def solve_extras(solved: Solved, document: Document) -> Extras:
 
 
 def _extras(look: Look | None, grid: Grid) -> Extras:
-    drawings = () if look is None else (Drawing(_title(look), look_svg(look, prefix="look")),)
-    return Extras("placement", drawings, (grid,))
-
-
-def _title(look: Look) -> str:
-    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.summary}" for v in look.views)
+    if look is None:
+        return Extras("placement", (), (grid,))
+    layouts = ", ".join(f"{view.title}, {view.summary}" for view in look.views)
+    drawing = Drawing(f"Groups of {look.dimension} on their nodes: {layouts}", look_svg(look, prefix="look"))
+    return Extras("placement", (drawing,), (grid,))

@@ -31,22 +31,18 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Where the rows of a table come from, and the table of tables.toml that has its columns; or their types by name,
-    as `job rank:int time_s:float`."""
+    """Where the rows of a table come from, and the table of tables.toml that has its columns: `kind.name`."""
 
     place: str
-    of: str = ""
-    columns_text: str = ""
+    of: str
 
     @property
     def columns(self) -> Mapping[str, type]:
-        if self.of:
-            from topodiag.report.table_files import KINDS, columns  # noqa: PLC0415 - not for the help
+        from topodiag.report.table_files import KINDS, columns  # noqa: PLC0415 - not for the help
 
-            listed = columns(own_data("report/tables")["diagnosis"][self.of]["columns"])
-            return {column.name: KINDS[column.kind] for column in listed}
-        kinds: dict[str, type] = {"int": int, "float": float, "": str}
-        return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in self.columns_text.split())}
+        kind, _, name = self.of.partition(".")
+        listed = columns(own_data("report/tables")[kind][name]["columns"])
+        return {column.name: KINDS[column.kind] for column in listed}
 
     def rows(self, result: Result) -> Iterable[Row]:
         rows: Iterable[Row] = _writer(self.place)(result)

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from topodiag.model.job import Communicator, Job
-from topodiag.model.job_rings import UNSAID, rings_of
+from topodiag.model.job_rings import UNSAID, hosts_along, rings_of
 from topodiag.model.transports import is_net
 from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.text import Page, Part
@@ -55,13 +54,8 @@ def _pieces(
     page: Page, comm: Communicator, ring: Sequence[int], vias: Sequence[str], host_of: dict[int, str]
 ) -> list[Part]:
     """`node00[0 1 2 3] P2P/CUMEM`, `=NET/IB/0 GDR=>` and so on, one piece per place where a line may break."""
-    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring]
-    hosts = [host_of.get(rank, "?") for rank in world]
-    runs = [[at for at, _ in run] for _, run in groupby(enumerate(hosts), key=lambda pair: pair[1])]
-    if page.style.verbose or len(runs) <= HOSTS_SHOWN:
-        shown = runs
-    else:
-        shown = runs[: HOSTS_SHOWN - 1]
+    world, hosts, runs = hosts_along(comm, ring, host_of)
+    shown = runs if len(runs) <= HOSTS_SHOWN else page.some(runs, HOSTS_SHOWN - 1)
     pieces: list[Part] = []
     for run in shown:
         pieces += _node(page, comm, run, world, hosts, vias)

@@ -36,7 +36,6 @@ from topodiag.words.units import number
 
 JOBS_SHOWN = 8
 FAMILIES_SHOWN = 12
-_LABEL = 11
 
 
 def draw_logs(page: Page, result: Result, views: Sequence[str] = ()) -> None:
@@ -104,7 +103,7 @@ def draw_summary(page: Page, job: Job) -> None:
         if words:
             page.entry(label, words, most=1)
     for note in job.notes:
-        page.add(page.text("  ", (f"{'note':<{_LABEL}}", "dim")), note)
+        page.entry("note", note)
     if job.communicators:
         page.blank()
         _draw_families(page, job)
@@ -117,10 +116,8 @@ def _places(job: Job) -> list[Part]:
     if job.world_size > 0:
         pieces.append((plural(job.world_size, "rank"), "strong"))
         if asked is not None:
-            everyone = asked[0] == asked[1]
-            pieces.append(
-                ("all of them answered RAS", "") if everyone else (f"{asked[0]} of them answered RAS", "doubtful")
-            )
+            who, hue = ("all", "") if asked[0] == asked[1] else (asked[0], "doubtful")
+            pieces.append((f"{who} of them answered RAS", hue))
         elif seen < job.world_size:
             pieces.append((f"{seen} of them seen", "doubtful"))
     elif seen:

@@ -119,8 +119,3 @@ def findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
     if len(result.jobs) == 1:
         return result.findings
     return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
-
-
-def host_of(job: Job, world_rank: int) -> str:
-    rank = job.by_rank.get(world_rank)
-    return rank.host if rank else ""

@@ -78,12 +78,9 @@ def _gain(page: Page, placements: Placements) -> None:
     if abs(placements.gain - 1) < NO_GAIN:
         page.add("  ", ("placement makes no difference", "ok"), " to this collective at this size")
         return
-    if placements.gain >= 1:
-        words = f"{placements.gain:.1f}× faster than {spell_spread(last.spread)}"
-        page.add("  ", (spell_spread(first.spread), "name"), " is ", (words, "strong"))
-    else:
-        words = f"{1 / placements.gain:.1f}× faster than {spell_spread(first.spread)}"
-        page.add("  ", (spell_spread(last.spread), "name"), " is ", (words, "strong"))
+    fast, slow, gain = (first, last, placements.gain) if placements.gain >= 1 else (last, first, 1 / placements.gain)
+    words = f"{gain:.1f}× faster than {spell_spread(slow.spread)}"
+    page.add("  ", (spell_spread(fast.spread), "name"), " is ", (words, "strong"))
 
 
 def draw_reading(page: Page, reading: Reading) -> None:

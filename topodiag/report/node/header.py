@@ -33,9 +33,9 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
         page.add(page.text("  ", (label, "unknown")), sight.why)
-    software = software_words(node)
-    if software and page.style.verbose:
-        page.add_items("  ", [(word, "dim") for word in software])
+    if page.style.verbose:
+        captured = f"captured {node.time.value}" if node.time.value else ""
+        page.add_items("  ", [(word, "dim") for word in (*installed_words(node), captured) if word])
 
 
 def draw_machine_line(page: Page, node: Node) -> None:
@@ -147,12 +147,8 @@ def _nics(node: Node) -> list[str]:
     return words
 
 
-def software_words(node: Node) -> list[str]:
-    """What is installed, and when the node was captured."""
-    return [*installed_words(node), *([f"captured {node.time.value}"] if node.time.value else [])]
-
-
 def installed_words(node: Node) -> list[str]:
+    """The processors and the software."""
     words = []
     if node.cpu.name.value:
         sockets = node.cpu.sockets.value

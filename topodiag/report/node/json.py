@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topodiag.hardware.catalog import gpu_by_name
-from topodiag.model.devices import Gpu, Nic
+from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.events import SCHEDULED
 from topodiag.model.gpu_sight import gpu_sight
 from topodiag.model.node import Node
@@ -33,15 +33,9 @@ def node_facts(node: Node) -> Document:
 
 
 def _pcie(node: Node, device: Gpu | Nic) -> Document:
-    pci = node.pci_of(device)
-    if pci is None:
-        return {"width": None, "max_width": None, "gen": None, "max_gen": None}
-    return {
-        "width": pci.width.value,
-        "max_width": _first(pci.slot_max_width, pci.max_width),
-        "gen": pci.gen.value,
-        "max_gen": _first(pci.slot_max_gen, pci.max_gen),
-    }
+    pci = node.pci_of(device) or PciDevice("")
+    most_lanes, fastest = _first(pci.slot_max_width, pci.max_width), _first(pci.slot_max_gen, pci.max_gen)
+    return from_model("result.Pcie", pci, max_width=most_lanes, max_gen=fastest)
 
 
 def _first(*facts: Fact[int]) -> int | None:

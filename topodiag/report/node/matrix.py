@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from topodiag.hardware.catalog import gpu_by_name
@@ -16,7 +17,7 @@ from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.report.text import Page, width_of
+from topodiag.report.text import Page
 from topodiag.words.dialect import AMD, Dialect
 from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
@@ -190,7 +191,7 @@ def _blocks(
 
 def _cell_width(page: Page, grid: _Grid, rows: Sequence[_Column], columns: Sequence[_Column]) -> int:
     texts = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
-    return min(max((width_of(page.clean(text)) for text in texts), default=3), 10) + 1
+    return min(max((cell_len(page.clean(text)) for text in texts), default=3), 10) + 1
 
 
 def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from itertools import groupby
 
 from rich.text import Text
 
@@ -235,44 +236,28 @@ def _nic_words(drawing: _Drawing, nic: Nic) -> Iterator[Part]:
 
 def _fold(drawing: _Drawing, children: Iterable[Branch | Leaf]) -> Iterator[tuple[Branch | Leaf, list[Leaf]]]:
     """Children with the like ones that follow each: NVSwitches, NICs beside many, GPUs above `MANY_GPUS`."""
-    held: list[Leaf] = []
-    for child in children:
-        if (
-            held
-            and isinstance(child, Leaf)
-            and _look(drawing, child) is not None
-            and _look(drawing, child) == _look(drawing, held[0])
-        ):
-            held.append(child)
-            continue
-        yield from _release(held)
-        held = []
-        if isinstance(child, Leaf) and _look(drawing, child) is not None:
-            held = [child]
+    for look, run in groupby(children, key=lambda child: _look(drawing, child)):
+        alike = list(run)
+        leaves = [child for child in alike if isinstance(child, Leaf)]
+        if look is not None and len(leaves) >= FOLD_FROM:
+            yield leaves[0], leaves[1:]
         else:
-            yield child, []
-    yield from _release(held)
+            yield from ((child, []) for child in alike)
 
 
-def _release(held: list[Leaf]) -> Iterator[tuple[Branch | Leaf, list[Leaf]]]:
-    if len(held) >= FOLD_FROM:
-        yield held[0], held[1:]
-    else:
-        yield from ((leaf, []) for leaf in held)
-
-
-def _look(drawing: _Drawing, leaf: Leaf) -> tuple[str, ...] | None:
-    """What makes two leaves look the same on paper; None for one that stands alone."""
-    if drawing.page.style.verbose or drawing.marks.on(*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)):
+def _look(drawing: _Drawing, leaf: Branch | Leaf) -> tuple[str, ...] | None:
+    """What makes two leaves look the same on paper; None for one that stands alone, and for what holds leaves."""
+    if isinstance(leaf, Branch) or drawing.page.style.verbose:
+        return None
+    if drawing.marks.on(*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)):
         return None
     link = drawing.link(leaf.pci).plain
     if isinstance(leaf.device, Gpu):
         words = page_words(_gpu_words(drawing, leaf.device))
         return ("gpu", link, words) if len(drawing.node.gpus) > MANY_GPUS else None
     if isinstance(leaf.device, Nic):
-        return (
-            ("nic", link, page_words(_nic_words(drawing, leaf.device))) if len(drawing.node.nics) > MANY_GPUS else None
-        )
+        words = page_words(_nic_words(drawing, leaf.device))
+        return ("nic", link, words) if len(drawing.node.nics) > MANY_GPUS else None
     return ("nvswitch", link)
 
 

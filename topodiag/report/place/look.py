@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from rich.cells import cell_len
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
 from topodiag.placement.view import NOBODY, Look, View
-from topodiag.report.text import Page, Part, width_of
+from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
 NODES_SHOWN = 40
@@ -52,7 +53,7 @@ def _cells(page: Page, look: Look, nodes: Sequence[int]) -> None:
     """GPU by GPU, the views side by side where they fit."""
     most = max((int(view.group[nodes].max(initial=0)) for view in look.views), default=0)
     cell = len(str(most)) + 2
-    label = max((width_of(look.cluster.names[node]) for node in nodes), default=0) + 2
+    label = max((cell_len(look.cluster.names[node]) for node in nodes), default=0) + 2
     wide = cell * look.cluster.slots
     beside = 2 + label + len(look.views) * (wide + _GAP) - _GAP <= page.width
     for views in [look.views] if beside else [(view,) for view in look.views]:
@@ -126,7 +127,7 @@ def shares(look: Look, view: View, of: Ints) -> Floats:
 def draw_overview(page: Page, look: Look) -> None:
     """The signs of all views beside each other, where they fit, with the name of each line's first part."""
     views = look.views
-    label = 2 + max((width_of(look.cluster.names[node]) for node in look.shown[:1].tolist()), default=0)
+    label = 2 + max((cell_len(look.cluster.names[node]) for node in look.shown[:1].tolist()), default=0)
     label = min(max(label, 10), page.width // 3)
     across = max(min((page.width - 2 - label - _GAP * (len(views) - 1)) // len(views), ACROSS), 8)
     units = units_of(look, across * LINES)

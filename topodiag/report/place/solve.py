@@ -78,15 +78,15 @@ def _against(page: Page, solved: Solved) -> None:
     if (solution := solved.solution).bound_us > 0:
         gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
-        page.add(page.text((words, "dim")))
+        page.add((words, "dim"))
 
 
-Costs = tuple[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]
-"""A dimension, and what its collectives cost now and before."""
+Costs = tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]
+"""What the collectives of a dimension cost now and before."""
 
 
 def _dimensions(page: Page, solved: Solved) -> None:
-    columns: Columns[Costs] = {
+    columns: Columns[tuple[str, Costs]] = {
         Field("dimension"): lambda row: (row[0], "name"),
         Field("groups", right=True, drop=2): lambda row: str(len(row[1][0][0].demand.groups)),
         Field("ranks", right=True, drop=3): lambda row: str(row[1][0][0].demand.size),
@@ -98,11 +98,9 @@ def _dimensions(page: Page, solved: Solved) -> None:
     draw_table(page, columns, by_dimension(solved.solution.cost, solved.before_cost).items())
 
 
-def by_dimension(
-    now: PlacementCost, before: PlacementCost
-) -> dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]:
+def by_dimension(now: PlacementCost, before: PlacementCost) -> dict[str, Costs]:
     """The prices of each dimension's collectives under two placements; a dimension without groups is left out."""
-    costs: dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]] = {}
+    costs: dict[str, Costs] = {}
     for one, other in zip(now.demands, before.demands, strict=True):
         if one.each_us.size:
             first, second = costs.get(one.demand.dimension, ((), ()))

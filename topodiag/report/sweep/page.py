@@ -77,7 +77,8 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     if fault.confirmed:
         page.add((f"{sign}{label} ", hue), (words[0], "name"), f": {share}")
     elif len(words) == 1:
-        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, seen in {_runs_text(fault)}")
+        seen = f"seen in {plural(len(fault.runs), 'run')} of round {' and '.join(map(str, fault.rounds))}"
+        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, {seen}")
     else:
         page.add((f"{sign}{label} ", hue), f"suspect, {share}: one of these, not told apart yet")
         for word in page.listed(words, 8, "place", indent="    "):
@@ -92,10 +93,6 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     if fault.confirmed:
         for line in look_at(fault, fabric):
             page.add("    fix: ", line)
-
-
-def _runs_text(fault: Fault) -> str:
-    return f"{plural(len(fault.runs), 'run')} of round {' and '.join(map(str, fault.rounds))}"
 
 
 def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.answers import Compared
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
@@ -17,20 +18,15 @@ from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
 from topodiag.words.fold import fold_labels, grouped, plural
 
 
-def draw_diff(
-    page: Page,
-    names: tuple[str, str],
-    differences: Sequence[Difference],
-    pair: tuple[Prediction, Prediction],
-    not_compared: Sequence[NotObserved] = (),
-) -> None:
+def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:
     """Differences folded over devices, then the channels that NCCL finds on either side."""
+    differences, pair = compared.differences, compared.predictions
     if differences:
         verb = "matters" if len(differences) == 1 else "matter"
         sign, hue, words = "▲", "warning", f"{plural(len(differences), 'difference')} that {verb} to communication"
     else:
         sign, hue, words = "✔", "ok", "no difference that matters to communication"
-        words += ", in what was compared" if not_compared else ""
+        words += ", in what was compared" if compared.not_compared else ""
     page.add(page.text((sign, hue), " "), words)
     page.note_answer(words, sign=sign, hue=hue)
     if page.style.quiet:
@@ -42,7 +38,7 @@ def draw_diff(
         draw_grid(
             page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(differences)]
         )
-    for gap in not_compared:
+    for gap in compared.not_compared:
         page.add("  not compared  ", (f"{gap.what}: {gap.why}", "dim"))
     page.blank()
     rows: list[list[Part]] = []
@@ -77,20 +73,16 @@ def fold(differences: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
 
 
 def diff_json(
-    names: tuple[str, str],
-    differences: Sequence[Difference],
-    pair: tuple[Prediction, Prediction],
-    inputs: Iterable[Input] = (),
-    not_observed: Iterable[NotObserved] = (),
+    names: tuple[str, ...], compared: Compared, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
 ) -> Document:
     """`differences` one by one, and the graphs of either side as spelt in the table."""
+    pair = compared.predictions
     return document_of(
         "diff.DiffDocument",
-        None,
+        compared,
         inputs=inputs,
         left=names[0],
         right=names[1],
-        differences=differences,
         graphs={
             title: (_graph(pair[0], number), _graph(pair[1], number))
             for number, title in GRAPHS.items()

@@ -18,7 +18,7 @@ from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
-from topodiag.words.fold import plural
+from topodiag.words.fold import neighbours, plural
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
@@ -69,14 +69,12 @@ def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
     seen = "" if prediction.nccl_nodes in (0, prediction.nodes) else f" ({prediction.nccl_nodes} nodes to NCCL)"
     words = f"{version} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
-    best = f", best path {in_gbs(prediction.max_bw)}, {in_gbs(prediction.total_bw)} per GPU in all"
-    if prediction.no_nic:
-        best = f", {in_gbs(prediction.total_bw)} per GPU in all; {NO_NIC}"
-    page.note_answer(words + best, sign="✔", hue="ok", name=base_name(name))
+    items = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
+    items.append(f"{in_gbs(prediction.total_bw)} per GPU in all")
+    answer = ", ".join([words, *items]) + (f"; {NO_NIC}" if prediction.no_nic else "")
+    page.note_answer(answer, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
-    items: list[Part] = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
-    items.append(f"{in_gbs(prediction.total_bw)} per GPU in all")
     if prediction.channels is not None:
         counts = prediction.channels
         kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
@@ -200,8 +198,7 @@ def draw_choices(page: Page, prediction: Prediction) -> None:
         mine = [choice for choice in prediction.choices if choice.collective == collective]
         if not mine or (collective != "AllReduce" and not page.style.verbose):
             continue
-        page.blank()
-        page.add("  ", (collective, "strong"), ("  what NCCL would run, its own estimate at the upper size", "dim"))
+        page.heading(collective, ("  what NCCL would run, its own estimate at the upper size", "dim"), lead="  ")
         draw_table(page, _CHOICES, ranges_of(mine))
     if prediction.choices and prediction.left_out:
         page.add("  ", (prediction.left_out, "dim"))
@@ -209,7 +206,7 @@ def draw_choices(page: Page, prediction: Prediction) -> None:
 
 def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
     """Neighbouring sizes with one algorithm and protocol."""
-    return [list(run) for _, run in groupby(choices, key=lambda choice: (choice.algorithm, choice.protocol))]
+    return neighbours(choices, key=lambda choice: (choice.algorithm, choice.protocol))
 
 
 def draw_tuning(page: Page, prediction: Prediction) -> None:
@@ -222,10 +219,8 @@ def draw_tuning(page: Page, prediction: Prediction) -> None:
         if gbs > 0
     ]
     if rows:
-        page.blank()
-        page.add(
-            "  ", ("tuning table", "strong"), ("  algorithm bandwidth; busbw = it × 2(n-1)/n for AllReduce", "dim")
-        )
+        note = "  algorithm bandwidth; busbw = it × 2(n-1)/n for AllReduce"
+        page.heading("tuning table", (note, "dim"), lead="  ")
         draw_grid(page, (Field("collective"), Field("algorithm"), Field("protocol"), Field("us", right=True),
                          Field("GB/s", right=True)), rows)  # fmt: skip
 

@@ -11,9 +11,9 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo.answers import WhatIf
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.report.topo.names import Names, base_name, spell
 from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
@@ -38,17 +38,13 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     where = f"{before.by}, {plural(before.nodes, 'node')}, {plural(before.ranks, 'rank')}"
     page.add(page.text((base_name(name), "strong"), "  "), f"{what}  ", (where, "dim"))
     page.blank()
-    rows: list[list[Part]] = [
-        [title, old, (new, "doubtful" if old != new else "dim")] for title, old, new in _rows(answer)
-    ]
-    draw_grid(page, (Field(""), Field("before", least=12), Field("after", least=12)), rows)
+    draw_sides(page, ("", "before", "after"), _rows(answer))
     moved = moved_paths(before, after, {**answer.names, **virtual_names(before, after)})
     if moved:
         page.blank()
         for text in page.listed(moved, 6, "change"):
             page.add("  ", text)
-    page.blank()
-    page.add("  ", (sentence(answer), "strong"))
+    page.heading(sentence(answer), lead="  ")
     draw_assumed(page, after.assumed)
 
 

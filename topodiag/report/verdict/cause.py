@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
@@ -13,7 +12,7 @@ from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, Page
-from topodiag.words.fold import plural
+from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
 
 CONSEQUENCES_SHOWN = 2
@@ -39,14 +38,7 @@ def draw_do(page: Page, cause: Cause) -> None:
 
 
 def draw_answer(page: Page, cause: Cause) -> None:
-    """What it costs, and how well that is founded."""
-    draw_cost(page, cause)
-    status, meaning, hue = STATUS[cause.status]
-    page.entry("verdict", (status, hue), (meaning, "dim"))
-
-
-def draw_cost(page: Page, cause: Cause) -> None:
-    """What a cause costs, and how that compares with what was measured."""
+    """What it costs, how that compares with what was measured, and how well it is founded."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
     label = "cost"
@@ -62,16 +54,15 @@ def draw_cost(page: Page, cause: Cause) -> None:
     for words in filter(None, (price.step_says, price.says)):
         page.entry(label, words, most=1)
         label = ""
+    status, meaning, hue = STATUS[cause.status]
+    page.entry("verdict", (status, hue), (meaning, "dim"))
 
 
 def draw_chain(page: Page, cause: Cause) -> None:
     """The check that found the cause, and what follows from it as a tree."""
     seen = cause.finding.observed or cause.finding.message
     page.entry("evidence", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
-    groups = [
-        list(group)
-        for _, group in groupby(cause.consequences, key=lambda consequence: (consequence.finding.id, consequence.depth))
-    ]
+    groups = neighbours(cause.consequences, key=lambda following: (following.finding.id, following.depth))
     shown = page.some(groups, CONSEQUENCES_SHOWN)
     left = sum(len(group) for group in groups[len(shown) :])
     for group in shown:

@@ -95,9 +95,8 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
     for number, cause in enumerate(whole):
         if number:
             page.blank()
-            page.add(
-                page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}  ", "strong")), cause.finding.message
-            )
+            lead = page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}  ", "strong"))
+            page.add(lead, cause.finding.message)
         draw_where(page, cause, result)
         if number:
             draw_answer(page, cause)

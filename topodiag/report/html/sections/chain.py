@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from topodiag.draw.chain import draw_chain
@@ -14,7 +13,7 @@ from topodiag.report.html.interface import Drawing, Section, Sheet
 from topodiag.report.html.sections.shared import Anchors, quotes
 from topodiag.report.places import Places
 from topodiag.report.verdict.cause import STATUS
-from topodiag.words.fold import grouped
+from topodiag.words.fold import grouped, neighbours
 
 CAUSES_SHOWN = 20
 EVIDENCE_SHOWN = 4
@@ -46,13 +45,13 @@ def _drawn(verdict: Verdict | None) -> list[Drawing]:
 
 def _of_cause(cause: Cause, places: Places) -> dict[str, Any]:
     finding = cause.finding
-    groups = groupby(cause.consequences, key=lambda consequence: (consequence.finding.id, consequence.depth))
+    groups = neighbours(cause.consequences, key=lambda following: (following.finding.id, following.depth))
     return {
         "finding": finding,
         "status": STATUS[cause.status][0],
         "mechanism": cause.mechanism,
-        "effects": [_effect([consequence.finding for consequence in group], group[0].why, group[0].depth)
-                    for group in (list(members) for _, members in groups)],
+        "effects": [_effect([following.finding for following in group], group[0].why, group[0].depth)
+                    for group in groups],
         "proof": quotes(finding.evidence[:EVIDENCE_SHOWN], finding, places),
         "against": quotes(cause.contradicted_by, finding, places),
     }  # fmt: skip
@@ -74,7 +73,7 @@ def _of_findings(result: Result) -> list[dict[str, Any]]:
     for finding in result.findings:
         effects = below.pop((finding.id, finding.message), [])
         if effects and finding.follows is None:
-            groups = [list(group) for _, group in groupby(effects, key=lambda finding: finding.id)]
+            groups = neighbours(effects, key=lambda finding: finding.id)
             cards.append({
                 "finding": finding, "status": "", "mechanism": cost_words(finding.cost), "proof": (), "against": (),
                 "effects": [_effect(group, group[0].follows.why if group[0].follows else "") for group in groups],

@@ -28,14 +28,11 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
-    if not runs:
-        return []
     series, marks = series_of(runs, single=True)
     if not series:
         return []
     title = title_of(runs)
-    svg = plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves")
-    return [Drawing(title, svg)]
+    return [Drawing(title, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves"))]
 
 
 def _verdict(benchmark: Benchmark) -> Cell:

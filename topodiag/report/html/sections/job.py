@@ -9,7 +9,7 @@ import numpy as np
 from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
-from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, grid_of
+from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, grid_of
 from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Folded, Mix, folded, mixes
@@ -34,21 +34,16 @@ HOSTS_IN_MATRIX = 24
 def section(sheet: Sheet) -> Section | None:
     """None without a job."""
     jobs = sheet.result.jobs
-    drawings = _matrices(jobs)
     if not jobs:
         return None
     shown = [
         {"name": job.name or "job", "facts": _facts(job), "notes": list(job.notes), "grids": _grids(job, number)}
         for number, job in enumerate(jobs[:JOBS_SHOWN])
     ]
+    matrices = [draw_matrix(job, prefix=f"matrix{number}") for number, job in enumerate(jobs[:MATRICES_SHOWN])]
+    drawings = drawings_of(*(("Ranks by transport", svg) for svg in matrices))
     values = {"jobs": shown, "left": max(len(jobs) - JOBS_SHOWN, 0), "drawings": drawings}
     return Section("job", "Ranks and communicators", values)
-
-
-def _matrices(jobs: tuple[Job, ...]) -> list[Drawing]:
-    """Ranks by transport, of each job whose logs show connections."""
-    drawn = (draw_matrix(job, prefix=f"matrix{number}") for number, job in enumerate(jobs[:MATRICES_SHOWN]))
-    return [Drawing("Ranks by transport", svg) for svg in drawn if svg]
 
 
 def _facts(job: Job) -> list[tuple[str, str]]:

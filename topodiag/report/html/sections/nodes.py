@@ -10,7 +10,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, figures, grid_of
+from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of
 from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.node.marks import SIGNS
@@ -25,9 +25,8 @@ def section(sheet: Sheet) -> Section | None:
     """None without a node."""
     result = sheet.result
     parts = draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")
-    drawings = [Drawing("Nodes by parts", parts)] if parts else []
     note = plural(len(result.nodes), "node") if result.nodes else ""
-    return figures(sheet, "nodes", "Nodes", drawings, [_kinds(result)], note)
+    return figures(sheet, "nodes", "Nodes", drawings_of(("Nodes by parts", parts)), [_kinds(result)], note)
 
 
 def _kinds(result: Result) -> Grid:

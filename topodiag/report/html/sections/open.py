@@ -31,15 +31,13 @@ def section(sheet: Sheet) -> Section | None:
         ("Sources disagree", "note", _disagreements(result)),
         ("Known to be harmless", "note", [_trouble(line, result) for line in result.unexplained if line.harmless]),
         ("Lines that were not understood", "note", _unread(result)),
+        ("What the verdict rests on", "note", [(line, "") for line in (verdict.joined if verdict is not None else ())]),
     ]
     shown = [
         {"title": title, "mark": mark, "count": len(items), "items": items[:MOST], "left": max(len(items) - MOST, 0)}
         for title, mark, items in groups
         if items
     ]
-    if verdict is not None and verdict.joined:
-        shown.append({"title": "What the verdict rests on", "mark": "note", "count": len(verdict.joined), "left": 0,
-                      "items": [(line, "") for line in verdict.joined]})  # fmt: skip
     return Section("open", "Ruled out, not seen, not explained", {"groups": shown}) if shown else None
 
 

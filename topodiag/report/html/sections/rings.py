@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.draw.rings import draw_rings as svg_of_rings
 from topodiag.model.job import Job
-from topodiag.report.html.interface import Drawing, Section, Sheet
+from topodiag.report.html.interface import Section, Sheet, drawings_of
 from topodiag.report.html.sections.terminal import Line, lines_of
 from topodiag.report.interface import Style
 from topodiag.report.job.rings import draw_rings
@@ -16,15 +16,13 @@ WIDE = 120
 
 def section(sheet: Sheet) -> Section | None:
     """None where no ring was logged."""
-    drawings = []
-    jobs = [job for job in sheet.result.jobs if any(comm.rings for comm in job.communicators)]
+    jobs = [job for job in sheet.result.jobs if any(comm.rings for comm in job.communicators)][:JOBS_SHOWN]
     if not jobs:
         return None
-    for number, job in enumerate(jobs[:JOBS_SHOWN]):
-        svg = svg_of_rings(job, prefix=f"rings{number}")
-        drawings += [Drawing(f"Rings of {job.name or 'the job'}", svg)] if svg else []
-    shown = [(job.name or "job", _drawn(job)) for job in jobs[:JOBS_SHOWN]]
-    return Section("rings", "Rings", {"jobs": shown, "drawings": drawings})
+    pictures = [(f"Rings of {job.name or 'the job'}", svg_of_rings(job, prefix=f"rings{number}"))
+                for number, job in enumerate(jobs)]  # fmt: skip
+    shown = [(job.name or "job", _drawn(job)) for job in jobs]
+    return Section("rings", "Rings", {"jobs": shown, "drawings": drawings_of(*pictures)})
 
 
 def _drawn(job: Job) -> list[Line]:

@@ -9,7 +9,7 @@ from topodiag.draw.waits import draw_waits
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, grid_of
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, drawings_of, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
 from topodiag.verdict.around_error import around_first_error
@@ -43,12 +43,11 @@ def section(sheet: Sheet) -> Section | None:
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
 
 
-def _drawn(result: Result) -> list[Drawing]:
+def _drawn(result: Result) -> tuple[Drawing, ...]:
     """Who waits in a hang, by job; then the events round the first error, all of them where there is none."""
     waits = (draw_waits(job, prefix=f"waits{number}") for number, job in enumerate(result.jobs[:HANGS_SHOWN]))
-    drawn = [Drawing("Who waits", svg) for svg in waits if svg]
     lanes = draw_timeline(around_first_error(result) or result.timeline.moments, prefix="timeline")
-    return [*drawn, Drawing("Events in lanes by host", lanes)] if lanes else drawn
+    return drawings_of(*(("Who waits", svg) for svg in waits), ("Events in lanes by host", lanes))
 
 
 def _time(moment: Moment) -> Cell:

@@ -29,9 +29,9 @@ JOBS_SHOWN = 200
 def section(sheet: Sheet) -> Section:
     """Never absent: where nothing could be judged, that is the answer."""
     verdict = sheet.result.verdict
-    values = _of_case(sheet, verdict) if verdict is not None else _of_answers(sheet)
-    values["action"] = _action(sheet)
-    values["tally"] = severity_tally(sheet.result)
+    values: dict[str, Any] = {"facts": [], "first": [], "jobs": []}
+    values |= {"action": _action(sheet), "tally": severity_tally(sheet.result)}
+    values |= _of_case(sheet, verdict) if verdict is not None else {"answers": _of_answers(sheet)}
     return Section("verdict", "Verdict", values)
 
 
@@ -102,11 +102,11 @@ def _job(job: Any, verdict: Verdict) -> dict[str, str]:
     return {"sign": sign, "word": word.lower(), "hue": hue, "name": job.name, "text": job.headline, "causes": causes}
 
 
-def _of_answers(sheet: Sheet) -> dict[str, Any]:
+def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
     """The answers that the terminal repeats in its last line: one for each kind of them, the worst first."""
     groups = answer_groups(sheet.page.answers)
     if not groups and len(sheet.result.nodes) > 1:
-        return {"answers": _of_nodes(sheet.result), "facts": [], "first": [], "jobs": []}
+        return _of_nodes(sheet.result)
     answers: list[dict[str, str]] = []
     if not groups:
         answers.append(_answer(_first_line(sheet)))
@@ -120,7 +120,7 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
     if len(groups) > GROUPS_SHOWN:
         rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
         answers.append(_answer(f"{rest} more below"))
-    return {"answers": answers, "facts": [], "first": [], "jobs": []}
+    return answers
 
 
 def _of_nodes(result: Result) -> list[dict[str, str]]:

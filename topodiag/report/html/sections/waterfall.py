@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from topodiag.draw.waterfall import draw_waterfall
-from topodiag.model.verdict import Cause, Quantity, Verdict
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, grid_of
+from topodiag.model.verdict import Cause, Quantity
+from topodiag.report.html.interface import Cell, Columns, Section, Sheet, drawings_of, figure, grid_of
 from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
 from topodiag.words.units import number, percent
@@ -15,7 +13,9 @@ from topodiag.words.units import number, percent
 def section(sheet: Sheet) -> Section | None:
     """None where no cause has a price in numbers."""
     verdict = sheet.result.verdict
-    drawings = _drawn(verdict, Places(sheet.result).sent)
+    title = "From intended to measured"
+    named = Places(sheet.result).sent
+    drawings = drawings_of((title, draw_waterfall(verdict, named=named, prefix="waterfall") if verdict else ""))
     priced = [cause for cause in (verdict.causes if verdict is not None else ()) if cause.price.all_gone is not None]
     if not (priced or drawings):
         return None
@@ -29,13 +29,7 @@ def section(sheet: Sheet) -> Section | None:
         if quantity is not None and quantity.source
     )
     values = {"drawings": drawings, "grid": grid, "says": says, "of": distinct(of), "formulas": formulas}
-    return Section("waterfall", "From intended to measured", values)
-
-
-def _drawn(verdict: Verdict | None, named: Callable[[str], str]) -> list[Drawing]:
-    """The steps from intended to measured, "" where no cause has a price."""
-    svg = draw_waterfall(verdict, named=named, prefix="waterfall") if verdict is not None else ""
-    return [Drawing("From intended to measured", svg)] if svg else []
+    return Section("waterfall", title, values)
 
 
 def _quantity(quantity: Quantity | None) -> Cell:
