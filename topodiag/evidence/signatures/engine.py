@@ -14,7 +14,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex
@@ -149,7 +149,7 @@ def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) ->
 @cache
 def finder_of(*names: str) -> Finder:
     """Of the literals of these families, of all without names."""
-    return finder([literal.encode() for literal, _ in places_of(*names)])
+    return Finder([literal.encode() for literal, _ in places_of(*names)])
 
 
 @cache
