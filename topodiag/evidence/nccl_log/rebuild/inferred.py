@@ -89,10 +89,6 @@ class InferredPlaces(Places):
             places = np.where(seats >= 0, seats, places)
         return places
 
-    def of_text(self) -> Ints:
-        text = self.frame["text"]
-        return self._of_rows("text", text, self.processes.of(text["thread"], text["offset"]))
-
     def of_connections(self, rows: Table, process: Ints) -> Ints:
         return self._of_rows("conn", rows, process)
 

@@ -8,7 +8,7 @@ Within one file a second beginning after the first Init line starts a new proces
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from math import nan
 from typing import Any
@@ -155,6 +155,12 @@ class Member:
     completed: bool = False
     destroyed: bool = False
     aborted: bool = False
+    ordinal: int = 0
+    """Its place among the communicators of its GPU's process."""
+    above: Member | None = None
+    """The same process's part in the parent."""
+    key: Hashable = None
+    """What all members of its communicator have in common."""
     complete_at: int = -1
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""

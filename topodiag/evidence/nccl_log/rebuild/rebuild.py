@@ -17,7 +17,7 @@ from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
+from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, marked, ranked, uncaught, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
@@ -132,7 +132,7 @@ class _Builder:
         hearing.operations(places.of("op"), tails)
         self._rest()
         hearing.timings(places.of("timing"))
-        hearing.texts(places.of_text())
+        hearing.texts(places.of("text"))
         return hearing.fields
 
     def _texts(self) -> dict[int, list[Text]]:
@@ -351,11 +351,10 @@ class _Builder:
                 owner = single_process.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
-            if mark := is_last(event, last, ends.get(file, (0, 0))[0]):
-                event = replace(event, details={**event.details, mark: "1"})
+            event = marked(event, last, *ends.get(file, (0, 1 << 62)))
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
             by_job.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append(event)
-        return {number: in_time(with_last(own, self.frame, ends)) for number, own in by_job.items()}
+        return {number: in_time(uncaught(own)) for number, own in by_job.items()}
 
     def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
