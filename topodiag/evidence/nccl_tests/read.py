@@ -50,12 +50,11 @@ def read_file(data: bytes, name: str) -> Read:
     text_read = read_json(data, name) if looks_like_json(data) else None
     if text_read is None:
         text_read = TextReader(name).read(data)
-    drafts = [run for draft in text_read.drafts for run in _untangled(draft)]
-    single_ranks = _one_rank_tables(drafts)
+    single_ranks = _one_rank_tables(text_read.drafts)
     only = text_read.named[0] if len(text_read.named) == 1 else ""
     hint = collective_of_name(name)
     warnings = tuple(text_read.warnings)
-    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in drafts)
+    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in text_read.drafts)
     runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
     given = commands_of(text_read.env) if not runs else {}
     settings = {name: (text_read.env[name].value, line) for name, line in given.items()}
@@ -188,33 +187,3 @@ def _mingled(first: Draft, second: Draft) -> bool:
         return True
     began, ended = second.origin.line or 0, first.rows[-1].origin if first.rows else None
     return began < (ended.line or 0) if ended is not None else began - (first.origin.line or 0) < ADJACENT
-
-
-def _untangled(draft: Draft) -> list[Draft]:
-    """Tables of one rank each that were written through one another, without headers, one draft each: a size that
-    comes again before the sizes have ended begins another table. Only where no bus bandwidth tells of ranks."""
-    if len(draft.rows) < 3 or draft.devices or not no_traffic(draft.rows):
-        return [draft]
-    tables: list[list[int]] = []
-    ends: dict[int, list[int]] = {}
-    for number, row in enumerate(draft.rows):
-        lower = [size for size in (row.size // 2, row.size // 4) if ends.get(size)] or [
-            size for size in sorted(ends, reverse=True) if size < row.size and ends[size]
-        ][:1]
-        if lower:
-            table = ends[lower[0]].pop(0)
-            tables[table].append(number)
-        else:
-            table = len(tables)
-            tables.append([number])
-        ends.setdefault(row.size, []).append(table)
-    if len(tables) < 2:
-        return [draft]
-    return [
-        replace(
-            draft,
-            rows=[draft.rows[number] for number in numbers],
-            widths=[draft.widths[number] for number in numbers],
-        )
-        for numbers in tables
-    ]
