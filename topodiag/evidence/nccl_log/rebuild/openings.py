@@ -36,7 +36,7 @@ def choices_apart(
     if not 0 < len(rows) <= MOST_ROWS:
         return ()
     process = processes.of(rows["thread"], rows["offset"])
-    comm = np.where(member >= 0, comm_of[member], -1) if comm_of.size else member
+    comm = comm_of[member]
     place = {number: at for at, number in enumerate(own)}
     words = [rows.words[name] for name in ("func", "algo", "proto")]
     kept = np.flatnonzero(np.isin(process, own))

@@ -144,8 +144,9 @@ class Places:
         self.base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
         # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
         self.devices, self.buses = (np.full(int(self.base[-1]) + 1, -1, np.int64) for _ in range(2))
-        seated = (self.ranks >= 0) & (self.ranks < np.diff(self.base)[comm_of]) if comms else np.zeros(0, bool)
-        places = self.base[comm_of[seated]] + self.ranks[seated]
+        sizes = np.append(np.diff(self.base), 0)[comm_of[:-1]]
+        seated = (self.ranks >= 0) & (self.ranks < sizes)
+        places = self.base[comm_of[:-1][seated]] + self.ranks[seated]
         self.devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
         self.buses[places] = bus[seated]  # RCCL prints the bus id in all versions
 

@@ -63,7 +63,8 @@ class _Builder:
             else find_comms(self.members, self.processes)
         )
         self.groups = find_jobs(self.comms, self.members)
-        self.comm_of = np.full(len(self.members), -1, np.int64)
+        self.comm_of = np.full(len(self.members) + 1, -1, np.int64)
+        """By member, and -1 behind the last for -1, no member."""
         for number, comm in enumerate(self.comms):
             self.comm_of[comm.members] = number
         self.rank_of = np.array([member.rank for member in self.members], np.int64)
@@ -328,7 +329,7 @@ class _Builder:
         for rows in self.frame.connections() if jobs.size else ():
             process = self.processes.of(rows["thread"], rows["offset"])
             member = self.places.of_connections(rows, process)
-            comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
+            comm = self.comm_of[member]
             owner = np.where(process >= 0, jobs[process], -1)
             if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
                 collectors[int(owner[0])].add(rows, slice(None), comm, process)
