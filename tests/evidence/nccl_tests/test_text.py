@@ -74,7 +74,7 @@ def test_a_parameter_is_a_number_or_a_word_and_no_token_behind_the_header() -> N
 
 
 def test_nothing_of_a_whole_run_is_left_unread() -> None:
-    assert read_file(WHOLE.encode(), "out.log").unread == ()
+    assert read_file(WHOLE.encode(), "out.log").unread == []
 
 
 def test_wrong_elements_are_counted_also_in_scientific_notation() -> None:

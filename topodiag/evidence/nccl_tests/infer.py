@@ -10,12 +10,12 @@ Settings of a run, and who gives them: NCCL's log shows what is in force, a comm
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from topodiag.evidence.nccl_tests.words import SHARED, TYPE_BYTES
 from topodiag.lazy import dataclass
-from topodiag.model.bench import BenchRow, Timing
+from topodiag.model.bench import BenchRow
 from topodiag.model.provenance import Origin
 
 MAX_SETTINGS = 200
@@ -156,16 +156,11 @@ def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
     return abs(ratio - twice * (nranks - 1) / nranks) < NEAR
 
 
-def _timings(rows: Sequence[BenchRow]) -> Iterator[Timing]:
-    for row in sorted(rows, key=lambda row: row.size)[-ROWS:]:
-        yield row.out_of_place
-        yield row.in_place
-
-
 def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:
     return [
         (timing.algbw_gbs, timing.busbw_gbs)
-        for timing in _timings(rows)
+        for row in sorted(rows, key=lambda row: row.size)[-ROWS:]
+        for timing in (row.out_of_place, row.in_place)
         if timing.algbw_gbs is not None and timing.busbw_gbs is not None and timing.algbw_gbs >= 0.2
     ]
 

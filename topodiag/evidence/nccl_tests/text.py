@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, giv
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
-from topodiag.model.bench import BenchDevice, BenchRow
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun
 from topodiag.model.events import Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -96,10 +96,14 @@ class _Stream:
 
 
 @dataclass(slots=True)
-class TextRead:
-    """What the text of one file held, before inference. `left` counts the lines that were not understood."""
+class Read:
+    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log; `settings`
+    are those of commands in a file without a run: value and line by name."""
 
+    runs: tuple[BenchRun, ...] = ()
+    settings: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
+    """The runs before what they leave unsaid is inferred."""
     unread: list[UnreadLine] = field(default_factory=list)
     left: int = 0
     lines: int = 0
@@ -117,7 +121,7 @@ class TextReader:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.made = TextRead()
+        self.made = Read()
         self._streams: dict[Stream, _Stream] = {}
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
@@ -133,7 +137,7 @@ class TextReader:
     def _newest(self) -> Draft | None:
         return self.made.drafts[-1] if self.made.drafts else None
 
-    def read(self, data: bytes) -> TextRead:
+    def read(self, data: bytes) -> Read:
         for number, text, cut in words.physical(data):
             self.made.lines = number
             if cut:

@@ -62,7 +62,8 @@ class _Builder:
             if self.inferred and self.members
             else find_comms(self.members, self.processes)
         )
-        self.groups = find_jobs(self.comms, self.members)
+        self.groups = find_jobs(self.comms, self.members) or [[]]
+        """The communicators of each job; one job has none where no communicator began."""
         self.comm_of = np.full(len(self.members) + 1, -1, np.int64)
         """By member, and -1 behind the last for -1, no member."""
         for number, comm in enumerate(self.comms):
@@ -100,8 +101,8 @@ class _Builder:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
         speaks = self.processes.host or len(self.frame["event"]) or (~self.frame["text"].is_word("kind", *STATED)).any()
-        for number in range(len(self.groups) or (1 if speaks else 0)):
-            members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
+        for number, job in enumerate(self.groups if self.comms or speaks else ()):
+            members = [i for comm in job for i in self.comms[comm].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
             rows.append((min(places), max(places), number))
         return sorted(rows)
@@ -197,7 +198,7 @@ class _Builder:
 
     def _draft(self, number: int, events: list[Event]) -> Job:
         """A job without its connections and what these tell."""
-        group = self.groups[number] if self.groups else []
+        group = self.groups[number]
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
         processes = tuple(
@@ -320,7 +321,7 @@ class _Builder:
         spans = self.frame.connection_spans()
         collectors = {
             number: ConnectionCollector(
-                self.frame, job, self.groups[number] if self.groups else (), len(self.comms), self.processes.host, spans
+                self.frame, job, self.groups[number], len(self.comms), self.processes.host, spans
             )
             for number, job in drafts.items()
         }
