@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from topodiag.evidence.json_values import decoded, integer, objects, text
+from topodiag.evidence.json_values import decoded, integer, member, objects, text
 from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
@@ -100,8 +101,7 @@ def read_json(data: bytes, source: str) -> Read | None:
             run.widths.append(4 * sum(timing.time_us is not None for timing in (row.out_of_place, row.in_place)))
             out, inside = (timing.wrong is not None for timing in (row.out_of_place, row.in_place))
             run.checked = (run.checked[0] or out, run.checked[1] or inside)
-    bounds = document.get("out_of_bounds")
-    run.bounds = integer(bounds.get("count")) if isinstance(bounds, dict) else None
+    run.bounds = integer(member(document.get("out_of_bounds"), "count"))
     average = document.get("average_bus_bandwidth", document.get("average_bus_bandwidith"))
     if isinstance(average, dict):
         value = _number(average.get("bandwidth", average.get("bandwidith")))
@@ -157,9 +157,7 @@ def _devices(run: Draft, config: dict[str, Any]) -> None:
         )
         run.devices[rank] = first
         for number in range(1, min(per, MAX_DEVICES - len(run.devices))):
-            other = BenchDevice(
-                rank + number, first.host, first.device + number, first.name, "", first.group, first.pid
-            )
+            other = replace(first, rank=rank + number, device=first.device + number, bus_id="")
             run.devices.setdefault(rank + number, other)
 
 
@@ -185,14 +183,13 @@ def _timing(block: object) -> Timing:
     if not isinstance(block, dict):
         return Timing()
     single = block.get("per_iter_timing")
-    single = single if isinstance(single, dict) else {}
     return Timing(
         _number(block.get("time", block.get("cpu_time"))),
         _number(block.get("alg_bw")),
         _number(block.get("bus_bw")),
         _number(block.get("nwrong")),
-        _number(single.get("p50_us")),
-        _number(single.get("p99_us")),
+        _number(member(single, "p50_us")),
+        _number(member(single, "p99_us")),
     )
 
 

@@ -137,6 +137,11 @@ class TextReader:
     def _newest(self) -> Draft | None:
         return self.made.drafts[-1] if self.made.drafts else None
 
+    @property
+    def _current(self) -> Draft | None:
+        """The newest run, where no line has ended it."""
+        return newest if (newest := self._newest) is not None and not newest.closed else None
+
     def read(self, data: bytes) -> Read:
         for number, text, cut in words.physical(data):
             self.made.lines = number
@@ -185,18 +190,16 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        newest = self._newest
         give(self._env, name, CommandSetting(value, command), below=True)
-        if newest is not None and not newest.closed and value:
-            give(newest.env, name, CommandSetting(value, command))
+        if value and (run := self._current) is not None:
+            give(run.env, name, CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
         match = words.NCCL_VERSION.search(text)
         if match is None:
             return False
-        newest = self._newest
-        if newest is not None and not newest.closed:
-            newest.nccl = newest.nccl or match[1]
+        if (run := self._current) is not None:
+            run.nccl = run.nccl or match[1]
         else:
             self._nccl = match[1]
         return True
@@ -215,9 +218,8 @@ class TextReader:
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
-            newest = self._newest
-            if newest is not None and not (newest.rows or newest.closed or newest.collective):
-                newest.collective, newest.why_collective = named, "its command"
+            if (run := self._current) is not None and not (run.rows or run.collective):
+                run.collective, run.why_collective = named, "its command"
             return True
         return bool(given) or ("CCL version" in text and self._library(text))
 
@@ -383,12 +385,11 @@ class TextReader:
         newest = self._newest
         if newest is not None and newest.closed and newest.bounds and not self._named:
             return  # a run with wrong values ends with an exit code
-        if newest is None or newest.closed:
-            newest = self._begin(self._streams.setdefault(line.key, _Stream()), line)
+        run = self._current or self._begin(self._streams.setdefault(line.key, _Stream()), line)
         quote = line.text.strip()[:MAX_QUOTE]
-        if len(newest.errors) < MAX_ERRORS and quote not in newest.errors:
-            newest.errors.append(quote)
-            newest.failures.append(Origin(self.source, line.number, quote))
+        if len(run.errors) < MAX_ERRORS and quote not in run.errors:
+            run.errors.append(quote)
+            run.failures.append(Origin(self.source, line.number, quote))
 
     def _leave(self, number: int, text: str, why: str) -> None:
         """Count a line that was not understood under its shape: what is left when numbers are taken out."""

@@ -238,8 +238,3 @@ def by_process(members: Sequence[Member]) -> dict[int, list[int]]:
     for i, member in enumerate(members):
         numbers.setdefault(member.process, []).append(i)
     return numbers
-
-
-def torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:
-    """World ranks of the members that were torn down."""
-    return tuple(rank for rank, member in zip(world, own, strict=True) if member.destroyed and rank >= 0)

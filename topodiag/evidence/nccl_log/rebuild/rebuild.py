@@ -21,7 +21,7 @@ from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_tim
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
-from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
@@ -310,7 +310,7 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             aborted=sum(member.aborted for member in own),
-            torn_down=torn_down(world.tolist(), own),
+            torn_down=tuple(world[(world >= 0) & [member.destroyed for member in own]].tolist()),
             origin=self._said_at(first),
             inferred=self.inferred,
             **{"init_s": np.full(size, np.nan), **fields},
