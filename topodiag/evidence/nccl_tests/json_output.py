@@ -135,7 +135,6 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     for key, name in _CONFIG.items():
         if isinstance(config.get(key), int | float | str):
             run.parameters[name] = str(config[key])[:100]
-    run.has_parameters = bool(run.parameters)
     _devices(run, config)
 
 

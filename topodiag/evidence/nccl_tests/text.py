@@ -62,7 +62,6 @@ class Draft:
     average: float | None = None
     bounds: int | None = None
     devices_cut: bool = False
-    has_parameters: bool = False
     from_json: bool = False
     aborted: bool = False
     notes: list[str] = field(default_factory=list)
@@ -75,17 +74,13 @@ class Draft:
     def single_process(self) -> bool:
         """Whether one process alone could have printed this header: what a build without MPI looks like."""
         per = int(self.parameters.get("nThread", "1")) * int(self.parameters.get("nGpus", "1"))
-        return self.has_parameters and len(self.devices) <= per
+        return bool(self.parameters) and len(self.devices) <= per
 
     @property
     def least_size(self) -> int:
         """By its header, -1 without."""
         text = self.parameters.get("minBytes", "")
         return int(text) if text.isdigit() and len(text) < 20 else -1
-
-    @property
-    def last_size(self) -> int:
-        return self.rows[-1].size if self.rows else -1
 
 
 @dataclass(slots=True)
@@ -261,10 +256,10 @@ class TextReader:
             return newest
         low = [run for run in able if run.title is not None]
         waiting = [run for run in low if not run.rows and row.size <= run.least_size]
-        going = [run for run in low if run.rows and run.last_size < row.size]
+        going = [run for run in low if run.rows and run.rows[-1].size < row.size]
         if waiting:
             return waiting[-1]
-        return max(going, key=lambda run: run.last_size) if going else newest
+        return max(going, key=lambda run: run.rows[-1].size) if going else newest
 
     def _end_row(self, stream: _Stream) -> None:
         if stream.open is None:
@@ -306,8 +301,8 @@ class TextReader:
     def _header(self, line: words.Line, text: str, stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
         if "nThread" in text and (parameters := words.parameters_of(text)) is not None:
-            run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
-            run.parameters, run.has_parameters = parameters, True
+            run = self._next(stream, line, filled=newest is not None and bool(newest.parameters))
+            run.parameters = parameters
             return True
         if "Rank" in text and (device := device_of(text)) is not None:
             self._device(stream, line, device, text)
@@ -324,7 +319,7 @@ class TextReader:
     def _versions(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
         if kind == "version":
-            run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
+            run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.parameters))
             run.version = str(fields["version"])
             run.nccl = words.version_of_code(int(fields.get("code", 0))) or run.nccl
             run.maker = {"rccl": Maker.AMD}.get(str(fields["name"]), run.maker)
@@ -332,7 +327,7 @@ class TextReader:
             name = str(fields["name"])
             named = words.collective_of_binary(name) or words.collective_of_binary(name + "_perf")
             if kind == "starting":
-                again = newest is not None and (newest.has_parameters or newest.why_collective == "its header")
+                again = newest is not None and (bool(newest.parameters) or newest.why_collective == "its header")
                 run = self._next(stream, line, filled=again)
                 run.collective, run.why_collective = named or run.collective, "its header"
             elif newest is not None:

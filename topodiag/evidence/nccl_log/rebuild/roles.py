@@ -277,7 +277,8 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         if last.end != world_size or last.sends:
             return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
-        pairs = [(last, _RoleGuess(Role.DP, _confidence(last), why))]
+        confidence = Confidence.MEDIUM if last.whole and last.stride > 1 else Confidence.LOW
+        pairs = [(last, _RoleGuess(Role.DP, confidence, why))]
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
         return pairs + [(family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1]]
     across = next((family for family in families if family.stride == first.end and family.end == world_size), None)
@@ -300,10 +301,6 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Rol
         (data, _RoleGuess(Role.DP, confidence, f"inferred: ranks {data.stride} apart, {data.size} of them")),
         (pipeline, _RoleGuess(Role.PP, confidence, f"inferred: {pipeline.size} {stages}")),
     ]
-
-
-def _confidence(family: _Family) -> Confidence:
-    return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
 
 
 def _with_siblings(communicators: Sequence[Communicator], guesses: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
