@@ -43,11 +43,6 @@ def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, 
         known[name] = given
 
 
-def values_of(known: Mapping[str, CommandSetting]) -> dict[str, str]:
-    """Value by name."""
-    return {name: given.value for name, given in known.items()}
-
-
 def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
     """Command by name, of those settings that no line of NCCL shows."""
     return {name: given.command for name, given in known.items() if given.command is not None}
@@ -142,9 +137,7 @@ def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) 
     if low > MAX_RANKS:
         return None, ""
     first, last = math.ceil(low - 1e-9), math.floor(min(high, MAX_RANKS) + 1e-9)
-    if first == last:
-        return first, "busbw / algbw"
-    return None, ""
+    return (first, "busbw / algbw") if first == last else (None, "")
 
 
 def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_traffic, ranks_of, ratio_fits, values_of
+from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_traffic, ranks_of, ratio_fits
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, Read, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
@@ -84,7 +84,7 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         maker=draft.maker,
         nccl=draft.nccl,
         parameters=draft.parameters,
-        env=values_of(draft.env),
+        env={name: given.value for name, given in draft.env.items()},
         commands=commands_of(draft.env),
         errors=tuple(draft.errors),
         failures=tuple(draft.failures),

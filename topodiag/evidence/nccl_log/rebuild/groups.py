@@ -87,14 +87,13 @@ def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> li
         if whole or not first.comm_id or any(members[i].parent or members[i].completed for i in group):
             numbers.append(group)
             continue
-        other = open_at.get(first.nranks)
-        taken = {members[i].rank for i in other} if other is not None else set[int]()
-        if other is not None and ranks.isdisjoint(taken) and len(ranks | taken) == first.nranks:
+        other = open_at.pop(first.nranks, [])
+        taken = {members[i].rank for i in other}
+        if ranks.isdisjoint(taken) and len(ranks | taken) == first.nranks:
             other += group
-            del open_at[first.nranks]
-            continue
-        open_at[first.nranks] = group
-        numbers.append(group)
+        else:
+            open_at[first.nranks] = group
+            numbers.append(group)
     return numbers
 
 

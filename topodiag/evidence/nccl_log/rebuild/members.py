@@ -88,11 +88,9 @@ def find_processes(frame: Frame) -> Processes:
             processes.starts[key] = ([0], [owner[host, pid]])
             continue
         offsets = [0, *_restarts(begun.get(key, {}), first_init.get(key))]
-        which = []
-        for _ in offsets:
-            which.append(len(processes.host))
-            processes.host.append(host)
-            processes.pid.append(pid)
+        which = [len(processes.host) + place for place in range(len(offsets))]
+        processes.host += [host] * len(offsets)
+        processes.pid += [pid] * len(offsets)
         owner.setdefault((host, pid), which[0])
         processes.starts[key] = (offsets, which)
     starts = [processes.starts.get(key) for key in keys]

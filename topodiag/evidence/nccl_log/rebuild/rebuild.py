@@ -175,7 +175,9 @@ class _Builder:
                     prints[int(process[row])] = view
         return prints
 
-    def _with_prints(self, process: Process, number: int) -> Process:
+    def _process(self, number: int) -> Process:
+        host, pid = self.processes.host[number], self.processes.pid[number]
+        process = process_of(host, pid, self.texts.get(number, []), self.commanded.get(number, {}))
         lone, waits = self.lone_prints.get(number), self.openings.get(number)
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
@@ -201,11 +203,7 @@ class _Builder:
         group = self.groups[number]
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
-        processes = tuple(
-            self._with_prints(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, []),
-                                  self.commanded.get(p, {})), p)
-            for p in own
-        )  # fmt: skip
+        processes = tuple(map(self._process, own))
         ranks = self._ranks(group, place)
         index = {number: i for i, number in enumerate(group)}
         communicators = tuple(self._communicator(number, i, index) for number, i in index.items())
