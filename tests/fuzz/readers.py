@@ -32,7 +32,7 @@ from topodiag.checks.interface import Check
 from topodiag.checks.registry import Subject
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
-from topodiag.evidence.cluster.files import FORMATS, read_cluster
+from topodiag.evidence.cluster.files import READERS, read_cluster
 from topodiag.evidence.cluster.kubernetes import read_pods
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.flight.flight_recorder import read_flight
@@ -99,7 +99,7 @@ def readers() -> Mapping[str, Reader]:
     checks is away: what it would hide is an error here."""
     table = {f"source {kind}": _source(kind) for kind in registry.kinds()}
     table |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
-    table |= {f"cluster {row.name}": _of_blob(row.read) for row in FORMATS}
+    table |= {f"cluster {name}": _of_blob(read) for name, (_, read) in READERS.items()}
     table |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
     table |= {f"file {name}": read for name, read in OTHERS.items()}
     return {name: Reader(name, _unguarded(read), SEEDS.get(name, ())) for name, read in sorted(table.items())}

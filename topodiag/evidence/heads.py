@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
@@ -23,7 +23,7 @@ _LITERALS = tuple(dict.fromkeys(literal for source in _SOURCES.values() for lite
 
 @cache
 def _finder() -> Finder:
-    return finder([literal.encode() for literal in _LITERALS], once=True)
+    return Finder([literal.encode() for literal in _LITERALS], once=True)
 
 
 @cache
@@ -73,7 +73,7 @@ RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error
 
 @cache
 def _marks() -> Finder:
-    return finder(
+    return Finder(
         tuple(dict.fromkeys((*RECORDS, *(literal for head in HEADS.values() for literal in head.holds)))), once=True
     )
 

@@ -143,6 +143,8 @@ HOSTILE = {
     "deep lists in JSON": b"[" * 200_000,
     "empty": b"",
     "text": b"node:1:1 [0] NCCL INFO cudaDriverVersion 12040\n",
+    "a number of many digits": b"\x80\x02I" + b"9" * 100_000 + b"\n.",
+    "no UTF-8": b"\x80\x02X\x01\x00\x00\x00\xff.",
 }
 
 
@@ -152,6 +154,12 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, data: bytes) -> N
     assert records == ()
     assert len(problems) == 1
     assert "\n" not in problems[0]
+
+
+def test_half_a_character_is_no_part_of_a_text(tmp_path: Path) -> None:
+    data = pickle.dumps({"pg_config": {"0": {"ranks": [0], "desc": "half \ud800"}}}, 2)
+    (record,), _ = read_flight([written(tmp_path, "rank_0", data)])
+    assert record.descriptions == {"0": "half ?"}
 
 
 def test_steps_are_bounded() -> None:

@@ -74,7 +74,7 @@ def test_a_parameter_is_a_number_or_a_word_and_no_token_behind_the_header() -> N
 
 
 def test_nothing_of_a_whole_run_is_left_unread() -> None:
-    assert read_file(WHOLE.encode(), "out.log").unread == ()
+    assert read_file(WHOLE.encode(), "out.log").unread == []
 
 
 def test_wrong_elements_are_counted_also_in_scientific_notation() -> None:
@@ -181,11 +181,12 @@ def test_a_build_without_mpi_prints_one_rank_tables_and_measures_nothing() -> No
     assert all(run.nranks == 1 and NO_MPI.format(count=2) in run.notes for run in runs)
 
 
-def test_interleaved_one_rank_tables_without_headers_are_untangled() -> None:
+def test_interleaved_one_rank_tables_without_headers_are_one_run_of_one_rank() -> None:
     sizes = [8, 16, 8, 32, 16, 1 << 20, 32, 1 << 20]
-    runs, _ = read_runs((TITLE + "".join(row(size, 5.0, 1) for size in sizes)).encode(), "x")
-    assert [[r.size for r in run.rows] for run in runs] == [[8, 16, 32, 1 << 20]] * 2
-    assert NO_MPI.format(count=2) in runs[0].notes
+    run = only(TITLE + "".join(row(size, 5.0, 1) for size in sizes))
+    assert [r.size for r in run.rows] == sizes
+    assert (run.nranks, run.nranks_why) == (1, "every bus bandwidth is 0")
+    assert ONE_RANK in run.notes
 
 
 def test_one_gpu_alone_is_no_mistake_of_the_build() -> None:

@@ -1,4 +1,4 @@
-"""The two finders of fixed bytes, and one finder in several threads."""
+"""The two ways in which a finder of fixed bytes searches, and one finder in several threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.signatures import literals
-from topodiag.evidence.signatures.literals import Finder, OneByOne, OnePass
+from topodiag.evidence.signatures.literals import NEVER, Finder
 
 pytest.importorskip("hyperscan")
 
@@ -25,20 +25,20 @@ TEXT = b"[0] NCCL WARN Call to ibv_reg_mr failed aaaa\nNVRM: Xid\n"
 )
 def test_one_pass_finds_what_one_search_after_the_other_finds(literals: list[bytes], block: bytes) -> None:
     for once in (False, True):
-        one_pass, one_by_one = OnePass(literals, once, pays=0), OneByOne(literals, once)
+        one_pass, one_by_one = Finder(literals, once, pays=0), Finder(literals, once, pays=NEVER)
         assert one_pass.hits(block) == one_by_one.hits(block)
         assert one_pass.any(block) == one_by_one.any(block)
 
 
-@pytest.mark.parametrize("kind", [OnePass, OneByOne])
-def test_no_literal_and_no_text_have_no_hit(kind: type[Finder]) -> None:
-    assert kind(()).hits(TEXT) == kind(LITERALS).hits(b"") == []
-    assert not kind(()).any(TEXT)
-    assert not kind(LITERALS).any(b"")
+@pytest.mark.parametrize("pays", [0, NEVER])
+def test_no_literal_and_no_text_have_no_hit(pays: int) -> None:
+    assert Finder((), pays=pays).hits(TEXT) == Finder(LITERALS, pays=pays).hits(b"") == []
+    assert not Finder((), pays=pays).any(TEXT)
+    assert not Finder(LITERALS, pays=pays).any(b"")
 
 
 def test_threads_share_a_finder() -> None:
-    finder = OnePass(LITERALS, pays=0)
+    finder = Finder(LITERALS, pays=0)
     block = TEXT * 500
     expected = finder.hits(block)
     results: list[bool] = []
@@ -61,14 +61,14 @@ def test_threads_share_a_finder() -> None:
 
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 9))
 def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, block: int) -> None:
-    finder = OnePass(LITERALS, pays=literals.LEAST)
+    finder = Finder(LITERALS, pays=literals.LEAST)
     small = [literal.lower() for literal in LITERALS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literals, "BLOCK", block)
         rows = list(literals.lines_with(finder, data))
         in_any_case = [
             [place[:3] for place in literals.lines_with(one_by_one, data)]
-            for one_by_one in (OneByOne(small, lines=True), OnePass(small, lines=True, pays=0))
+            for one_by_one in (Finder(small, lines=True, pays=NEVER), Finder(small, lines=True, pays=0))
         ]
     lines = data.split(b"\n")
     searched = [line[:block] if len(line) >= block else line for line in lines]
@@ -85,5 +85,5 @@ def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, blo
 
 def test_a_long_line_of_hits_is_searched_in_its_first_bytes() -> None:
     data = b"aa" * literals.BLOCK + b"\nNVRM: Xid\n"
-    finder = OnePass([b"aa", b"NVRM: Xid"], pays=0)
+    finder = Finder([b"aa", b"NVRM: Xid"], pays=0)
     assert [(number, numbers) for number, _, _, numbers in literals.lines_with(finder, data)] == [(1, {0}), (2, {1})]

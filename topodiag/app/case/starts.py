@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice, pairwise, takewhile
 from string import ascii_letters
 
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.windows import Window
 from topodiag.lazy import regex
 
@@ -46,7 +46,7 @@ class Starts:
         for window in windows:
             if known is None:
                 heads = list(islice(_heads(window.data), _MOST_HEADS))
-                known = finder([_FELL, *(head.words for head in heads)])
+                known = Finder([_FELL, *(head.words for head in heads)])
                 self._lines = [head.lines for head in heads]
             for place, number in window.owned(known.hits(window.data)):
                 if number:

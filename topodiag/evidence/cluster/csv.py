@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from topodiag.evidence.cluster.slurm import free_gpus
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE
 from topodiag.evidence.page import at_line, csv_rows
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
-from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, expand, gpu_list, short
+from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, expand, short
 
 _MAX_CELL = 4096
 
@@ -104,11 +105,11 @@ def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:
 def _free(blob: Blob, cells: list[str | None], lines: list[int]) -> dict[int, tuple[int, ...]]:
     free = {}
     for node, (cell, line) in enumerate(zip(cells, lines, strict=False)):
-        if cell is None or cell.lower() == "all":
-            continue
         with at_line(blob, line):
             # Spaces too: a comma needs quotes in CSV.
-            free[node] = () if cell.lower() in ("none", "-") else gpu_list(",".join(cell.replace(",", " ").split()))
+            gpus = free_gpus(",".join((cell or "all").replace(",", " ").split()))
+        if gpus is not None:
+            free[node] = gpus
     return free
 
 

@@ -6,9 +6,9 @@ of a node description (`gpu001 mlx5_0`, `gpu001 HCA-1`), as rdma-ndd and mlnx_of
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from math import fsum
 from statistics import median
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from topodiag.evidence.fabric_links import FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import Blob
-from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError
 from topodiag.words.joined import Sets
@@ -28,37 +27,34 @@ _USUAL_GBPS = 100.0
 _LIKE = patterns("evidence/network/lines", "descriptions")
 
 
-@dataclass(slots=True)
+_Rates = dict[str, dict[str, float]]
+"""Gb/s from the first to the second, all cables together."""
+
+
 class _Fabric:
-    """`hosts[host][switch]` and `links[switch][switch]` are Gb/s from the first to the second, all cables together.
-    `cables[host]` counts its ports."""
+    """Hosts with the switches that they are at, and switches with those that they join. `cables[host]` counts its
+    ports."""
 
-    names: dict[str, str] = field(default_factory=dict)
-    hosts: dict[str, dict[str, float]] = field(default_factory=dict)
-    links: dict[str, dict[str, float]] = field(default_factory=dict)
-    cables: Counter[str] = field(default_factory=Counter)
-    nameless: set[str] = field(default_factory=set)
-
-    def switch(self, number: str, description: str) -> None:
-        managed, _, name = description.partition(";")
-        self.names.setdefault(
-            number, name.partition(":")[0] if managed == "MF0" and ":" in name else f"switch {number}"
-        )
-        self.links.setdefault(number, {})
-
-    def joins_switch(self, one: str, other: str, gbps: float) -> None:
-        there = self.links.setdefault(one, {})
-        there[other] = there.get(other, 0.0) + gbps
-
-    def joins_host(self, switch: str, description: str, number: str, gbps: float) -> None:
-        host = host_of(description)
-        if host is None:
-            if "Aggregation Node" not in description:  # SHARP's own end in a switch
-                self.nameless.add(number)
-            return
-        there = self.hosts.setdefault(host, {})
-        there[switch] = there.get(switch, 0.0) + gbps
-        self.cables[host] += 1
+    def __init__(self, links: Sequence[FabricLink]) -> None:
+        self.names: dict[str, str] = {}
+        self.hosts: _Rates = defaultdict(lambda: defaultdict(float))
+        self.links: _Rates = defaultdict(lambda: defaultdict(float))
+        self.cables: Counter[str] = Counter()
+        self.nameless: set[str] = set()
+        rows = [link for link in links if _of_switch(link)]
+        for link in rows:
+            managed, _, name = link.here.name.partition(";")
+            named = managed == "MF0" and ":" in name
+            self.names.setdefault(link.here.number, name.partition(":")[0] if named else f"switch {link.here.number}")
+        for link in rows:
+            switch, peer, gbps = link.here.number, link.peer, link.gbps or _USUAL_GBPS
+            if peer.of_switch or (peer.of_switch is None and peer.number in self.names):
+                self.links[switch][peer.number] += gbps
+            elif (host := host_of(peer.name)) is not None:
+                self.hosts[host][switch] += gbps
+                self.cables[host] += 1
+            elif "Aggregation Node" not in peer.name:  # SHARP's own end in a switch
+                self.nameless.add(peer.number)
 
 
 def host_of(description: str) -> str | None:
@@ -86,21 +82,8 @@ def _of_switch(link: FabricLink) -> bool:
     )
 
 
-def _joined(links: Sequence[FabricLink]) -> _Fabric:
-    fabric = _Fabric()
-    rows = [link for link in links if _of_switch(link)]
-    for link in rows:
-        fabric.switch(link.here.number, link.here.name)
-    for link in rows:
-        if link.peer.of_switch or (link.peer.of_switch is None and link.peer.number in fabric.names):
-            fabric.joins_switch(link.here.number, link.peer.number, link.gbps or _USUAL_GBPS)
-        else:
-            fabric.joins_host(link.here.number, link.peer.name, link.peer.number, link.gbps or _USUAL_GBPS)
-    return fabric
-
-
 def _facts(blob: Blob, name: str, links: Sequence[FabricLink]) -> ClusterFacts:
-    fabric = _joined(links)
+    fabric = _Fabric(links)
     notes: list[str] = []
     if fabric.nameless:
         notes.append(f"{len(fabric.nameless)} adapters whose description names no host are left out")
@@ -139,8 +122,9 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
     pairs = [_partition(fabric, hosts, sets, "leaf")]
     here, number = set(tier), 0
     while here:
-        among = [(one, other) for one in here for other in fabric.links.get(one, {}) if tier.get(other) == number]
-        above = {other for one in here for other in fabric.links.get(one, {}) if other not in tier}
+        pairs_here = [(one, other) for one in here for other in fabric.links.get(one, {})]
+        among = [(one, other) for one, other in pairs_here if tier.get(other) == number]
+        above = {other for _, other in pairs_here if other not in tier}
         if among:
             for one, other in among:
                 sets.join(one, other)
@@ -149,10 +133,9 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
             if len(pairs) > known > 1:
                 pairs[-2] = (replace(pairs[-2][0], kind="group"), pairs[-2][1])
         tier |= dict.fromkeys(above, number + 1)
-        for one in here:
-            for other in fabric.links.get(one, {}):
-                if other in above:
-                    sets.join(one, other)
+        for one, other in pairs_here:
+            if other in above:
+                sets.join(one, other)
         if above:
             _next(pairs, _partition(fabric, hosts, sets, ("spine", "core")[number] if number < 2 else "fabric"))
         here, number = above, number + 1
@@ -178,24 +161,21 @@ def _oversubscribed(
     fabric: _Fabric, hosts: list[str], pairs: list[tuple[Partition, dict[str, str]]]
 ) -> list[Partition]:
     """What enters the groups of each level over what leaves them, the median group's."""
-    entering: dict[str, float] = {}
+    entering: dict[str, float] = defaultdict(float)
     result: list[Partition] = []
     for number, (partition, roots) in enumerate(pairs):
         if number == 0:
             for host in hosts:
-                root = roots[next(iter(fabric.hosts[host]))]
-                entering[root] = entering.get(root, 0.0) + fsum(fabric.hosts[host].values())
-        leaving: dict[str, float] = {}
+                entering[roots[next(iter(fabric.hosts[host]))]] += fsum(fabric.hosts[host].values())
+        leaving: dict[str, float] = defaultdict(float)
         for one, root in roots.items():
-            there = fsum(gbps for other, gbps in fabric.links.get(one, {}).items() if roots.get(other) != root)
-            leaving[root] = leaving.get(root, 0.0) + there
+            leaving[root] += fsum(gbps for other, gbps in fabric.links.get(one, {}).items() if roots.get(other) != root)
         ratios = [came / leaving[root] for root, came in entering.items() if leaving.get(root, 0.0) > 0 and came > 0]
         over = max(median(ratios), 1.0) if ratios else 0.0
         result.append(Partition(partition.kind, partition.group, partition.names, round(over, 3)))
         if number + 1 < len(pairs):
             above = pairs[number + 1][1]
-            joined: dict[str, float] = {}
+            entering = defaultdict(float)
             for root, gbps in leaving.items():
-                joined[above[root]] = joined.get(above[root], 0.0) + gbps
-            entering = joined
+                entering[above[root]] += gbps
     return result

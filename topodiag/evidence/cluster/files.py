@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 from topodiag.evidence import marks as looks
-from topodiag.evidence.cluster import csv as cluster_csv
-from topodiag.evidence.cluster import fabric as cluster_fabric
-from topodiag.evidence.cluster import kubernetes as cluster_kubernetes
-from topodiag.evidence.cluster import slurm as cluster_slurm
+from topodiag.evidence.cluster import csv, fabric, kubernetes, slurm
 from topodiag.evidence.interface import Blob
 from topodiag.lazy import regex
 from topodiag.model.cluster_facts import ClusterFacts
 from topodiag.model.errors import InputError
 from topodiag.words.own_data import own_data
 
-
-class Format(NamedTuple):
-    """`name` is what readers call it; `recognises` sees the first 64 KiB."""
-
-    name: str
-    recognises: Callable[[str], bool]
-    read: Callable[[Blob], ClusterFacts]
-
-
-FORMATS: tuple[Format, ...] = (
-    Format("kubectl get nodes", looks.is_kubernetes, cluster_kubernetes.read),
-    Format("ibnetdiscover", looks.is_discover, cluster_fabric.read_discover),
-    Format("iblinkinfo", looks.is_linkinfo, cluster_fabric.read_linkinfo),
-    Format("Slurm topology.yaml", looks.is_slurm_yaml, cluster_slurm.read_yaml),
-    Format("Slurm topology.conf", looks.is_slurm_conf, cluster_slurm.read_conf),
-    Format("CSV", looks.is_csv, cluster_csv.read),
-)
+READERS: Mapping[str, tuple[Callable[[str], bool], Callable[[Blob], ClusterFacts]]] = {
+    "kubectl get nodes": (looks.is_kubernetes, kubernetes.read),
+    "ibnetdiscover": (looks.is_discover, fabric.read_discover),
+    "iblinkinfo": (looks.is_linkinfo, fabric.read_linkinfo),
+    "Slurm topology.yaml": (looks.is_slurm_yaml, slurm.read_yaml),
+    "Slurm topology.conf": (looks.is_slurm_conf, slurm.read_conf),
+    "CSV": (looks.is_csv, csv.read),
+}
+"""By format, what knows it by the first 64 KiB, and its reader."""
 _OTHERS = tuple((regex(other["pattern"]), other["hint"]) for other in own_data("evidence/cluster/others")["other"])
 """What people give in place of a cluster, and where it belongs."""
 _HEAD = 1 << 16
@@ -41,9 +29,9 @@ _HEAD = 1 << 16
 def read_cluster(blob: Blob) -> ClusterFacts:
     """The cluster that a file describes. Raises InputError for a file of no known format, or a broken one."""
     head = Blob(blob.name, blob.data[:_HEAD]).text
-    for row in FORMATS:
-        if row.recognises(head):
-            return row.read(blob)
+    for recognises, read in READERS.values():
+        if recognises(head):
+            return read(blob)
     if not head.strip():
         raise InputError(blob.name, "is empty")
     belongs = next((hint for pattern, hint in _OTHERS if pattern.search(head)), "")

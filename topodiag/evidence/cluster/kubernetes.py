@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from topodiag.evidence.interface import Blob, to_int
-from topodiag.evidence.json_values import objects, text
+from topodiag.evidence.json_values import member, objects, text
 from topodiag.evidence.marks import POD
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
@@ -189,10 +189,6 @@ def _node(raw: msgspec.Raw) -> _Node | None:
     return _Node(name, labels, min(gpus, MAX_GPUS), ready and entry.spec.unschedulable is not True)
 
 
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _covered(kinds: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]]) -> int:
     """Labels on all nodes together: more levels count more."""
     return sum(label in row for row in labels for label, _ in kinds)
@@ -276,20 +272,15 @@ def _described(blob: Blob) -> Iterator[Tie]:
 
 def _objects(blob: Blob) -> Iterator[Tie]:
     """Pods as JSON or YAML. The address of a pod is its node's where it uses the network of its host alone."""
-    for pod in _pods(load_yaml(blob)):
-        meta, spec, status = (_object(pod.get(key)) for key in ("metadata", "spec", "status"))
-        addresses = [text(status.get("podIP")) or "", text(status.get("hostIP")) or ""]
-        name, node = text(meta.get("name")) or "", text(spec.get("nodeName")) or ""
-        host = text(spec.get("hostname")) or ""
+    document = load_yaml(blob)
+    items = member(document, "items")
+    for _, pod in objects(items if isinstance(items, list) else [document], MAX_PODS):
+        if pod.get("kind", "Pod") != "Pod":
+            continue
+        addresses = [text(member(pod.get("status"), key)) or "" for key in ("podIP", "hostIP")]
+        node, host = (text(member(pod.get("spec"), key)) or "" for key in ("nodeName", "hostname"))
+        name = text(member(pod.get("metadata"), "name")) or ""
         yield from _tie(blob, None, f"{name}: nodeName {node}", name, node, addresses, host)
-
-
-def _pods(value: Any) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(value, Mapping):
-        return []
-    items = value.get("items")
-    listed = items if isinstance(items, list) else [value]
-    return [pod for pod in listed[:MAX_PODS] if isinstance(pod, Mapping) and pod.get("kind", "Pod") == "Pod"]
 
 
 def _tie(  # noqa: PLR0917 - where it stands, and what it says

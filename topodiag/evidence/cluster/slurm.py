@@ -33,7 +33,7 @@ def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
         with at_line(blob, line):
             if match is None:
                 raise NodeSetError(f"{short(bare)!r} is no node with its free GPUs: write gpu[01-04] 0-3")
-            gpus = _gpus((match[2] or "all").strip())
+            gpus = free_gpus((match[2] or "all").strip())
             for node in expand(match[1]):
                 if node in free:
                     raise NodeSetError(f"names node {short(node)!r} twice")
@@ -43,7 +43,8 @@ def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
     return free
 
 
-def _gpus(text: str) -> tuple[int, ...] | None:
+def free_gpus(text: str) -> tuple[int, ...] | None:
+    """`0-3`, `none`, `slots=4`; None for `all`. Raises NodeSetError."""
     if text.lower() == "all":
         return None
     if text.lower() in ("none", "-"):

@@ -2,13 +2,13 @@
 
 Format: torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (torch 2.3 and later), one file per rank, named
 `nccl_trace_rank_3` or after TORCH_FR_DUMP_TEMP_FILE: a pickle of plain dicts and lists, or the same as JSON. The
-pickle is read by an interpreter that knows plain data only (plain_pickle.py).
+pickle is read by an interpreter that knows plain data only.
 
 Pickles of plain data: dicts, lists, tuples, texts, numbers. Nothing in them is ever called, imported or looked up.
 
-A pickle is a program for a small machine. This one knows the instructions that build plain data (protocols 2 to 5,
-Lib/pickle.py) and refuses a file at the first other one, so that a file from elsewhere can do no harm. Steps are
-bounded, and with them the memory.
+A pickle is a program for a small machine. `pickletools` lists its instructions and runs none. The machine here knows
+those that build plain data (protocols 2 to 5) and refuses a file at the first other one, so that a file from elsewhere
+can do no harm. Steps are bounded, and with them the memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-import struct
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from math import nan
+from pickletools import genops
+from typing import Any
 
 from topodiag.evidence.json_values import decoded, integer
 from topodiag.evidence.rank_names import rank_of_name
@@ -29,8 +31,6 @@ from topodiag.words.units import spell_bytes
 
 MAX_STEPS = 10_000_000
 """20000 entries with 25 stack frames each take half of it."""
-_LONGEST_NUMBER = 8
-"""Bytes of an integer; longer ones become None."""
 
 
 class NotPlainError(Exception):
@@ -40,42 +40,30 @@ class NotPlainError(Exception):
 def load(data: bytes, max_steps: int = MAX_STEPS) -> object:
     """The value that the pickle builds. It may share parts and even contain itself. Raises NotPlainError."""
     try:
-        return _Machine(data).run(max_steps)
-    except (IndexError, struct.error):
+        return _Machine().run(data, max_steps)
+    except (IndexError, ValueError):
         raise NotPlainError("it ends early or is damaged") from None
 
 
 class _Machine:
     """`stack` is what was built since the last mark, `below` the stacks under it."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
+    def __init__(self) -> None:
         self.stack: list[object] = []
         self.below: list[list[object]] = []
         self.memo: dict[int, object] = {}
 
-    def run(self, max_steps: int) -> object:
-        for _ in range(max_steps):
-            code = self.data[self.at]
-            self.at += 1
-            if code == _STOP:
+    def run(self, data: bytes, max_steps: int) -> object:
+        for code, value, at in islice(genops(data), max_steps):
+            if code.name in _VALUES:
+                self.stack.append(value)
+            elif code.name == "STOP":
                 return self.stack.pop()
-            step = _STEPS.get(code)
-            if step is None:
-                raise NotPlainError(f"it holds more than plain data (instruction {code:#04x} at byte {self.at - 1})")
-            step(self)
+            elif code.name in _STEPS:
+                _STEPS[code.name](self, value)
+            elif code.name not in _READ_AHEAD:
+                raise NotPlainError(f"it holds more than plain data (instruction {code.name} at byte {at})")
         raise NotPlainError(f"it takes more than {max_steps} steps")
-
-    def take(self, size: int) -> bytes:
-        taken = self.data[self.at : self.at + size]
-        if len(taken) != size:
-            raise NotPlainError("it ends early")
-        self.at += size
-        return taken
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "little")
 
     def mark(self) -> None:
         self.below.append(self.stack)
@@ -100,13 +88,8 @@ class _Machine:
                 raise NotPlainError("it has a key that is neither text nor number")
             target[key] = value
 
-    def pair(self) -> list[object]:
-        value = self.stack.pop()
-        return [self.stack.pop(), value]
-
-    def tuple_of(self, size: int) -> None:
-        items = [self.stack.pop() for _ in range(size)]
-        self.stack.append(tuple(reversed(items)))
+    def last(self, size: int) -> list[object]:
+        return [self.stack.pop() for _ in range(size)][::-1]
 
     def remember(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
@@ -116,59 +99,36 @@ class _Machine:
             raise NotPlainError("it is damaged: it recalls what it never built")
         self.stack.append(self.memo[index])
 
-    def text(self, width: int) -> None:
-        self.stack.append(self.take(self.number(width)).decode("utf-8", "replace"))
 
-    def raw(self, width: int) -> None:
-        self.stack.append(self.take(self.number(width)))
-
-    def signed(self, size: int) -> None:
-        taken = self.take(size)
-        self.stack.append(int.from_bytes(taken, "little", signed=True) if size <= _LONGEST_NUMBER else None)
-
-    def real(self) -> None:
-        self.stack.append(struct.unpack(">d", self.take(8))[0])
-
-
-_STOP = ord(".")
-_STEPS: dict[int, Callable[[_Machine], object]] = {
-    0x80: lambda m: m.take(1),  # PROTO
-    0x95: lambda m: m.take(8),  # FRAME: how much to read ahead
-    ord("("): _Machine.mark,
-    ord("0"): lambda m: m.stack.pop(),
-    ord("1"): _Machine.since_mark,
-    ord("N"): lambda m: m.stack.append(None),
-    0x88: lambda m: m.stack.append(True),
-    0x89: lambda m: m.stack.append(False),
-    ord("J"): lambda m: m.signed(4),
-    ord("K"): lambda m: m.stack.append(m.number(1)),
-    ord("M"): lambda m: m.stack.append(m.number(2)),
-    0x8A: lambda m: m.signed(m.number(1)),  # LONG1
-    ord("G"): _Machine.real,
-    ord("X"): lambda m: m.text(4),
-    0x8C: lambda m: m.text(1),
-    0x8D: lambda m: m.text(8),
-    ord("T"): lambda m: m.text(4),
-    ord("U"): lambda m: m.text(1),
-    ord("C"): lambda m: m.raw(1),
-    ord("B"): lambda m: m.raw(4),
-    0x8E: lambda m: m.raw(8),
-    ord("]"): lambda m: m.stack.append([]),
-    ord("a"): lambda m: m.extend([m.stack.pop()]),
-    ord("e"): lambda m: m.extend(m.since_mark()),
-    ord(")"): lambda m: m.stack.append(()),
-    ord("t"): lambda m: m.stack.append(tuple(m.since_mark())),
-    0x85: lambda m: m.tuple_of(1),
-    0x86: lambda m: m.tuple_of(2),
-    0x87: lambda m: m.tuple_of(3),
-    ord("}"): lambda m: m.stack.append({}),
-    ord("s"): lambda m: m.update(m.pair()),
-    ord("u"): lambda m: m.update(m.since_mark()),
-    ord("q"): lambda m: m.remember(m.number(1)),
-    ord("r"): lambda m: m.remember(m.number(4)),
-    0x94: lambda m: m.remember(len(m.memo)),  # MEMOIZE
-    ord("h"): lambda m: m.recall(m.number(1)),
-    ord("j"): lambda m: m.recall(m.number(4)),
+_READ_AHEAD = frozenset(("PROTO", "FRAME"))
+_VALUES = frozenset((
+    "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING",
+    "SHORT_BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8",
+))  # fmt: skip
+"""Instructions that carry the value which they add to the stack."""
+_STEPS: dict[str, Callable[[_Machine, Any], object]] = {
+    "MARK": lambda m, _: m.mark(),
+    "POP": lambda m, _: m.stack.pop(),
+    "POP_MARK": lambda m, _: m.since_mark(),
+    "NONE": lambda m, _: m.stack.append(None),
+    "NEWTRUE": lambda m, _: m.stack.append(True),
+    "NEWFALSE": lambda m, _: m.stack.append(False),
+    "EMPTY_LIST": lambda m, _: m.stack.append([]),
+    "APPEND": lambda m, _: m.extend(m.last(1)),
+    "APPENDS": lambda m, _: m.extend(m.since_mark()),
+    "EMPTY_TUPLE": lambda m, _: m.stack.append(()),
+    "TUPLE": lambda m, _: m.stack.append(tuple(m.since_mark())),
+    "TUPLE1": lambda m, _: m.stack.append(tuple(m.last(1))),
+    "TUPLE2": lambda m, _: m.stack.append(tuple(m.last(2))),
+    "TUPLE3": lambda m, _: m.stack.append(tuple(m.last(3))),
+    "EMPTY_DICT": lambda m, _: m.stack.append({}),
+    "SETITEM": lambda m, _: m.update(m.last(2)),
+    "SETITEMS": lambda m, _: m.update(m.since_mark()),
+    "BINPUT": _Machine.remember,
+    "LONG_BINPUT": _Machine.remember,
+    "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
+    "BINGET": _Machine.recall,
+    "LONG_BINGET": _Machine.recall,
 }
 
 
@@ -318,4 +278,5 @@ def _ranks(listed: str | list[object] | tuple[object, ...]) -> tuple[int, ...]:
 def _text(value: object) -> str:
     if isinstance(value, int):
         return str(value) if abs(value) < 2**63 else ""
-    return value[:_MAX_TEXT] if isinstance(value, str) else ""
+    # A pickle may hold half of a character of UTF-16, which no output can.
+    return value[:_MAX_TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else ""

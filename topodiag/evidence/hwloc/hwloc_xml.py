@@ -56,6 +56,20 @@ class HwlocObject:
             above = above.above
         return above
 
+    @property
+    def top(self) -> HwlocObject:
+        """The host bridge of a PCI function, itself without one."""
+        top = self
+        while top.above is not None and top.above.type in _IO:
+            top = top.above
+        return top
+
+    @property
+    def bus_id(self) -> str | None:
+        """Of a device of an operating system or a library, where its function is."""
+        function = self.within("PCIDev")
+        return normalise_bus_id(function.get("pci_busid")) if function is not None else None
+
 
 MAX_BYTES = 32 * 2**20
 MAX_TAGS = 500_000
@@ -221,9 +235,9 @@ def _nvlinks(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
 
 def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     for name, types in (("sockets", _PACKAGES), ("count", ("PU",))):
-        hwloc_objects = [hwloc_object for hwloc_object in objects if hwloc_object.type in types]
-        if hwloc_objects:
-            draft.single("cpu").offer(name, len(hwloc_objects), origin(hwloc_objects[0].tag.line))
+        lines = [one.tag.line for one in objects if one.type in types]
+        if lines:
+            draft.single("cpu").offer(name, len(lines), origin(lines[0]))
 
 
 def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
@@ -273,18 +287,13 @@ def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, pl
 
 def _root(function: HwlocObject) -> str | None:
     """The host bridge by its first bus, as sysfs names it: `pci0000:15`."""
-    top, above = function, function.above
-    while above is not None and above.type in _IO:
-        top, above = above, above.above
-    domain, bracket, buses = top.get("bridge_pci").lower().partition(":[")
+    domain, bracket, buses = function.top.get("bridge_pci").lower().partition(":[")
     return f"pci{domain}:{buses[:2]}" if bracket else None
 
 
 def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
     """The NUMA node of the object that the host bridge hangs from, where it is one; GPUs' memory does not count."""
-    above = function.above
-    while above is not None and above.type in _IO:
-        above = above.above
+    above = function.top.above
     if above is None:
         return None
     nodes = (parse_cpumask(above.get("nodeset")) or frozenset()) - memory_only
@@ -323,9 +332,7 @@ def link_gbs(gen: int, width: int) -> float:
 
 def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     """A device by the name that the operating system or a library gives it."""
-    function = device.within("PCIDev")
-    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
-    name, number = device.get("name")[:64], to_int(device.get("osdev_type"), low=0, high=0xFFFF)
+    name, bus_id, number = device.get("name")[:64], device.bus_id, to_int(device.get("osdev_type"), low=0, high=0xFFFF)
     if not name or number is None:
         return
     bitwise = device.format >= 3
@@ -344,8 +351,7 @@ def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
 
 def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
     """The GPU that a device of NVML's is; None for every other."""
-    function, index = device.within("PCIDev"), to_int(device.get("name").removeprefix("nvml"), low=0, high=MAX_GPUS - 1)
-    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
+    bus_id, index = device.bus_id, to_int(device.get("name").removeprefix("nvml"), low=0, high=MAX_GPUS - 1)
     if index is None or bus_id is None or not device.get("name").startswith("nvml"):
         return None
     return draft.gpu(index=index, bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)

@@ -21,7 +21,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.evidence.kinds import NODE_EVIDENCE
-from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -33,7 +33,7 @@ from topodiag.words.own_data import own_data
 
 _SAMPLES = own_data("evidence/intake/samples")
 _LIKE = {name: regex(_SAMPLES[name]) for name in ("word", "run", "host")}
-_COMMANDS = finder(tuple(text.encode() for text in _SAMPLES["holds"]))
+_COMMANDS = Finder(tuple(text.encode() for text in _SAMPLES["holds"]))
 
 
 def as_samples(blobs: Sequence[Blob]) -> list[Blob]:

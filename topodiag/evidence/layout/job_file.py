@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer
@@ -60,11 +60,6 @@ _FEW = 400
 """Lines in which the first word that is no comment stands."""
 
 
-class _Place(NamedTuple):
-    value: str
-    line: int | None
-
-
 def read_job(blob: Blob) -> JobSettings:
     """The settings that a file declares. Raises InputError where it declares none, for a size that is none, and for
     one that is said twice."""
@@ -92,9 +87,9 @@ def read_job(blob: Blob) -> JobSettings:
     return settings
 
 
-def _places(blob: Blob, *, document: bool) -> dict[str, _Place]:
+def _places(blob: Blob, *, document: bool) -> dict[str, megatron.StatedSetting]:
     """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
-    places: dict[str, _Place] = {}
+    places: dict[str, megatron.StatedSetting] = {}
     unsure: set[str] = set()
     for path, value, line in _document(blob) if document else megatron.command_words(blob.text[:_SCRIPT]):
         name = _name_of(path, document=document)
@@ -102,7 +97,7 @@ def _places(blob: Blob, *, document: bool) -> dict[str, _Place]:
             read = _size(blob.name, path[-1], value, strict=document)
         else:
             read = _read(name, path[-1], value)
-        if not read or places.setdefault(name, _Place(read, line)).value == read:
+        if not read or places.setdefault(name, megatron.StatedSetting(path, read, line)).value == read:
             continue
         if name not in megatron.SIZES:
             unsure.add(name)
@@ -169,9 +164,9 @@ def _read(name: str, key: str, value: Any) -> str:
     return text.lower() if name in ("order", "activation") else text
 
 
-def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
-    """The settings with the number of ranks: as said, or of a launch whose ranks the sizes divide. What shards weights
-    and has no size shares them among all ranks."""
+def _as_megatron(arguments: Mapping[str, str]) -> dict[str, str]:
+    """The settings with what follows from them by Megatron's names. The number of ranks is as said, or of a launch
+    whose ranks the sizes divide. What shards weights and has no size shares them among all ranks."""
     completed = dict(arguments)
     ranks = (megatron.whole(completed, "per_node") or 0) * (megatron.whole(completed, "hosts") or 0)
     if ranks and not ranks % prod(megatron.whole(completed, name) or 1 for name in (_TP, _PP, _CP, _DP)):
@@ -180,17 +175,11 @@ def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
         completed["world_size"] = completed["world"]
         if "zero_stage" in completed and completed.keys().isdisjoint(megatron.SIZES):
             completed[_DP] = completed["world"]
-    return completed
-
-
-def _as_megatron(arguments: Mapping[str, str]) -> dict[str, str]:
-    """The settings with what follows from them by Megatron's names."""
-    renamed = _with_ranks(arguments)
-    parts = [size for name in ("replicate", "shard") if (size := megatron.whole(renamed, name))]
+    parts = [size for name in ("replicate", "shard") if (size := megatron.whole(completed, name))]
     if len(parts) == 2:
-        renamed.setdefault(_DP, str(prod(parts)))
-    _name_model(renamed)
-    return renamed
+        completed.setdefault(_DP, str(prod(parts)))
+    _name_model(completed)
+    return completed
 
 
 def _name_model(arguments: dict[str, str]) -> None:
@@ -244,7 +233,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[megatron.StatedSettin
         yield megatron.StatedSetting(path, value, None)
 
 
-def _origins(blob: Blob, places: Mapping[str, _Place]) -> dict[str, Origin]:
+def _origins(blob: Blob, places: Mapping[str, megatron.StatedSetting]) -> dict[str, Origin]:
     """Where each setting stands: the line of its word, or the first that holds the last name of its path."""
     lines = blob.text.split("\n")
     by_name: dict[str, int] = {}

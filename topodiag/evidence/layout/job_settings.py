@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -169,7 +169,7 @@ _MOST_NAMES, _MOST_LINE = 4000, 4000
 
 @cache
 def _dots() -> Finder:
-    return finder([b" .."])
+    return Finder([b" .."])
 
 
 def read_arguments(text: str | bytes, source: str) -> JobSettings | None:

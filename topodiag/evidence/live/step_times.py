@@ -21,7 +21,7 @@ from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import WORDS, StepLine, timed_batches
 from topodiag.evidence.rank_names import rank_of_name
-from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE
@@ -200,7 +200,7 @@ def _with_words(data: bytes) -> Iterator[tuple[int, str]]:
 
 @cache
 def _words() -> Finder:
-    return finder([word.encode() for word in WORDS], lines=True)
+    return Finder([word.encode() for word in WORDS], lines=True)
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -37,7 +37,7 @@ class WatchLog:
 
     host: str
     states: tuple[PartStates, ...] = ()
-    xids: tuple[XidSeen, ...] = ()
+    xids: list[XidSeen] = field(default_factory=list)
     end_s: float | None = None
     unread: int = 0
 
@@ -51,22 +51,17 @@ def read_watch(data: bytes) -> WatchLog | None:
         if isinstance(line, dict):
             reader.take(line)
         else:
-            reader.unread += 1
-    if not reader.host:
-        return None
+            reader.log.unread += 1
     reader.close_all()
-    states = tuple(PartStates(part, tuple(spells)) for part, spells in sorted(reader.spells.items()))
-    return WatchLog(reader.host, states, tuple(reader.xids), reader.end_s, reader.unread)
+    reader.log.states = tuple(PartStates(part, tuple(spells)) for part, spells in sorted(reader.spells.items()))
+    return reader.log if reader.log.host else None
 
 
 @dataclass(slots=True)
 class _Reader:
-    host: str = ""
+    log: WatchLog = field(default_factory=lambda: WatchLog(""))
     boot: str = ""
     spells: dict[str, list[Spell]] = field(default_factory=dict)
-    xids: list[XidSeen] = field(default_factory=list)
-    end_s: float | None = None
-    unread: int = 0
     open: dict[str, Spell] = field(default_factory=dict)
     """The spells that parts are in, which have not lasted yet."""
     sampled_s: float = 0.0
@@ -78,8 +73,8 @@ class _Reader:
         time_s, up_s = _number(line.get("time")), _number(line.get("up"))
         if "watch" in line and isinstance(line.get("host"), str):
             self._start(line)
-        elif not self.host or time_s is None or up_s is None:
-            self.unread += "lost" not in line
+        elif not self.log.host or time_s is None or up_s is None:
+            self.log.unread += "lost" not in line
             return
         if time_s is None or up_s is None:
             return
@@ -91,11 +86,11 @@ class _Reader:
             self._value(line, time_s, up_s)
         if not self.hangs:
             self.sampled_s = max(self.sampled_s, up_s)
-        self.end_s = max(self.end_s or time_s, time_s)
+        self.log.end_s = max(self.log.end_s or time_s, time_s)
 
     def _start(self, line: dict[str, Any]) -> None:
         boot = str(line.get("boot") or "")[:64]
-        self.host = self.host or str(line["host"])[:255]
+        self.log.host = self.log.host or str(line["host"])[:255]
         if boot != self.boot:
             self.close_all()
             self.boot, self.sampled_s = boot, 0.0
@@ -105,7 +100,7 @@ class _Reader:
     def _xid(self, line: dict[str, Any], time_s: float) -> None:
         code = line.get("code")
         if isinstance(code, int) and 0 <= code < 1 << 31:
-            self.xids.append(XidSeen(time_s, self.boot, str(line.get("part"))[:64], code))
+            self.log.xids.append(XidSeen(time_s, self.boot, str(line.get("part"))[:64], code))
 
     def _value(self, line: dict[str, Any], time_s: float, up_s: float) -> None:
         part, key, value = line["part"][:128], line["key"], line.get("value")

@@ -10,12 +10,12 @@ Settings of a run, and who gives them: NCCL's log shows what is in force, a comm
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from topodiag.evidence.nccl_tests.words import SHARED, TYPE_BYTES
 from topodiag.lazy import dataclass
-from topodiag.model.bench import BenchRow, Timing
+from topodiag.model.bench import BenchRow
 from topodiag.model.provenance import Origin
 
 MAX_SETTINGS = 200
@@ -41,11 +41,6 @@ def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, 
             known[name] = given
     elif before.command is not None and (below or given.command is None):
         known[name] = given
-
-
-def values_of(known: Mapping[str, CommandSetting]) -> dict[str, str]:
-    """Value by name."""
-    return {name: given.value for name, given in known.items()}
 
 
 def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
@@ -142,9 +137,7 @@ def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) 
     if low > MAX_RANKS:
         return None, ""
     first, last = math.ceil(low - 1e-9), math.floor(min(high, MAX_RANKS) + 1e-9)
-    if first == last:
-        return first, "busbw / algbw"
-    return None, ""
+    return (first, "busbw / algbw") if first == last else (None, "")
 
 
 def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
@@ -156,16 +149,11 @@ def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
     return abs(ratio - twice * (nranks - 1) / nranks) < NEAR
 
 
-def _timings(rows: Sequence[BenchRow]) -> Iterator[Timing]:
-    for row in sorted(rows, key=lambda row: row.size)[-ROWS:]:
-        yield row.out_of_place
-        yield row.in_place
-
-
 def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:
     return [
         (timing.algbw_gbs, timing.busbw_gbs)
-        for timing in _timings(rows)
+        for row in sorted(rows, key=lambda row: row.size)[-ROWS:]
+        for timing in (row.out_of_place, row.in_place)
         if timing.algbw_gbs is not None and timing.busbw_gbs is not None and timing.algbw_gbs >= 0.2
     ]
 

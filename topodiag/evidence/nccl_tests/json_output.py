@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from topodiag.evidence.json_values import decoded, integer, objects, text
+from topodiag.evidence.json_values import decoded, integer, member, objects, text
 from topodiag.evidence.nccl_tests.infer import CommandSetting
-from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
+from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
 from topodiag.evidence.signatures.wrappers import Unwrapped
 from topodiag.lazy import regex
@@ -76,32 +77,31 @@ def looks_like_json(data: bytes) -> bool:
     return head.startswith(b"{") and b'"' in head[:200]
 
 
-def read_json(data: bytes, source: str) -> TextRead | None:
+def read_json(data: bytes, source: str) -> Read | None:
     """The one run of a JSON file; None where it is JSON of something else, or none."""
     whole = data.decode("utf-8", "replace")
     document, closed, why = load(whole)
-    text_read = TextRead(lines=whole.count("\n") + 1)
+    read = Read(lines=whole.count("\n") + 1)
     if not isinstance(document, dict) or not any(key in document for key in _KEYS):
         if why and '"results"' in whole and '"bus_bw"' in whole:
-            text_read.unread.append(UnreadLine(source, None, whole[:100], why))
-            text_read.left = 1
-            return text_read
+            read.unread.append(UnreadLine(source, None, whole[:100], why))
+            read.left = 1
+            return read
         return None
     run = Draft(Unwrapped("").stream, Origin(source), from_json=True)
-    text_read.drafts.append(run)
+    read.drafts.append(run)
     _config(run, document)
     for place, entry in objects(document.get("results"), MAX_ROWS):
         row = _row(entry, source)
         if row is None:
-            text_read.left += 1
-            text_read.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
+            read.left += 1
+            read.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
         else:
             run.rows.append(row)
             run.widths.append(4 * sum(timing.time_us is not None for timing in (row.out_of_place, row.in_place)))
             out, inside = (timing.wrong is not None for timing in (row.out_of_place, row.in_place))
             run.checked = (run.checked[0] or out, run.checked[1] or inside)
-    bounds = document.get("out_of_bounds")
-    run.bounds = integer(bounds.get("count")) if isinstance(bounds, dict) else None
+    run.bounds = integer(member(document.get("out_of_bounds"), "count"))
     average = document.get("average_bus_bandwidth", document.get("average_bus_bandwidith"))
     if isinstance(average, dict):
         value = _number(average.get("bandwidth", average.get("bandwidith")))
@@ -112,7 +112,7 @@ def read_json(data: bytes, source: str) -> TextRead | None:
     if closed:
         run.notes.append("the JSON file was cut off and has been closed: the run was aborted")
         run.aborted = True
-    return text_read
+    return read
 
 
 def _config(run: Draft, document: dict[str, Any]) -> None:
@@ -135,7 +135,6 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     for key, name in _CONFIG.items():
         if isinstance(config.get(key), int | float | str):
             run.parameters[name] = str(config[key])[:100]
-    run.has_parameters = bool(run.parameters)
     _devices(run, config)
 
 
@@ -157,9 +156,7 @@ def _devices(run: Draft, config: dict[str, Any]) -> None:
         )
         run.devices[rank] = first
         for number in range(1, min(per, MAX_DEVICES - len(run.devices))):
-            other = BenchDevice(
-                rank + number, first.host, first.device + number, first.name, "", first.group, first.pid
-            )
+            other = replace(first, rank=rank + number, device=first.device + number, bus_id="")
             run.devices.setdefault(rank + number, other)
 
 
@@ -185,14 +182,13 @@ def _timing(block: object) -> Timing:
     if not isinstance(block, dict):
         return Timing()
     single = block.get("per_iter_timing")
-    single = single if isinstance(single, dict) else {}
     return Timing(
         _number(block.get("time", block.get("cpu_time"))),
         _number(block.get("alg_bw")),
         _number(block.get("bus_bw")),
         _number(block.get("nwrong")),
-        _number(single.get("p50_us")),
-        _number(single.get("p99_us")),
+        _number(member(single, "p50_us")),
+        _number(member(single, "p99_us")),
     )
 
 

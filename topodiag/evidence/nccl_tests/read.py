@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_traffic, ranks_of, ratio_fits, values_of
+from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_traffic, ranks_of, ratio_fits
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
-from topodiag.evidence.nccl_tests.text import Draft, TextReader
+from topodiag.evidence.nccl_tests.text import Draft, Read, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
 from topodiag.evidence.network.perftest import pair_runs
-from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
@@ -25,41 +24,26 @@ ADJACENT = 8
 ONE_RANK = "one rank: nothing is communicated, so no bandwidth was measured"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log; `settings`
-    are those of commands in a file without a run: value and line by name."""
-
-    runs: tuple[BenchRun, ...]
-    unread: tuple[UnreadLine, ...]
-    left: int = 0
-    lines: int = 0
-    records: int = 0
-    settings: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
-
-
 def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
     """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape. Reads the
     text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
     read = read_file(data, name)
-    return read.runs, read.unread
+    return read.runs, tuple(read.unread)
 
 
 def read_file(data: bytes, name: str) -> Read:
     """The same with counts."""
-    text_read = read_json(data, name) if looks_like_json(data) else None
-    if text_read is None:
-        text_read = TextReader(name).read(data)
-    drafts = [run for draft in text_read.drafts for run in _untangled(draft)]
-    single_ranks = _one_rank_tables(drafts)
-    only = text_read.named[0] if len(text_read.named) == 1 else ""
+    read = (read_json(data, name) if looks_like_json(data) else None) or TextReader(name).read(data)
+    single_ranks = _one_rank_tables(read.drafts)
+    only = read.named[0] if len(read.named) == 1 else ""
     hint = collective_of_name(name)
-    warnings = tuple(text_read.warnings)
-    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in drafts)
+    warnings = tuple(read.warnings)
+    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in read.drafts)
     runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
-    given = commands_of(text_read.env) if not runs else {}
-    settings = {name: (text_read.env[name].value, line) for name, line in given.items()}
-    return Read(runs, tuple(text_read.unread), text_read.left, text_read.lines, text_read.records, settings)
+    given = commands_of(read.env) if not runs else {}
+    return replace(
+        read, runs=runs, settings={name: (read.env[name].value, line) for name, line in given.items()}, drafts=[]
+    )
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says
@@ -100,7 +84,7 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         maker=draft.maker,
         nccl=draft.nccl,
         parameters=draft.parameters,
-        env=values_of(draft.env),
+        env={name: given.value for name, given in draft.env.items()},
         commands=commands_of(draft.env),
         errors=tuple(draft.errors),
         failures=tuple(draft.failures),
@@ -188,33 +172,3 @@ def _mingled(first: Draft, second: Draft) -> bool:
         return True
     began, ended = second.origin.line or 0, first.rows[-1].origin if first.rows else None
     return began < (ended.line or 0) if ended is not None else began - (first.origin.line or 0) < ADJACENT
-
-
-def _untangled(draft: Draft) -> list[Draft]:
-    """Tables of one rank each that were written through one another, without headers, one draft each: a size that
-    comes again before the sizes have ended begins another table. Only where no bus bandwidth tells of ranks."""
-    if len(draft.rows) < 3 or draft.devices or not no_traffic(draft.rows):
-        return [draft]
-    tables: list[list[int]] = []
-    ends: dict[int, list[int]] = {}
-    for number, row in enumerate(draft.rows):
-        lower = [size for size in (row.size // 2, row.size // 4) if ends.get(size)] or [
-            size for size in sorted(ends, reverse=True) if size < row.size and ends[size]
-        ][:1]
-        if lower:
-            table = ends[lower[0]].pop(0)
-            tables[table].append(number)
-        else:
-            table = len(tables)
-            tables.append([number])
-        ends.setdefault(row.size, []).append(table)
-    if len(tables) < 2:
-        return [draft]
-    return [
-        replace(
-            draft,
-            rows=[draft.rows[number] for number in numbers],
-            widths=[draft.widths[number] for number in numbers],
-        )
-        for numbers in tables
-    ]

@@ -73,7 +73,6 @@ class OpenRow:
     redop: str
     origin: Origin
     cells: list[str] = field(default_factory=list)
-    stamp: str = ""
 
 
 def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple[OpenRow, str] | None:
@@ -99,27 +98,26 @@ def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple
 
 def take_cells(row: OpenRow, text: str) -> str:
     """Move the numbers at the start of the text into the row; what is left of the text."""
-    stamp = _LIKE["stamp"].search(text)
-    if stamp:
-        row.stamp = stamp[1]
-        text = text[: stamp.start()] + text[stamp.end() :]
-    at = 0
-    while len(row.cells) < MAX_CELLS:
-        match = _LIKE["cell"].match(text, at)
-        if match is None:
-            break
-        row.cells.append(match[1])
-        at = match.end()
-    return text[at:].strip()
+    cells, rest = _cells(text)
+    row.cells += cells[: MAX_CELLS - len(row.cells)]
+    return rest
 
 
 def only_cells(text: str) -> bool:
     """Whether a text holds numbers of a row and nothing else."""
+    cells, rest = _cells(text)
+    return bool(cells) and not rest
+
+
+def _cells(text: str) -> tuple[list[str], str]:
+    """The numbers at the start of a text, and what is left of it without the time stamp."""
+    text = _LIKE["stamp"].sub("", text, count=1)
+    cells: list[str] = []
     at = 0
-    text = _LIKE["stamp"].sub("", text)
     while (match := _LIKE["cell"].match(text, at)) is not None:
+        cells.append(match[1])
         at = match.end()
-    return at > 0 and not text[at:].strip()
+    return cells, text[at:].strip()
 
 
 def close_row(row: OpenRow, title: Title | None) -> tuple[BenchRow, int, tuple[bool, bool]]:

@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, giv
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
-from topodiag.model.bench import BenchDevice, BenchRow
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun
 from topodiag.model.events import Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -62,7 +62,6 @@ class Draft:
     average: float | None = None
     bounds: int | None = None
     devices_cut: bool = False
-    has_parameters: bool = False
     from_json: bool = False
     aborted: bool = False
     notes: list[str] = field(default_factory=list)
@@ -75,17 +74,13 @@ class Draft:
     def single_process(self) -> bool:
         """Whether one process alone could have printed this header: what a build without MPI looks like."""
         per = int(self.parameters.get("nThread", "1")) * int(self.parameters.get("nGpus", "1"))
-        return self.has_parameters and len(self.devices) <= per
+        return bool(self.parameters) and len(self.devices) <= per
 
     @property
     def least_size(self) -> int:
         """By its header, -1 without."""
         text = self.parameters.get("minBytes", "")
         return int(text) if text.isdigit() and len(text) < 20 else -1
-
-    @property
-    def last_size(self) -> int:
-        return self.rows[-1].size if self.rows else -1
 
 
 @dataclass(slots=True)
@@ -96,10 +91,14 @@ class _Stream:
 
 
 @dataclass(slots=True)
-class TextRead:
-    """What the text of one file held, before inference. `left` counts the lines that were not understood."""
+class Read:
+    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log; `settings`
+    are those of commands in a file without a run: value and line by name."""
 
+    runs: tuple[BenchRun, ...] = ()
+    settings: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
+    """The runs before what they leave unsaid is inferred."""
     unread: list[UnreadLine] = field(default_factory=list)
     left: int = 0
     lines: int = 0
@@ -117,7 +116,7 @@ class TextReader:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.made = TextRead()
+        self.made = Read()
         self._streams: dict[Stream, _Stream] = {}
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
@@ -133,7 +132,12 @@ class TextReader:
     def _newest(self) -> Draft | None:
         return self.made.drafts[-1] if self.made.drafts else None
 
-    def read(self, data: bytes) -> TextRead:
+    @property
+    def _current(self) -> Draft | None:
+        """The newest run, where no line has ended it."""
+        return newest if (newest := self._newest) is not None and not newest.closed else None
+
+    def read(self, data: bytes) -> Read:
         for number, text, cut in words.physical(data):
             self.made.lines = number
             if cut:
@@ -181,18 +185,16 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        newest = self._newest
         give(self._env, name, CommandSetting(value, command), below=True)
-        if newest is not None and not newest.closed and value:
-            give(newest.env, name, CommandSetting(value, command))
+        if value and (run := self._current) is not None:
+            give(run.env, name, CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
         match = words.NCCL_VERSION.search(text)
         if match is None:
             return False
-        newest = self._newest
-        if newest is not None and not newest.closed:
-            newest.nccl = newest.nccl or match[1]
+        if (run := self._current) is not None:
+            run.nccl = run.nccl or match[1]
         else:
             self._nccl = match[1]
         return True
@@ -211,9 +213,8 @@ class TextReader:
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
-            newest = self._newest
-            if newest is not None and not (newest.rows or newest.closed or newest.collective):
-                newest.collective, newest.why_collective = named, "its command"
+            if (run := self._current) is not None and not (run.rows or run.collective):
+                run.collective, run.why_collective = named, "its command"
             return True
         return bool(given) or ("CCL version" in text and self._library(text))
 
@@ -255,10 +256,10 @@ class TextReader:
             return newest
         low = [run for run in able if run.title is not None]
         waiting = [run for run in low if not run.rows and row.size <= run.least_size]
-        going = [run for run in low if run.rows and run.last_size < row.size]
+        going = [run for run in low if run.rows and run.rows[-1].size < row.size]
         if waiting:
             return waiting[-1]
-        return max(going, key=lambda run: run.last_size) if going else newest
+        return max(going, key=lambda run: run.rows[-1].size) if going else newest
 
     def _end_row(self, stream: _Stream) -> None:
         if stream.open is None:
@@ -300,8 +301,8 @@ class TextReader:
     def _header(self, line: words.Line, text: str, stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
         if "nThread" in text and (parameters := words.parameters_of(text)) is not None:
-            run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
-            run.parameters, run.has_parameters = parameters, True
+            run = self._next(stream, line, filled=newest is not None and bool(newest.parameters))
+            run.parameters = parameters
             return True
         if "Rank" in text and (device := device_of(text)) is not None:
             self._device(stream, line, device, text)
@@ -318,7 +319,7 @@ class TextReader:
     def _versions(self, line: words.Line, kind: str, fields: Mapping[str, Value], stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
         if kind == "version":
-            run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
+            run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.parameters))
             run.version = str(fields["version"])
             run.nccl = words.version_of_code(int(fields.get("code", 0))) or run.nccl
             run.maker = {"rccl": Maker.AMD}.get(str(fields["name"]), run.maker)
@@ -326,7 +327,7 @@ class TextReader:
             name = str(fields["name"])
             named = words.collective_of_binary(name) or words.collective_of_binary(name + "_perf")
             if kind == "starting":
-                again = newest is not None and (newest.has_parameters or newest.why_collective == "its header")
+                again = newest is not None and (bool(newest.parameters) or newest.why_collective == "its header")
                 run = self._next(stream, line, filled=again)
                 run.collective, run.why_collective = named or run.collective, "its header"
             elif newest is not None:
@@ -379,12 +380,11 @@ class TextReader:
         newest = self._newest
         if newest is not None and newest.closed and newest.bounds and not self._named:
             return  # a run with wrong values ends with an exit code
-        if newest is None or newest.closed:
-            newest = self._begin(self._streams.setdefault(line.key, _Stream()), line)
+        run = self._current or self._begin(self._streams.setdefault(line.key, _Stream()), line)
         quote = line.text.strip()[:MAX_QUOTE]
-        if len(newest.errors) < MAX_ERRORS and quote not in newest.errors:
-            newest.errors.append(quote)
-            newest.failures.append(Origin(self.source, line.number, quote))
+        if len(run.errors) < MAX_ERRORS and quote not in run.errors:
+            run.errors.append(quote)
+            run.failures.append(Origin(self.source, line.number, quote))
 
     def _leave(self, number: int, text: str, why: str) -> None:
         """Count a line that was not understood under its shape: what is left when numbers are taken out."""

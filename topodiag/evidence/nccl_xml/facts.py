@@ -65,8 +65,7 @@ class _Filler:
     def _cpu(self, cpu: Element) -> None:
         origin = self._origin(cpu)
         whole = self._draft.single("cpu")
-        whole.offer("arch", cpu.get("arch") or None, origin)
-        whole.offer("vendor", cpu.get("vendor") or None, origin)
+        whole.put(origin, arch=cpu.get("arch") or None, vendor=cpu.get("vendor") or None)
         for field, name in (("family", "familyid"), ("model", "modelid")):
             value = to_int(cpu.get(name), low=1, high=0xFFFF)
             whole.offer(field, family_of(value) if name == "familyid" and value is not None else value, origin)
@@ -83,11 +82,9 @@ class _Filler:
             ("subsystem_vendor", "subsystem_vendor", 0xFFFF), ("subsystem_device", "subsystem_device", 0xFFFF),
         ):  # fmt: skip
             function.offer(field, to_int(element.get(name), low=0, high=high), origin)
-        function.offer("numa", numa, origin)
-        function.offer("root", root, origin)
-        function.offer("parent", parent, origin)
-        function.offer("slot_max_gen", gen_of_speed(element.get("link_speed") or ""), origin)
-        function.offer("slot_max_width", to_int(element.get("link_width"), low=1, high=MAX_WIDTH), origin)
+        gen = gen_of_speed(element.get("link_speed") or "")
+        width = to_int(element.get("link_width"), low=1, high=MAX_WIDTH)
+        function.put(origin, numa=numa, root=root, parent=parent, slot_max_gen=gen, slot_max_width=width)
         if element.having("pci"):
             # NCCL climbs two levels at a time: what it shows above a device is a switch's upstream port.
             function.offer("port_type", "upstream", origin)
@@ -115,10 +112,7 @@ class _Filler:
             target = normalise_bus_id(link.get("target") or "")
             for _ in range(max(0, min(c_int(link.get("count") or ""), MAX_LINKS - number))):
                 one = gpu.child("nvlink", number)
-                where_from = self._origin(link)
-                one.offer("state", "active", where_from)
-                one.offer("remote_type", remote, where_from)
-                one.offer("remote_bus_id", target, where_from)
+                one.put(self._origin(link), state="active", remote_type=remote, remote_bus_id=target)
                 number += 1
         for c2c in element.having("c2c")[:1]:
             megabytes, count = c_int(c2c.get("bw") or ""), c_int(c2c.get("count") or "")
@@ -136,9 +130,7 @@ class _Filler:
             speed = to_int(net.get("speed"), low=1, high=10**8)
             port = to_int(net.get("port"), low=0, high=MAX_PORT) or 0
             if port == 0 and _INTERFACE.fullmatch(name):
-                interface = self._draft.netdev(name)
-                interface.offer("speed_mbps", speed, origin)
-                interface.offer("bus_id", bus_id, origin)
+                self._draft.netdev(name).put(origin, speed_mbps=speed, bus_id=bus_id)
                 continue
             # A NIC that NCCL merged from several is called by all of them: mlx5_0+mlx5_1.
             parts = name.split("+")

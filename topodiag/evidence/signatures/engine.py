@@ -14,7 +14,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex
@@ -97,12 +97,7 @@ def verdicts(line: str) -> list[LineMatch | Refused]:
     data = line.encode("utf-8", "replace")
     candidates, _ = _candidates(frozenset(number for _, number in finder_of().hits(data)))
     bare = unwrap(line)
-    answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
-    if line.lstrip()[:1] == "{":
-        answers = [
-            _in_object(answer.entry, bare, line, answer) if isinstance(answer, Refused) else answer
-            for answer in answers
-        ]
+    answers = [_answer(entry, bare, line, [bare.text], 0) for entry in candidates]
     return sorted(answers, key=lambda answer: isinstance(answer, Refused))
 
 
@@ -135,21 +130,23 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
     return LineMatch(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
 
 
-def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) -> LineMatch | Refused:
-    """Of an object the message was read; the sentence may stand in another member, or a text inside one."""
-    for member in members(raw):
-        answer = confirm(entry, member, [member.text], 0)
+def _answer(entry: Signature, line: Unwrapped, raw: str, lines: Sequence[str], at: int) -> LineMatch | Refused:
+    """The same of a line as it was printed (`raw`). Of an object the message was read; the sentence may stand in
+    another member, or a text inside one."""
+    refused = confirm(entry, line, lines, at)
+    if isinstance(refused, LineMatch) or raw.lstrip()[:1] != "{":
+        return refused
+    for part in (*members(raw), replace(line, text=raw.replace("\\", ""))):
+        answer = confirm(entry, part, [part.text], 0)
         if isinstance(answer, LineMatch):
             return answer
-    whole = raw.replace("\\", "")
-    answer = confirm(entry, replace(line, text=whole), [whole], 0)
-    return answer if isinstance(answer, LineMatch) else refused
+    return refused
 
 
 @cache
 def finder_of(*names: str) -> Finder:
     """Of the literals of these families, of all without names."""
-    return finder([literal.encode() for literal, _ in places_of(*names)])
+    return Finder([literal.encode() for literal, _ in places_of(*names)])
 
 
 @cache
@@ -187,9 +184,7 @@ def _answers(
     line, answers = _unwrapped(raw), list[LineMatch]()
     for entry in _candidates(numbers, families)[0]:
         if entry.also or all(answer.entry.also for answer in answers):
-            answer = confirm(entry, line, lines, len(lines) - 1 - after)
-            if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
-                answer = _in_object(entry, line, raw, answer)
+            answer = _answer(entry, line, raw, lines, len(lines) - 1 - after)
             if isinstance(answer, LineMatch):
                 answers.append(answer)
     return answers
@@ -360,13 +355,18 @@ def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
 def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
-    data = text.encode("utf-8", "replace")
-    entries = places_of(*_FAMILIES_OF_JOBS)
-    places = {place for _, number in finder_of(*_FAMILIES_OF_JOBS).hits(data) for place in entries[number][1]}
+    numbers = frozenset(number for _, number in finder_of(*_FAMILIES_OF_JOBS).hits(text.encode("utf-8", "replace")))
     bare = Unwrapped(text)
-    answers = (
-        confirm(entry, bare, [text], 0)
-        for name, place in sorted(places)
-        if (entry := family(name)[place]).scope in OF_JOBS and any(literal in text for literal in entry.literals)
-    )
+    entries = (entry for entry in in_order(numbers, *_FAMILIES_OF_JOBS) if entry.scope in OF_JOBS)
+    answers = (confirm(entry, bare, [text], 0) for entry in entries)
     return tuple(answer for answer in answers if isinstance(answer, LineMatch))
+
+
+@lru_cache(1024)
+def in_order(numbers: frozenset[int], *names: str) -> tuple[Signature, ...]:
+    """The entries of these families that these literals begin, in the order of the catalogue."""
+    begun = (places_of(*names)[number] for number in numbers)
+    places = {
+        (name, place) for literal, places in begun for name, place in places if literal in family(name)[place].literals
+    }
+    return tuple(family(name)[place] for name, place in sorted(places))

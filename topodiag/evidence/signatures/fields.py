@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import NO_FIELDS, Value
@@ -30,19 +31,15 @@ def _decimal(text: str) -> float | None:
         return None
 
 
-def _text(text: str) -> str | None:
-    return text.strip()[:MAX_TEXT] or None
-
-
-def _list(text: str) -> str | None:
-    return text.strip()[:MAX_LIST] or None
+def _text(text: str, most: int = MAX_TEXT) -> str | None:
+    return text.strip()[:most] or None
 
 
 FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "bus_id": normalise_bus_id,
     "seconds": _decimal,
     **dict.fromkeys(("gpu", "port", "rank", "local_rank", "pid", "code", "count", "expected", "sequence"), _integer),
-    **dict.fromkeys(("ranks", "value"), _list),
+    **dict.fromkeys(("ranks", "value"), partial(_text, most=MAX_LIST)),
     **dict.fromkeys(("nic", "host", "peer", "address", "reason", "collective", "size", "path"), _text),
     **dict.fromkeys(("variable", "version", "module", "name"), _text),
 }

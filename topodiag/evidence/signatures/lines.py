@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from topodiag.evidence.signatures.engine import LineMatch, confirm, finder_of, of_job, places_of, verdicts
-from topodiag.evidence.signatures.entry import Signature, family
+from topodiag.evidence.signatures.engine import LineMatch, confirm, finder_of, in_order, of_job, verdicts
+from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.literals import lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
 
@@ -15,7 +15,7 @@ def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signatu
     """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
     it in the order of the catalogue."""
     for number, begin, end, numbers in lines_with(finder_of(name), data):
-        yield number, data[begin:end], _in_order(numbers, name)
+        yield number, data[begin:end], in_order(numbers, name)
 
 
 @lru_cache(4096)
@@ -29,7 +29,7 @@ def first_of(entries: tuple[Signature, ...], sentence: str) -> LineMatch | None:
 def first_in(name: str, sentence: str) -> LineMatch | None:
     """The first entry of a family that takes a sentence as it stands."""
     numbers = frozenset(number for _, number in finder_of(name).hits(sentence.encode("utf-8", "replace")))
-    return first_of(_in_order(numbers, name), sentence) if numbers else None
+    return first_of(in_order(numbers, name), sentence) if numbers else None
 
 
 def of_line(line: str) -> Iterator[LineMatch]:
@@ -48,10 +48,3 @@ def events_of_job(text: str, kind: str) -> Iterator[tuple[str, LineMatch]]:
         first, _, rest = taken.entry.says.partition(".")
         if first == kind:
             yield rest, taken
-
-
-@lru_cache(1024)
-def _in_order(numbers: frozenset[int], name: str) -> tuple[Signature, ...]:
-    literals = places_of(name)
-    places = {place for number in numbers for _, place in literals[number][1]}
-    return tuple(family(name)[place] for place in sorted(places))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -17,6 +16,8 @@ BLOCK = 1 << 20
 """Bytes that are searched together."""
 PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
+NEVER = sys.maxsize
+"""As many of a finder that has no database."""
 LEAST = 1 << 12
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
 _HAS_HYPERSCAN = find_spec("hyperscan") is not None
@@ -24,37 +25,22 @@ Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
 
-class Finder(ABC):
+class Finder:
     """Finds each occurrence of each of its literals, overlapping ones too; of each the first one found where `once`
     is wanted. With `lines`, for `lines_with` alone, it finds some place in each line that holds one of its literals, of
-    lower case, in whatever case."""
+    lower case, in whatever case.
 
-    def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False) -> None:
-        self.literals = tuple(literals)
-        self.once = once
-        self.lines = lines
-
-    @abstractmethod
-    def hits(self, block: bytes) -> list[Hit]:
-        """All occurrences, in the order in which they begin."""
-
-    @abstractmethod
-    def any(self, block: bytes) -> bool:
-        """Whether any of them stands in the block; nothing is read behind the first."""
-
-
-class OnePass(Finder):
-    """By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals. The first `pays` bytes are searched without
-    it, as most runs see no more.
-
-    A database may be read by several threads at once, its scratch space by one: each thread has its own.
+    By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals. The first `pays` bytes are searched a literal
+    at a time, as most runs see no more, and all of them where hyperscan is missing. A database may be read by several
+    threads at once, its scratch space by one: each thread has its own.
     """
 
     def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False, pays: int = PAYS) -> None:
-        super().__init__(literals, once, lines)
+        self.literals = tuple(literals)
+        self.once = once
+        self.lines = lines
         self._lengths = [1] if lines else [len(literal) for literal in self.literals]
-        self._plain = OneByOne(literals, once, lines)
-        self._left = pays if literals else sys.maxsize
+        self._left = pays if literals and _HAS_HYPERSCAN else NEVER
         self._database: Any = None
         self._compiling = threading.Lock()
         self._of_thread = threading.local()
@@ -63,7 +49,7 @@ class OnePass(Finder):
         """Whether a block is searched without the database, which is compiled where it is not."""
         if self._database is not None:
             return False
-        cost = max(len(block), LEAST) if self._left < sys.maxsize else 0
+        cost = max(len(block), LEAST) if self._left < NEVER else 0
         if cost <= self._left:
             self._left -= cost
             return True
@@ -80,8 +66,22 @@ class OnePass(Finder):
         return self._database is None
 
     def hits(self, block: bytes) -> list[Hit]:
-        if self._is_plain(block):
-            return self._plain.hits(block)
+        """All occurrences, in the order in which they begin."""
+        pairs = self._plain_hits(block) if self._is_plain(block) else self._hits_of_database(block)
+        pairs.sort()
+        return pairs
+
+    def _plain_hits(self, block: bytes) -> list[Hit]:
+        block = block.lower() if self.lines else block
+        pairs: list[Hit] = []
+        for number, literal in enumerate(self.literals):
+            at = block.find(literal)
+            while at >= 0:
+                pairs.append((at, number))
+                at = block.find(literal, at + 1) if not self.once else -1
+        return pairs
+
+    def _hits_of_database(self, block: bytes) -> list[Hit]:
         pairs: list[Hit] = []
         lengths, add = self._lengths, pairs.append
 
@@ -89,12 +89,12 @@ class OnePass(Finder):
             add((end - lengths[number], number))
 
         self._database.scan(block, match_event_handler=on_match, scratch=self._scratch())
-        pairs.sort()
         return pairs
 
     def any(self, block: bytes) -> bool:
+        """Whether any of them stands in the block; nothing is read behind the first."""
         if self._is_plain(block):
-            return self._plain.any(block)
+            return any(literal in block for literal in self.literals)
         import hyperscan  # noqa: PLC0415 - as above
 
         try:
@@ -113,32 +113,9 @@ class OnePass(Finder):
         return scratch
 
 
-class OneByOne(Finder):
-    """By `bytes.find`, a literal at a time."""
-
-    def hits(self, block: bytes) -> list[Hit]:
-        block = block.lower() if self.lines else block
-        pairs: list[Hit] = []
-        for number, literal in enumerate(self.literals):
-            at = block.find(literal)
-            while at >= 0:
-                pairs.append((at, number))
-                at = block.find(literal, at + 1) if not self.once else -1
-        pairs.sort()
-        return pairs
-
-    def any(self, block: bytes) -> bool:
-        return any(literal in block for literal in self.literals)
-
-
 def _line_of(literals: Sequence[bytes]) -> bytes:
     """The pattern of a line from one of these to its end: one match for a line costs less than one for each literal."""
     return b"(?:" + b"|".join(map(re.escape, literals)) + rb")[^\n]*(?:\n|\z)"
-
-
-def finder(literals: Sequence[bytes], once: bool = False, lines: bool = False) -> Finder:
-    """The faster of the two that this machine has."""
-    return (OnePass if _HAS_HYPERSCAN else OneByOne)(literals, once, lines)
 
 
 def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:

@@ -252,7 +252,7 @@ def members(line: str) -> list[Unwrapped]:
 def _from_json(line: Unwrapped) -> Unwrapped | None:
     """The message of a JSON object, which may stand in an object inside it."""
     objects = _objects_of(line)
-    message = next((text for held in objects if (text := _first(held, _KEYS["message"]))), "")
+    message = _first(objects, "message")
     return _sentence(message, objects, line) if message else None
 
 
@@ -270,9 +270,9 @@ def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> U
     }
     return Unwrapped(
         without_colours(message).rstrip("\r\n").replace("\n", " "),
-        next((text for held in objects if (text := _first(held, _KEYS["host"]))), line.host),
-        _number(objects, _KEYS["rank"], line.rank),
-        _number(objects, _KEYS["pid"], line.pid),
+        _first(objects, "host") or line.host,
+        _number(objects, "rank", line.rank),
+        _number(objects, "pid", line.pid),
         _time(objects, line.time_s),
         addresses.pop() if len(addresses) == 1 else "",
     )
@@ -293,28 +293,27 @@ def _objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
                 yield from _objects(item, depth + 1)
 
 
-def _first(held: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((text for name in names if isinstance(text := held.get(name), str) and text.strip()), "")
+def _values(objects: list[dict[str, Any]], of: str) -> Iterator[tuple[str, Any]]:
+    """The members that may hold this, by their names."""
+    return ((name, held[name]) for held in objects for name in _KEYS[of] if name in held)
 
 
-def _number(objects: list[dict[str, Any]], names: tuple[str, ...], default: int) -> int:
-    for held in objects:
-        for name in names:
-            text = str(held.get(name, ""))
-            if text.isascii() and text.isdigit() and len(text) <= 10:
-                return int(text)
-    return default
+def _first(objects: list[dict[str, Any]], of: str) -> str:
+    return next((text for _, text in _values(objects, of) if isinstance(text, str) and text.strip()), "")
+
+
+def _number(objects: list[dict[str, Any]], of: str, default: int) -> int:
+    texts = (str(value) for _, value in _values(objects, of))
+    return next((int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= 10), default)
 
 
 def _time(objects: list[dict[str, Any]], default: float) -> float:
     """ISO time, seconds since the epoch, or journald's microseconds."""
-    for held in objects:
-        for name in _KEYS["time"]:
-            value = held.get(name)
-            if isinstance(value, str) and (match := _LIKE["iso"].search(value)) is not None:
-                return seconds_of(match.groupdict())
-            if name == "__REALTIME_TIMESTAMP" and isinstance(value, str) and value.isascii() and value.isdigit():
-                return int(value[:18]) / 1e6
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e9 < value < 1e11:
-                return float(value)
+    for name, value in _values(objects, "time"):
+        if isinstance(value, str) and (match := _LIKE["iso"].search(value)) is not None:
+            return seconds_of(match.groupdict())
+        if name == "__REALTIME_TIMESTAMP" and isinstance(value, str) and value.isascii() and value.isdigit():
+            return int(value[:18]) / 1e6
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e9 < value < 1e11:
+            return float(value)
     return default

@@ -17,7 +17,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch, of_job
 from topodiag.evidence.signatures.entry import literals_of
 from topodiag.evidence.signatures.lines import events_of_job
-from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import unwrap
 
 LAUNCHED, MET, TRIED, STALLED, MISMATCH = "launched", "met", "tried", "stalled", "mismatch"
@@ -25,7 +25,7 @@ LAUNCHED, MET, TRIED, STALLED, MISMATCH = "launched", "met", "tried", "stalled",
 
 WORDS = literals_of("collective", "framework", "launcher", "process")
 """A line without any of these is none of theirs."""
-_ANY = finder(WORDS)
+_ANY = Finder(WORDS)
 _MOST_KEPT = 1000
 """Characters of a line whose answer is kept: jobs repeat the lines of their errors."""
 MOST_READY = 1 << 16

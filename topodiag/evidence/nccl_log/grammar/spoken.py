@@ -11,7 +11,7 @@ from functools import cache
 
 from topodiag.evidence.nccl_log.grammar import job_lines, stated
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import without_launcher
 from topodiag.lazy import regex
 
@@ -30,13 +30,13 @@ _TELLING = (*(word for word in SPEAKS if word not in (b"ailed", b"ccl", b"] INFO
 
 @cache
 def telling() -> Finder:
-    return finder(_TELLING)
+    return Finder(_TELLING)
 
 
 @cache
 def speaking() -> Finder:
     """All of SPEAKS, in one pass over the bytes."""
-    return finder(SPEAKS)
+    return Finder(SPEAKS)
 
 
 _TRACEBACK = regex(rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M)

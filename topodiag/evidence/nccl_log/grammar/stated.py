@@ -24,7 +24,7 @@ from topodiag.evidence.assignments import stated_in
 from topodiag.evidence.bench_devices import DEVICE
 from topodiag.evidence.signatures.entry import literals_of
 from topodiag.evidence.signatures.lines import events_of_job
-from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.literals import Finder
 
 SIZE, HOST, RANK, COMMAND = "world size", "rank host", "rank device", "command"
 STATED = (SIZE, HOST, RANK, COMMAND)
@@ -42,7 +42,7 @@ _SENTENCES = literals_of("job")
 WORDS = (b" Pid ", *_SENTENCES, *(word.encode() for word in _PROGRAMS))
 """A line without any of these is none of theirs."""
 
-_ANY = finder(_SENTENCES)
+_ANY = Finder(_SENTENCES)
 _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
 
 

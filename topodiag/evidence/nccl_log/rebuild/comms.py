@@ -51,16 +51,13 @@ class FieldCollector:
         self.frame, self.comm_of, self.rank_of, self.nranks, self.host_of = frame, comm_of, rank_of, nranks, host_of
         self.fields: list[dict[str, Any]] = [{} for _ in nranks]
 
-    def _comm(self, member: Ints) -> Ints:
-        return np.where(member >= 0, self.comm_of[member], -1) if self.comm_of.size else np.full(len(member), -1)
-
     def channels(self, member: Ints) -> None:
         rows = self.frame["channels"]
         columns = [rows[name] for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
         first, which = unique_rows(columns)
         counts = [Channels(*value) for value in zip(*(column[first].tolist() for column in columns), strict=True)]
         ranks = self.rank_of[member]
-        for number, own in groups(self._comm(member)):
+        for number, own in groups(self.comm_of[member]):
             count_of = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
             common = Counter(count_of.values()).most_common(1)[0][0]
             others = {rank: counts[value] for rank, value in sorted(count_of.items()) if value != common}
@@ -69,7 +66,7 @@ class FieldCollector:
     def rings(self, member: Ints, order_member: Ints) -> None:
         rows = self.frame["ring"]
         shared: dict[bytes, tuple[int, ...]] = {}  # channels and communicators have few rings between them
-        for number, own in groups(self._comm(member)):
+        for number, own in groups(self.comm_of[member]):
             size, masks = max(self.nranks[number], 0), rows["channels"][own]
             before, rank, after = (rows[name][own] for name in ("prev", "rank", "next"))
             # Each line says two hops; what a later line says of a rank counts.
@@ -87,7 +84,7 @@ class FieldCollector:
                     rings |= dict.fromkeys(channels, shared[key])
             self.fields[number]["rings"] = dict(sorted(rings.items()))
         orders = self.frame["order"]
-        for number, own in groups(self._comm(order_member)):
+        for number, own in groups(self.comm_of[order_member]):
             for row in own.tolist():
                 ring = _order(orders.word("ranks", row), self.nranks[number])
                 channel = int(orders["channel"][row])
@@ -97,7 +94,7 @@ class FieldCollector:
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]
         shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
-        comm, rank = np.where(rows["second"] == 0, self._comm(member), -1), rows["rank"].astype(np.int64)
+        comm, rank = np.where(rows["second"] == 0, self.comm_of[member], -1), rows["rank"].astype(np.int64)
         for number, own in groups(comm):
             trees: dict[int, tuple[tuple[int, int], ...]] = {}
             above = own[rows["up"][own] >= 0]
@@ -122,7 +119,7 @@ class FieldCollector:
         whole: set[tuple[int, str]] = set()
         systems: dict[int, dict[str, NcclSystem]] = defaultdict(dict)
         graphs: dict[int, dict[str, tuple[Graph, ...]]] = defaultdict(dict)
-        comm = self._comm(member)
+        comm = self.comm_of[member]
         order, _, _ = by_owner(np.lexsort((rows["offset"], self.rank_of[member])), comm)
         for row, number, which, code in in_pieces(order, comm, member, rows["text"]):
             host = self.host_of[which]
@@ -149,7 +146,7 @@ class FieldCollector:
         func, algo, proto, size, low, high, offset, times = (
             rows[name] for name in ("func", "algo", "proto", "bytes", "lo", "hi", "offset", "count")
         )
-        for number, own in groups(self._comm(member)):
+        for number, own in groups(self.comm_of[member]):
             ranks = self.rank_of[member[own]]
             own = own[ranks == ranks.min()]
             own, counts = once(own[np.argsort(offset[own], kind="stable")], (func, size, algo, proto, low, high), times)
@@ -215,7 +212,7 @@ class FieldCollector:
 
     def timings(self, member: Ints) -> None:
         rows = self.frame["timing"]
-        for number, own in groups(self._comm(member)):
+        for number, own in groups(self.comm_of[member]):
             size = max(self.nranks[number], 0)
             seconds: dict[str, npt.NDArray[np.float64]] = {}
             for name in ("total", *PHASES):
@@ -231,7 +228,7 @@ class FieldCollector:
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
         kinds, texts = rows.words["kind"], rows.words["text"]
-        comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self._comm(member), -1)  # few of very many
+        comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self.comm_of[member], -1)  # few of very many
         order, _, _ = by_owner(np.arange(len(rows)), comm)
         row = (comm, rows["kind"], rows["text"])
         order, count = once(order, row, rows["count"])

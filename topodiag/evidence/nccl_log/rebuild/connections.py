@@ -78,11 +78,8 @@ class ConnectionCollector:
         table["world"], table["world_peer"] = self.world[place], self.world[peer_place]
         table["printed_by"] = np.where(received, table["world_peer"], table["world"])
         self.columns.add(table)
-        self._count(own, table["via"], table["net_dev"], table["count"])
-
-    def _count(self, comm: Ints, via: npt.NDArray[Any], net_dev: npt.NDArray[Any], count: npt.NDArray[Any]) -> None:
-        rows = np.arange(len(comm))
-        sums = summed((comm, via, net_dev), np.ones(len(comm), np.int64), count, rows)
+        by_transport, single = (own, table["via"], table["net_dev"]), np.ones(len(own), np.int64)
+        sums = summed(by_transport, single, table["count"], np.arange(len(own)))
         for number, transport, device, _, lines, _ in zip(*(column.tolist() for column in sums), strict=True):
             self.lines[number, transport, device] += lines
 

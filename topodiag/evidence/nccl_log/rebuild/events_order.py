@@ -54,20 +54,11 @@ def ranked(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) ->
     return replace(event, rank=ranks[0]) if len(ranks) == 1 else event
 
 
-def with_last(events: list[Event], frame: Frame, ends: Mapping[int, tuple[int, int]]) -> list[Event]:
-    """The events, those of exceptions with which a text ends marked as `last`: nothing of the program follows."""
-    events = _without_caught(events)
-    lines = {frame.files[file]: lines for file, (_, lines) in ends.items() if 0 <= file < len(frame.files)}
-    return [_marked(event, lines) for event in events]
-
-
-def _without_caught(events: list[Event]) -> list[Event]:
+def uncaught(events: list[Event]) -> list[Event]:
     """The events without the exceptions of which Python itself says that the program goes on: the first one below each
     such sentence."""
-    caught, below = (
-        set[int](),
-        [(*_place(event), at) for at, event in enumerate(events) if event.details.get("how") == "exception"],
-    )
+    caught = set[int]()
+    below = [(*_place(event), at) for at, event in enumerate(events) if event.details.get("how") == "exception"]
     for at, event in enumerate(events):
         if event.details.get("how") == "lived on":
             source, line = _place(event)
@@ -78,12 +69,6 @@ def _without_caught(events: list[Event]) -> list[Event]:
 
 def _place(event: Event) -> tuple[str, int]:
     return (event.origin.source, event.origin.line or 0) if event.origin is not None else ("", 0)
-
-
-def _marked(event: Event, lines: Mapping[str, int]) -> Event:
-    source, line = _place(event)
-    ends = event.details.get("how") == "exception" and line > lines.get(source, 1 << 62) - _LAST_LINES
-    return replace(event, details={**event.details, "last": "1"}) if ends else event
 
 
 def ends_of(frame: Frame) -> dict[int, tuple[int, int]]:
@@ -101,9 +86,16 @@ def world_met(events: Sequence[Event]) -> int:
     return max(map(int, sizes), default=-1)
 
 
-def is_last(event: Event, offset: int, end: int) -> str:
-    """What a line, last seen at `offset`, is of the end of a file: `last` of ranks that meet, or try to; `again` of an
-    end that stood above as well, as of a job that was started again; "" of all others."""
-    if offset < end - _LAST_BYTES:
-        return ""
-    return "last" if event.kind in (MET, TRIED) else "again" if event.kind == "ended" and event.count > 1 else ""
+def marked(event: Event, offset: int, end: int, lines: int) -> Event:
+    """The event, last seen at `offset`, with what it is of its file's end, which has so many bytes and lines: `last` of
+    ranks that meet, or try to, and of an exception with nothing of the program behind it; `again` of an end that stood
+    above as well, as of a job that was started again."""
+    marks = dict(event.details)
+    near = offset >= end - _LAST_BYTES
+    if near and event.kind == "ended" and event.count > 1:
+        marks["again"] = "1"
+    if near and event.kind in (MET, TRIED):
+        marks["last"] = "1"
+    if event.details.get("how") == "exception" and _place(event)[1] > lines - _LAST_LINES:
+        marks["last"] = "1"
+    return replace(event, details=marks)

@@ -28,61 +28,51 @@ class Comm:
 def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
     """Members are of one communicator when they have the same commId (2.16+), or the same parent, number and colour
     of the split (2.23+); before 2.16, the same size and place among their process's communicators."""
-    keys: dict[int, Hashable] = {}
-    parents: dict[int, int] = {}
-    ordinals: dict[int, int] = {}
-    for _, own in by_process(members).items():
-        _key_process(members, own, keys, parents, ordinals)
+    for own in by_process(members).values():
+        _key_process([members[i] for i in own])
     comms: list[Comm] = []
     grouped: dict[Hashable, list[int]] = {}
-    for i in range(len(members)):
-        grouped.setdefault(keys[i], []).append(i)
+    for i, member in enumerate(members):
+        grouped.setdefault(member.key, []).append(i)
     for group in _of_one_launch(grouped.values(), members):
         for part in _by_host_and_gpu(members, group, processes):
             first = members[part[0]]
-            comms.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
-    comm_of = {i: number for number, comm in enumerate(comms) for i in comm.members}
+            ordinal = min(members[i].ordinal for i in part)
+            comms.append(Comm(first.nranks, part, root=not first.parent, ordinal=ordinal))
+    comm_of = {id(members[i]): number for number, comm in enumerate(comms) for i in comm.members}
     for comm in comms:
-        votes = Counter(comm_of[parents[i]] for i in comm.members if i in parents)
+        votes = Counter(comm_of[id(above)] for i in comm.members if (above := members[i].above) is not None)
         if votes:
             comm.parent = votes.most_common(1)[0][0]
             comm.root = False
     return comms
 
 
-def _key_process(
-    members: Sequence[Member],
-    own: Sequence[int],
-    keys: dict[int, Hashable],
-    parents: dict[int, int],
-    ordinals: dict[int, int],
-) -> None:
-    at: dict[int, int] = {}
-    nameless: Counter[tuple[int, int, int, int]] = Counter()
+def _key_process(own: Sequence[Member]) -> None:
+    """Gives each of a process's members its place, its parent and its key."""
+    at: dict[int, Member] = {}
+    nameless: Counter[Hashable] = Counter()
     lost: dict[int, int] = {}
     seen: Counter[tuple[int, int, int]] = Counter()
-    for i in own:
-        member = members[i]
-        ordinals[i] = seen[lane(member)]
+    for member in own:
+        member.ordinal = seen[lane(member)]
         seen[lane(member)] += 1
-        above = at.get(member.parent) if member.parent else None
-        if above is not None:
-            parents[i] = above
+        member.above = above = at.get(member.parent) if member.parent else None
         if member.comm_id:
-            keys[i] = ("id", member.comm_id, member.nranks)
+            member.key = ("id", member.comm_id, member.nranks)
         elif above is not None:
             number = member.split
             if number < 0:  # 2.23 prints no number of the split
-                nameless[above, member.color, member.nranks, 0] += 1
-                number = -nameless[above, member.color, member.nranks, 0]
-            keys[i] = ("split", keys[above], number, member.color, member.nranks)
+                nameless[above.key, member.color, member.nranks] += 1
+                number = -nameless[above.key, member.color, member.nranks]
+            member.key = ("split", above.key, number, member.color, member.nranks)
         elif member.parent:
             place = lost.setdefault(member.parent, len(lost))
-            keys[i] = ("lost parent", place, member.split, member.color, member.nranks)
+            member.key = ("lost parent", place, member.split, member.color, member.nranks)
         else:
-            nameless[member.process, member.cuda_dev, member.bus_id, member.nranks] += 1
-            keys[i] = ("size", member.nranks, nameless[member.process, member.cuda_dev, member.bus_id, member.nranks])
-        at[member.ctx] = i
+            nameless[lane(member), member.nranks] += 1
+            member.key = ("size", member.nranks, nameless[lane(member), member.nranks])
+        at[member.ctx] = member
 
 
 def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> list[list[int]]:
@@ -97,14 +87,13 @@ def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> li
         if whole or not first.comm_id or any(members[i].parent or members[i].completed for i in group):
             numbers.append(group)
             continue
-        other = open_at.get(first.nranks)
-        taken = {members[i].rank for i in other} if other is not None else set[int]()
-        if other is not None and ranks.isdisjoint(taken) and len(ranks | taken) == first.nranks:
+        other = open_at.pop(first.nranks, [])
+        taken = {members[i].rank for i in other}
+        if ranks.isdisjoint(taken) and len(ranks | taken) == first.nranks:
             other += group
-            del open_at[first.nranks]
-            continue
-        open_at[first.nranks] = group
-        numbers.append(group)
+        else:
+            open_at[first.nranks] = group
+            numbers.append(group)
     return numbers
 
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
 from topodiag.evidence.nccl_log.rebuild.places import Places
+from topodiag.evidence.nccl_log.rebuild.printed import printed_sizes
 from topodiag.evidence.nccl_log.tables.facts import Table
-from topodiag.evidence.nccl_log.tables.hashes import distinct
 
 Lane = tuple[int, int]
 """Process, and the device that the head names."""
@@ -43,7 +43,8 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     lanes, highest = _lanes(frame, processes)
     if not _one_communicator(lanes, processes):
         return []
-    size = max(highest + 1, _printed_size(frame))
+    sizes = printed_sizes(frame)
+    size = max(highest + 1, sizes[0] if len(sizes) == 1 else 0)
     size = size if size <= MOST_RANKS else -1
     members = []
     for (process, dev), ranks in sorted(lanes.items()):
@@ -52,12 +53,6 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
             offset, thread, line = ranks[rank]
             members.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
     return members
-
-
-def _printed_size(frame: Frame) -> int:
-    """The size that all operations print, 0 where they print several or there is none."""
-    sizes = {size for size in distinct(frame["op"]["nranks"]).tolist() if size > 0}
-    return sizes.pop() if len(sizes) == 1 else 0
 
 
 class InferredPlaces(Places):
@@ -88,10 +83,6 @@ class InferredPlaces(Places):
             seats = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
             places = np.where(seats >= 0, seats, places)
         return places
-
-    def of_text(self) -> Ints:
-        text = self.frame["text"]
-        return self._of_rows("text", text, self.processes.of(text["thread"], text["offset"]))
 
     def of_connections(self, rows: Table, process: Ints) -> Ints:
         return self._of_rows("conn", rows, process)

@@ -8,7 +8,7 @@ Within one file a second beginning after the first Init line starts a new proces
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from math import nan
 from typing import Any
@@ -88,11 +88,9 @@ def find_processes(frame: Frame) -> Processes:
             processes.starts[key] = ([0], [owner[host, pid]])
             continue
         offsets = [0, *_restarts(begun.get(key, {}), first_init.get(key))]
-        which = []
-        for _ in offsets:
-            which.append(len(processes.host))
-            processes.host.append(host)
-            processes.pid.append(pid)
+        which = [len(processes.host) + place for place in range(len(offsets))]
+        processes.host += [host] * len(offsets)
+        processes.pid += [pid] * len(offsets)
         owner.setdefault((host, pid), which[0])
         processes.starts[key] = (offsets, which)
     starts = [processes.starts.get(key) for key in keys]
@@ -155,6 +153,12 @@ class Member:
     completed: bool = False
     destroyed: bool = False
     aborted: bool = False
+    ordinal: int = 0
+    """Its place among the communicators of its GPU's process."""
+    above: Member | None = None
+    """The same process's part in the parent."""
+    key: Hashable = None
+    """What all members of its communicator have in common."""
     complete_at: int = -1
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
@@ -232,8 +236,3 @@ def by_process(members: Sequence[Member]) -> dict[int, list[int]]:
     for i, member in enumerate(members):
         numbers.setdefault(member.process, []).append(i)
     return numbers
-
-
-def torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:
-    """World ranks of the members that were torn down."""
-    return tuple(rank for rank, member in zip(world, own, strict=True) if member.destroyed and rank >= 0)

@@ -36,7 +36,7 @@ def choices_apart(
     if not 0 < len(rows) <= MOST_ROWS:
         return ()
     process = processes.of(rows["thread"], rows["offset"])
-    comm = np.where(member >= 0, comm_of[member], -1) if comm_of.size else member
+    comm = comm_of[member]
     place = {number: at for at, number in enumerate(own)}
     words = [rows.words[name] for name in ("func", "algo", "proto")]
     kept = np.flatnonzero(np.isin(process, own))
@@ -68,10 +68,9 @@ NO_COLOUR = "no color"
 
 
 class _Call(NamedTuple):
-    """One line of a call that makes a communicator; `times` equal ones are known by the place of the first."""
+    """One line of a call that makes a communicator; several equal ones are known by the place of the first."""
 
     offset: int
-    times: int
     message: Message
 
     @property
@@ -92,9 +91,9 @@ def find_openings(
     for process, calls in _calls(frame, processes).items():
         own = sorted(begun.get(process, []))
         names |= _names([call for call in calls if call.name], own)
-        last = max(calls)
-        named = sum(call.times for call in calls if call.name)
-        after = last.times == 1 and own and last.offset > own[-1][0]
+        last = calls[-1]
+        named = sum(call.message.count for call in calls if call.name)
+        after = last.message.count == 1 and own and last.offset > own[-1][0]
         if own and (after or named > len(own)):
             messages[process] = last.message
     return names, messages
@@ -111,7 +110,7 @@ def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
     calls: dict[int, list[_Call]] = defaultdict(list)
     for owner, (row, _, at, count, _, kind, text) in zip(process.tolist(), in_pieces(chosen, *columns), strict=True):
         if owner >= 0 and (kinds[kind] == NO_COLOUR or NAMED in texts[text]):
-            calls[owner].append(_Call(at, count, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
+            calls[owner].append(_Call(at, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
     return {owner: sorted(calls, key=lambda call: call.offset) for owner, calls in calls.items()}
 
 

@@ -95,23 +95,21 @@ class Places:
             if table == "conn":
                 ending[rows["conn"] == 1] = -1
             members = np.where(ending >= 0, ending, members)
+        if table == "text":
+            self._coming(rows, process, members)
         return members
 
-    def of_text(self) -> Ints:
-        """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
-        the process on the same device (the caller prints the name, a thread of a group call the START)."""
-        text = self.frame["text"]
-        thread, offset = text["thread"], text["offset"]
-        process = self.processes.of(thread, offset)
-        members = self._of_rows("text", text, process)
+    def _coming(self, text: Table, process: Ints, members: Ints) -> None:
+        """Puts right the members of texts of those kinds that belong to the START which follows: in the thread, or in
+        another one of the process on the same device (the caller prints the name, a thread of a group call the
+        START)."""
         early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
-        thread, offset = thread[early], offset[early]
+        thread, offset = text["thread"][early], text["offset"][early]
         lane = self._lane_of_file(process[early], thread)
         coming = _values_of(self.started, self.starts.next(lane, offset))
         ending = _values_of(self.ended, self.ends.next(thread, offset))
         coming = np.where(np.isin(lane, self.starts.keys), coming, ending)
         members[early] = np.where(coming >= 0, coming, members[early])
-        return members
 
     def of_connections(self, rows: Table, process: Ints) -> Ints:
         """Members of these rows of `conn`, checked against what the lines print; `seat` comes first."""
@@ -146,8 +144,9 @@ class Places:
         self.base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
         # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
         self.devices, self.buses = (np.full(int(self.base[-1]) + 1, -1, np.int64) for _ in range(2))
-        seated = (self.ranks >= 0) & (self.ranks < np.diff(self.base)[comm_of]) if comms else np.zeros(0, bool)
-        places = self.base[comm_of[seated]] + self.ranks[seated]
+        sizes = np.append(np.diff(self.base), 0)[comm_of[:-1]]
+        seated = (self.ranks >= 0) & (self.ranks < sizes)
+        places = self.base[comm_of[:-1][seated]] + self.ranks[seated]
         self.devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
         self.buses[places] = bus[seated]  # RCCL prints the bus id in all versions
 

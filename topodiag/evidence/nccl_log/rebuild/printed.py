@@ -42,14 +42,17 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     by_kind: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
     for row in np.flatnonzero(chosen).tolist():
         by_kind[rows.word("kind", row)][rows.word("text", row)] = None
-    operations = frame["op"]
-    sizes = {size for size in distinct(operations["nranks"]).tolist() if size > 0} if files is None else set()
     return Stated(
         size=int(*by_kind[SIZE]) if len(by_kind[SIZE]) == 1 else -1,
         ranks=_listed(by_kind[RANK]),
         hosts=tuple(sorted(by_kind[HOST])),
-        comm_sizes=tuple(sorted(sizes)),
+        comm_sizes=printed_sizes(frame) if files is None else (),
     )
+
+
+def printed_sizes(frame: Frame) -> tuple[int, ...]:
+    """The sizes of communicators that operations print."""
+    return tuple(size for size in distinct(frame["op"]["nranks"]).tolist() if size > 0)
 
 
 def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:

@@ -17,11 +17,11 @@ from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
+from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, marked, ranked, uncaught, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
-from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
@@ -62,8 +62,10 @@ class _Builder:
             if self.inferred and self.members
             else find_comms(self.members, self.processes)
         )
-        self.groups = find_jobs(self.comms, self.members)
-        self.comm_of = np.full(len(self.members), -1, np.int64)
+        self.groups = find_jobs(self.comms, self.members) or [[]]
+        """The communicators of each job; one job has none where no communicator began."""
+        self.comm_of = np.full(len(self.members) + 1, -1, np.int64)
+        """By member, and -1 behind the last for -1, no member."""
         for number, comm in enumerate(self.comms):
             self.comm_of[comm.members] = number
         self.rank_of = np.array([member.rank for member in self.members], np.int64)
@@ -99,8 +101,8 @@ class _Builder:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
         files, rows = self.frame["threads"]["file"], []
         speaks = self.processes.host or len(self.frame["event"]) or (~self.frame["text"].is_word("kind", *STATED)).any()
-        for number in range(len(self.groups) or (1 if speaks else 0)):
-            members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
+        for number, job in enumerate(self.groups if self.comms or speaks else ()):
+            members = [i for comm in job for i in self.comms[comm].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
             rows.append((min(places), max(places), number))
         return sorted(rows)
@@ -132,7 +134,7 @@ class _Builder:
         hearing.operations(places.of("op"), tails)
         self._rest()
         hearing.timings(places.of("timing"))
-        hearing.texts(places.of_text())
+        hearing.texts(places.of("text"))
         return hearing.fields
 
     def _texts(self) -> dict[int, list[Text]]:
@@ -173,7 +175,9 @@ class _Builder:
                     prints[int(process[row])] = view
         return prints
 
-    def _with_prints(self, process: Process, number: int) -> Process:
+    def _process(self, number: int) -> Process:
+        host, pid = self.processes.host[number], self.processes.pid[number]
+        process = process_of(host, pid, self.texts.get(number, []), self.commanded.get(number, {}))
         lone, waits = self.lone_prints.get(number), self.openings.get(number)
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
@@ -196,14 +200,10 @@ class _Builder:
 
     def _draft(self, number: int, events: list[Event]) -> Job:
         """A job without its connections and what these tell."""
-        group = self.groups[number] if self.groups else []
+        group = self.groups[number]
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
-        processes = tuple(
-            self._with_prints(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, []),
-                                  self.commanded.get(p, {})), p)
-            for p in own
-        )  # fmt: skip
+        processes = tuple(map(self._process, own))
         ranks = self._ranks(group, place)
         index = {number: i for i, number in enumerate(group)}
         communicators = tuple(self._communicator(number, i, index) for number, i in index.items())
@@ -308,7 +308,7 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             aborted=sum(member.aborted for member in own),
-            torn_down=torn_down(world.tolist(), own),
+            torn_down=tuple(world[(world >= 0) & [member.destroyed for member in own]].tolist()),
             origin=self._said_at(first),
             inferred=self.inferred,
             **{"init_s": np.full(size, np.nan), **fields},
@@ -319,7 +319,7 @@ class _Builder:
         spans = self.frame.connection_spans()
         collectors = {
             number: ConnectionCollector(
-                self.frame, job, self.groups[number] if self.groups else (), len(self.comms), self.processes.host, spans
+                self.frame, job, self.groups[number], len(self.comms), self.processes.host, spans
             )
             for number, job in drafts.items()
         }
@@ -328,7 +328,7 @@ class _Builder:
         for rows in self.frame.connections() if jobs.size else ():
             process = self.processes.of(rows["thread"], rows["offset"])
             member = self.places.of_connections(rows, process)
-            comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
+            comm = self.comm_of[member]
             owner = np.where(process >= 0, jobs[process], -1)
             if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
                 collectors[int(owner[0])].add(rows, slice(None), comm, process)
@@ -351,11 +351,10 @@ class _Builder:
                 owner = single_process.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
-            if mark := is_last(event, last, ends.get(file, (0, 0))[0]):
-                event = replace(event, details={**event.details, mark: "1"})
+            event = marked(event, last, *ends.get(file, (0, 1 << 62)))
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
             by_job.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append(event)
-        return {number: in_time(with_last(own, self.frame, ends)) for number, own in by_job.items()}
+        return {number: in_time(uncaught(own)) for number, own in by_job.items()}
 
     def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)

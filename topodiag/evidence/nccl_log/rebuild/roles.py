@@ -129,8 +129,8 @@ def _by_name(name: str, communicator: Communicator) -> _RoleGuess | None:
         return _RoleGuess(role, Confidence.HIGH, f"its name is {name}")
     words = re.findall("[a-z]+", name.lower()[:200])
     # Megatron's MODEL_PARALLEL_GROUP spans the pipeline too, which is the tensor group only without one.
-    run = _progression(communicator)
-    if ("mp" in words or {"model", "parallel"} <= set(words)) and run is not None and run.stride == 1:
+    _, stride = _progression(communicator) or (-1, -1)
+    if ("mp" in words or {"model", "parallel"} <= set(words)) and stride == 1:
         return _RoleGuess(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
     return None
 
@@ -168,17 +168,9 @@ def _complete(communicator: Communicator) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """World ranks base, base + stride, ... of one communicator."""
-
-    base: int
-    stride: int
-    size: int
-
-
-def _progression(communicator: Communicator) -> _Run | None:
-    """The even spacing that the members have; two known ones of an incomplete group are enough to tell."""
+def _progression(communicator: Communicator) -> tuple[int, int] | None:
+    """The first world rank and the even spacing that the members have; two known ones of an incomplete group are enough
+    to tell."""
     if communicator.nranks < 2 or len(communicator.ranks) != communicator.nranks:
         return None
     ranks = np.sort(communicator.ranks) if _complete(communicator) else communicator.ranks
@@ -192,7 +184,7 @@ def _progression(communicator: Communicator) -> _Run | None:
     base = int(ranks[at[0]]) - stride * int(at[0])
     if base < 0 or not bool((ranks[at] == base + stride * at).all()):
         return None
-    return _Run(base, stride, communicator.nranks)
+    return base, stride
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +211,15 @@ def _guess(
     communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str]
 ) -> Mapping[int, _RoleGuess]:
     """Roles from sizes and strides, by position in `communicators`."""
-    by_shape: dict[tuple[int, int], list[tuple[int, _Run]]] = defaultdict(list)
+    by_shape: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for number, communicator in enumerate(communicators):
-        run = _progression(communicator) if communicator.nranks < world_size else None
-        if run is not None and run.base + run.stride * (run.size - 1) < world_size:
-            by_shape[run.stride, run.size].append((number, run))
+        base, stride = _progression(communicator) or (world_size, 0)
+        if communicator.nranks < world_size and base + stride * (communicator.nranks - 1) < world_size:
+            by_shape[stride, communicator.nranks][number] = base
     families, roles = [], {}
-    for (stride, size), members in sorted(by_shape.items()):
-        numbers = tuple(number for number, _ in members)
+    for (stride, size), base_of in sorted(by_shape.items()):
+        numbers, bases = tuple(base_of), set(base_of.values())
         used = {word for number in numbers for word in _operations(communicators[number])}
-        bases = {run.base for _, run in members}
         aligned = _aligned(bases, stride, size, world_size)
         family = _Family(
             stride, size, numbers, aligned and len(bases) * size == world_size,
@@ -286,7 +277,8 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         if last.end != world_size or last.sends:
             return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
-        pairs = [(last, _RoleGuess(Role.DP, _confidence(last), why))]
+        confidence = Confidence.MEDIUM if last.whole and last.stride > 1 else Confidence.LOW
+        pairs = [(last, _RoleGuess(Role.DP, confidence, why))]
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
         return pairs + [(family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1]]
     across = next((family for family in families if family.stride == first.end and family.end == world_size), None)
@@ -309,10 +301,6 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Rol
         (data, _RoleGuess(Role.DP, confidence, f"inferred: ranks {data.stride} apart, {data.size} of them")),
         (pipeline, _RoleGuess(Role.PP, confidence, f"inferred: {pipeline.size} {stages}")),
     ]
-
-
-def _confidence(family: _Family) -> Confidence:
-    return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
 
 
 def _with_siblings(communicators: Sequence[Communicator], guesses: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
