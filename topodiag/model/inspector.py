@@ -56,8 +56,8 @@ class CallsOfOneSize:
     """The calls of one collective within a quarter of an octave of sizes. `bytes` is the largest of them; times in
     microseconds, bus bandwidths in GB/s. `clean_us` is the median of the shortest kernels, `busbw_gbs` the bus
     bandwidth of the same. `busbw_mid_gbs` is the median of what the calls reached with their waiting: that of their
-    slowest rank. `best_us` is the time that a tenth of the calls stays below: those that had the wires for
-    themselves."""
+    slowest rank. `best_us` is the time that a tenth of the calls stays below: they share the links with
+    no other call."""
 
     collective: str
     bytes: int

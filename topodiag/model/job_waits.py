@@ -1,4 +1,4 @@
-"""Jobs of which nothing is known but that their ranks waited until a watchdog ended them."""
+"""Ranks that wait, and jobs of which nothing else is known than that a watchdog ended their wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from topodiag.model.job import Job
 
+WAITS = frozenset({"watchdog", "timeout", "stalled"})
+"""Kinds of events of ranks that waited until somebody lost patience."""
 _BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
 """Kinds of events that name no error."""
 _BY_WATCHDOG = frozenset({"context", "aborted", "stopped"})

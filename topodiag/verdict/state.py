@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.model.job_waits import only_waited
+from topodiag.model.job_waits import WAITS, only_waited
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
@@ -27,8 +27,6 @@ ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 _DEATHS = frozenset(ENDS) - {"JOB001"}
 """Of these, those after which no process lives: an init that is not over may be a wait."""
 HANGS = ("JOB006",)
-_WAITS = frozenset({"watchdog", "timeout", "stalled"})
-"""First errors of a job that hung until somebody lost patience."""
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds", "rccl setting"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
@@ -70,7 +68,7 @@ def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scen
         return _ended(job, ended, scene)
     if any(finding.id in HANGS for finding in own):
         kinds = {event.kind for event in job.events}
-        return State.FAILED if "mismatch" in kinds and kinds.isdisjoint(_WAITS) else State.HUNG
+        return State.FAILED if "mismatch" in kinds and kinds.isdisjoint(WAITS) else State.HUNG
     if any(finding.severity is Severity.ERROR for finding in own) and any(_ends_it(event) for event in job.events):
         return State.FAILED
     return None
@@ -81,7 +79,7 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     first = scene.first_errors.get(job.name)
     # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
     is_over = any(finding.id == "JOB005" for finding in ended) and not only_waited(job)
-    waits = first.kind in _WAITS if first is not None else not is_over
+    waits = first.kind in WAITS if first is not None else not is_over
     only_waits = all(finding.id in ("JOB001", "JOB005") for finding in ended)
     return State.HUNG if only_waits and waits else State.FAILED
 

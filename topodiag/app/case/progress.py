@@ -99,7 +99,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
         for piece in intake.pieces
         if piece.name in asked and piece.path != STDIN
     ]
-    look = partial(_read, Intake())
+    look = partial(_read, Intake())  # files alone: standard input cannot be handed to another process
     ends: Iterable[_Read] = map(look, pieces)
     if sum(piece.size for piece in pieces) >= MUCH_BYTES:
         from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from topodiag.checks.job.start.missing_ranks import open_barrier
 from topodiag.checks.shared.job.text import Clocks, clocks_of
 from topodiag.model.job import Event, Job
+from topodiag.model.job_waits import WAITS
 from topodiag.words.fold import grouped
 
 ENDED = "ended"
@@ -21,7 +22,6 @@ _FROM_OUTSIDE = frozenset(
 NO_FAULT = frozenset({"preempted", "limit", "stopped"})
 """Endings that somebody else brings about: a job that ran until then is not broken."""
 
-_HANGS = frozenset({"watchdog", "timeout", "stalled"})
 ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
 """Kinds of errors after which a process ends: then its end is their consequence."""
 
@@ -32,7 +32,7 @@ _OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
 """Endings whose line says why."""
 
 _UNSAID = (None, "context", "aborted")
-"""Of these, that a process was told to stop is the cause: any other end may be why it was."""
+"""Endings that give no reason why a process was told to stop."""
 
 OF_SUMMARY = 6
 """Lines of a launcher's summary of one end, between a word of how, or of which process, and what else it names."""
@@ -51,7 +51,7 @@ class EndContext:
         self._goes_wrong = any(event.kind != "note" for event in others) or any(map(_ends_a_launcher, events))
         self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
-            event.kind in _HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
+            event.kind in WAITS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
             for event in others
         )
         self._waits = bool(open_barrier(job, over=True)[0])
@@ -152,7 +152,7 @@ def _ends_a_launcher(event: Event) -> bool:
 
 def _breaks(other: Event) -> bool:
     """Whether a hang or an error ends the process that prints it."""
-    if other.kind not in _HANGS and (other.kind not in ERRORS or "goes on" in other.details):
+    if other.kind not in WAITS and (other.kind not in ERRORS or "goes on" in other.details):
         return False
     return "peer gone" not in other.details
 

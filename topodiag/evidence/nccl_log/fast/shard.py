@@ -55,7 +55,7 @@ class Shard:
         self.contexts = Contexts()
         self._file = self._base = self._lines = self._records = self._understood = 0
         self._threads: dict[tuple[int, ThreadKey], int] = {}
-        """Index of each thread, by file and name: each file has threads of its own."""
+        """Index of a thread by its file and its name, which may stand in other files, too."""
         self._slow: list[SlowRecord] = []
         """What was read line by line of the block, until the block's contexts are known."""
         self._ended: list[dict[str, int]] = []

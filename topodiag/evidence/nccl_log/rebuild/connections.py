@@ -22,7 +22,7 @@ _PRINTED = ("rank", "peer", "channels", "conn", "direction", "via", "net_dev", "
 class ConnectionCollector:
     """The connections of one job while its rows come. World rank and host of every rank of every communicator stand
     below each other (`world`, `host`), and -1 for those that are unknown behind the last; `base` is where those of each
-    communicator begin. All are as narrow as the columns, so that what is made of them on the way is too."""
+    communicator begin. They have the types of the columns: wider ones would take more memory."""
 
     def __init__(  # noqa: PLR0917 - what a job knows of itself
         self, frame: Frame, job: Job, group: Sequence[int], comms: int, host_of_process: Sequence[str],
