@@ -21,9 +21,8 @@ PACKAGE = BUILT.parents[1]
 
 def built() -> bytes:
     """One line a file, so that changes of two files do not meet."""
-    files = sorted(path for path in PACKAGE.rglob("*.toml") if path.parent.name != "catalogue")
     lines = []
-    for path in files:
+    for path in sorted(PACKAGE.rglob("*.toml")):
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(PACKAGE).with_suffix("").as_posix()
         row = msgspec.json.encode([crc32(text.encode()), tomllib.loads(text)])

@@ -31,6 +31,8 @@ JOINED_BYTES = 256 << 20
 """Facts that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
 SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
+_LINE_BYTES = 64 << 10
+"""Bytes read behind a span, in which its last line mostly ends."""
 TOGETHER_BYTES = 4 << 20
 """Text of pieces that are extracted together: to begin and end takes as long as some 500 KB of records."""
 Task = tuple[Span, ...]
@@ -229,7 +231,7 @@ def reads_of(span: Span, chunk: int, on_raw: Callable[[int], None] | None = None
         digest = _digest(span, stream)
         stream.seek(base)
         room = max(chunk, span.end - base + 1)  # a span is one piece, with the end of its last line
-        for piece in pieces(text_of(stream, (), reading), room, base, span.end):
+        for piece in pieces(text_of(stream, (), reading, room + _LINE_BYTES), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
             yield Read(span.file, piece, len(piece.data))

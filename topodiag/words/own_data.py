@@ -14,8 +14,8 @@ from topodiag.lazy import regex
 
 _PACKAGE = Path(__file__).parents[1]
 BUILT = Path(__file__).with_name("own_data.json")
-"""All TOML files of the package but the catalogue of sentences, as JSON, which is read thirty times as fast, and with
-the checksum of the TOML. `tools/build_own_data.py` writes it."""
+"""All TOML files of the package as JSON, which is read thirty times as fast, with the checksum of the TOML.
+`tools/build_own_data.py` writes it."""
 
 
 @cache

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.collected import missing
@@ -75,14 +75,16 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
     return Blob(name, data)
 
 
-def text_within(name: str, blocks: Iterable[bytes], most: int) -> bytes:
-    """All blocks of a text. Raises InputError for more than `most` bytes."""
-    text = io.BytesIO()
-    for block in blocks:
+def text_within(name: str, blocks: Iterator[bytes], most: int) -> bytes:
+    """All blocks of a text; one alone is not copied. Raises InputError for more than `most` bytes."""
+    text = io.BytesIO(next(blocks, b""))
+    text.seek(0, io.SEEK_END)
+    while text.tell() <= most:
+        block = next(blocks, None)
+        if block is None:
+            return text.getvalue()  # the buffer itself: a copy would take as much memory again
         text.write(block)
-        if text.tell() > most:
-            raise too_large(name, most)
-    return text.getvalue()  # the buffer itself: a copy would take as much memory again
+    raise too_large(name, most)
 
 
 def too_large(name: str, most: int) -> InputError:

@@ -11,7 +11,7 @@ from topodiag.evidence.intake.one_file import MAX_BYTES, text_within
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.streams import READ_BYTES, Reading, text_of
 from topodiag.model.errors import InputError
 
 
@@ -19,7 +19,8 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     """The text of a piece with its layers taken off. Raises InputError for more than `most` bytes, and for what can no
     longer be read. Standard input can be read once."""
     reading = Reading()
-    with blocks_of(intake, piece, reading, most) as blocks:
+    is_plain = not piece.coding and 0 < piece.size <= most
+    with blocks_of(intake, piece, reading, most, piece.size + 1 if is_plain else READ_BYTES) as blocks:
         text = text_within(piece.name, blocks, most)
     if not text and reading.notes:
         raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")
@@ -27,9 +28,11 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
 
 
 @contextmanager
-def blocks_of(intake: Intake, piece: Piece, reading: Reading, most: int = MAX_BYTES) -> Iterator[Iterator[bytes]]:
-    """The text of a piece in blocks, with its layers taken off: of any size, but `most` bytes of a member of an archive
-    that is not spooled. Raises InputError for what can no longer be opened."""
+def blocks_of(
+    intake: Intake, piece: Piece, reading: Reading, most: int = MAX_BYTES, block: int = READ_BYTES
+) -> Iterator[Iterator[bytes]]:
+    """The text of a piece, with its layers taken off, `block` bytes of it at a time: of any size, but `most` bytes of a
+    member of an archive that is not spooled. Raises InputError for what can no longer be opened."""
     watch().opened(piece.name)
     stream: BinaryIO
     if piece.held is not None:
@@ -47,4 +50,4 @@ def blocks_of(intake: Intake, piece: Piece, reading: Reading, most: int = MAX_BY
         except OSError as error:
             raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     with stream:
-        yield text_of(stream, piece.coding, reading)
+        yield text_of(stream, piece.coding, reading, block)

@@ -15,6 +15,7 @@ import msgspec
 
 from topodiag.lazy import regex
 from topodiag.model.events import Scope, Trust
+from topodiag.words.own_data import own_data
 
 FOLDER = Path(__file__).parent / "catalogue"
 INDEX = FOLDER / "literals.json"
@@ -114,7 +115,7 @@ def families() -> tuple[str, ...]:
 @cache
 def family(name: str) -> tuple[Signature, ...]:
     """The entries of a family in the order of the file. Raises msgspec.ValidationError for a file that is none."""
-    held = msgspec.toml.decode((FOLDER / f"{name}.toml").read_bytes(), type=Family)
+    held = msgspec.convert(own_data(f"evidence/signatures/catalogue/{name}"), Family)
     return tuple(map(held.spelt_out, held.signature))
 
 

@@ -8,7 +8,6 @@ and a note. Nothing here knows what an NCCL record is.
 from __future__ import annotations
 
 import codecs
-import io
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
@@ -64,9 +63,10 @@ def packer_of(head: bytes) -> str:
     return "bzip2" if BZIP2_MAGIC.match(head) else ""
 
 
-def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iterator[bytes]:
-    """Blocks of text from a raw stream. `coding` names the layers from outside in: `gzip`, `zstd`, `utf-16-le`..."""
-    blocks = _raw(stream, reading)
+def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: int = READ_BYTES) -> Iterator[bytes]:
+    """Blocks of text from a raw stream. `coding` names the layers from outside in: `gzip`, `zstd`, `utf-16-le`...
+    `most` bytes are read at a time."""
+    blocks = _raw(stream, reading, most)
     for layer in coding:
         if layer in _PACKERS:
             blocks = _unpacked(blocks, layer, reading)
@@ -87,11 +87,11 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
     return blocks
 
 
-def _raw(stream: BinaryIO, reading: Reading) -> Iterator[bytes]:
+def _raw(stream: BinaryIO, reading: Reading, most: int) -> Iterator[bytes]:
     while True:
         try:
             # A pipe gives what is there; waiting for a full block would hold back what it already said.
-            block = stream.read1(READ_BYTES) if hasattr(stream, "read1") else stream.read(READ_BYTES)
+            block = stream.read1(most) if hasattr(stream, "read1") else stream.read(most)
         except OSError as error:
             reading.notes.append(f"could not be read to its end: {error.strerror or error}")
             return
@@ -180,33 +180,33 @@ def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None =
 
     Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
     """
-    held = io.BytesIO()  # which gives away what it holds without a copy
+    held: list[bytes] = []
+    length = 0
     ended = False
     while not ended:
         block = next(blocks, None)
         ended = block is None
         if block:
-            held.write(block)
-        length = held.tell()
+            held.append(block)
+            length += len(block)
         reached = stop is not None and base + length >= stop
         if length < size and not ended and not reached:
             continue
-        at = length if ended else held.getvalue().rfind(b"\n") + 1
+        text = b"".join(held)
+        held = [text]
+        at = length if ended else text.rfind(b"\n") + 1
         if stop is not None and reached:
             # The line that holds the byte before `stop` is the last one; it goes with what stands before it.
-            last = held.getvalue().find(b"\n", max(stop - 1 - base, 0))
+            last = text.find(b"\n", max(stop - 1 - base, 0))
             if last >= 0:
                 at, ended = last + 1, True
             elif not ended and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
                 continue
         if not at and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
             continue  # a line longer than `size`
-        rest = held.getvalue()[at or length :]
-        held.truncate(at or length)
-        data = held.getvalue()
-        cut = yield from _cut_long_lines(data, base, whole=bool(at), ended=ended)
-        held = io.BytesIO()
-        held.write(data[cut:] + rest)
+        cut = yield from _cut_long_lines(text[: at or length], base, whole=bool(at), ended=ended)
+        held = [text[cut:]]
+        length -= cut
         base += cut
 
 
