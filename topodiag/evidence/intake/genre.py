@@ -59,11 +59,12 @@ _LIKE = {name: _pattern(**row) for name, row in own_data("evidence/intake/genre"
 """What lines look like, by the names of genre.toml."""
 
 
-def program_text(text: str) -> str:
-    """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
+def program_text(text: str, tail: str = "") -> str:
+    """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts. `tail` is
+    its end where `text` is no more than its begin: some trainings print their source first."""
     if _FIRST_ITEM not in text[:_MOST_HEAD] and _LIKE["output"].search(_without_docstrings(text)) is not None:
         return ""
-    if len(_LIKE["declared"].findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
+    if len(_LIKE["declared"].findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(f"{text}\n{tail}"):
         return "the source of a program"
     if _mostly_changes(text):
         return "a list of changes"
@@ -95,20 +96,25 @@ def _without_docstrings(text: str) -> str:
 
 
 def _was_run(text: str) -> bool:
-    """Whether the source is quoted in a transcript of a shell, or the error stands below it with which it ended."""
+    """Whether the source is quoted in a transcript of a shell, or something else stands below it: the output, or the
+    error with which it ended."""
     plain = _without_docstrings(text).strip()
     prompts = len(_LIKE["at_prompt"].findall(plain))
     if prompts and (
         _LIKE["at_prompt"].match(plain) is not None or (prompts >= _PROMPTS and _LIKE["fence"].search(plain) is None)
     ):
         return True
-    return any(_LIKE["ended"].match(line) for line in plain[-4000:].split("\n")[1:][-_LAST_LINES:])
+    last = [line for line in plain[-4000:].split("\n")[1:] if line.strip()][-_LAST_LINES:]
+    return any(map(_LIKE["ended"].match, last)) or (len(last) == _LAST_LINES and not any(map(_is_code, last)))
 
 
 def _mostly_code(text: str) -> bool:
     lines = _lines(_without_docstrings(text))
-    code = sum(1 for line in lines if _LIKE["code"].match(line[:500]) or _LIKE["declared"].match(line[:500]))
-    return code >= _SHARE * len(lines)
+    return sum(map(_is_code, lines)) >= _SHARE * len(lines)
+
+
+def _is_code(line: str) -> bool:
+    return (_LIKE["code"].match(line[:500]) or _LIKE["declared"].match(line[:500])) is not None
 
 
 def _mostly_changes(text: str) -> bool:

@@ -161,7 +161,11 @@ def text_kinds(
     if not kinds:
         kind, sources = _by_form(text)
         kinds.append(kind)
-    if set(kinds) <= _SAID_IN_LINES and not set(sources) & _WRITTEN_IN_SOURCE and program_text(text):
+    if (
+        set(kinds) <= _SAID_IN_LINES
+        and not set(sources) & _WRITTEN_IN_SOURCE
+        and program_text(text, tail.decode("utf-8", "replace"))
+    ):
         return (Kind.PROGRAM,), ()
     return tuple(dict.fromkeys(kinds)), sources
 

@@ -272,6 +272,13 @@ def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) 
     assert outcome.status is not Status.FINDING
 
 
+@pytest.mark.parametrize(("line", "is_cause"), [(21, True), (400, False), (5, False)])
+def test_an_exception_right_above_a_signal_from_outside_was_not_caught(line: int, is_cause: bool) -> None:
+    stopped = end("FatalError: `Termination signal` is detected by the operating system.", line)
+    messages = [finding.message for finding in found(end(PLAIN, 9), stopped)]
+    assert any("ValueError" in message for message in messages) == is_cause
+
+
 def test_a_job_without_lines_of_a_launcher_is_unknown() -> None:
     assert ProcessDied().judge(jobs.job(2)).status is Status.UNKNOWN
 

@@ -37,6 +37,9 @@ _UNSAID = (None, "context", "aborted")
 OF_SUMMARY = 6
 """Lines of a launcher's summary of one end, between a word of how, or of which process, and what else it names."""
 
+_MOST_IDLE = 40
+"""Lines between an exception and the signal by which the process that it left behind was ended: its stack, mostly."""
+
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
@@ -75,6 +78,11 @@ class EndContext:
             and of_file[below] - line <= OF_SUMMARY
         )
 
+    def _is_stopped_below(self, event: Event) -> bool:
+        """Whether the program did nothing any more below this line: somebody, or a launcher, ended it right there."""
+        source, line = file_of(event)
+        return any(0 < below - line <= _MOST_IDLE for below in self._signals.get(source or "", ()))
+
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
         how = event.details["how"]
@@ -93,7 +101,8 @@ class EndContext:
         if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
             return self._breaking.is_before(event)  # a peer that is gone kills nobody
         if how == "limit" or how in _OF_PROGRAM:
-            return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
+            may_be_caught = _may_be_caught(event) and not self._is_stopped_below(event)
+            return self._breaking.is_before(event) or (may_be_caught and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
         return self._others_explain
 

@@ -54,7 +54,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
     texts = _without_logger(texts)
-    if _TRACEBACK not in texts:
+    if not any(map(_begins_traceback, texts)):
         return None
     last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
@@ -181,7 +181,12 @@ def _head_of(texts: Sequence[str], last: int) -> int | None:
     while head > 0 and texts[head].startswith("  "):
         head -= 1
     framed = 0 <= head < last - 1 and _LIKE["in_file"].match(texts[head + 1])
-    return head if framed and texts[head] == _TRACEBACK else None
+    return head if framed and _begins_traceback(texts[head]) else None
+
+
+def _begins_traceback(text: str) -> bool:
+    """Whether a line is the head of a traceback: Python's, or Ray's of a remote one that nobody asked for."""
+    return text == _TRACEBACK or _WORDS["unhandled"][0] in text
 
 
 def _not_blank(texts: Sequence[str], at: int) -> int:
