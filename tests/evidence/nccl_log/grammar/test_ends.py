@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import LastTraceback, handled_lookups, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import LastTraceback, handled_lookups, last_error, last_traceback
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
@@ -110,6 +110,22 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
     last = _last(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n")
     assert last is not None
     assert last.name == root
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        ("compiling\nx.cpp:152: warning: unused\nmake: *** [rules/transform:35: icoFoam.o] Error 1\n", 2),
+        ("compiling\ngmake[2]: *** [CMakeFiles/a.dir/build.make:76: a.o] Segmentation fault\n", 1),
+        ("-- Found MPI\n-- Configuring incomplete, errors occurred!\n", 1),
+        ("Building CXX object\ngmake: *** [cmTC_3f2a/fast] Error 2\n", None),
+        ("gmake: *** [a.o] Error 2\n", None),
+        ("compiling\nmake: Nothing to be done for 'all'.\n", None),
+    ],
+    ids=["make", "below make", "CMake", "what CMake tries", "a line alone", "nothing failed"],
+)
+def test_the_last_words_of_a_build_are_its_end(end: str, line: int | None) -> None:
+    assert last_error(end.split("\n")) == line
 
 
 @examples("end")

@@ -95,7 +95,11 @@ def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
     nothing stands above the error: who gives one line gives a part."""
     last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
-    return last if any(map(str.strip, texts[:last])) and _LIKE["error"].match(texts[last]) is not None else None
+    if not any(map(str.strip, texts[:last])):
+        return None
+    if _LIKE["error"].match(texts[last]) is not None:
+        return last
+    return next((line for line in range(last, len(texts)) if _LIKE["of_make"].match(texts[line]) is not None), None)
 
 
 def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:
