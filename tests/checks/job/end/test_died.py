@@ -90,6 +90,27 @@ def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, n
     assert finding.message.endswith(f"({named})")
 
 
+def test_what_a_launcher_says_below_an_exception_is_not_what_it_quotes() -> None:
+    torn = "FileNotFoundError: [Errno 2] No such file or directory: 'a.pt'[Errno 2] No such file or directory: 'a.pt':"
+    [finding] = found(end(torn, 2), end("srun: error: n1: task 0: Exited with exit code 1", 9))
+    assert finding.message.endswith("(FileNotFoundError)")
+
+
+@pytest.mark.parametrize(
+    ("times", "below", "named"),
+    [
+        pytest.param(2, [0, 1], "ValueError", id="all that raised it go on"),
+        pytest.param(3, [0, 1], "ImportError", id="one is missing"),
+        pytest.param(1, [0, 1], "ImportError", id="a single one may have ended"),
+    ],
+)
+def test_an_exception_below_which_as_many_ranks_go_on_was_caught(times: int, below: list[int], named: str) -> None:
+    caught = replace(end("ImportError: cannot import name 'x' from 'y'", 2), count=times)
+    notes = [error("note", 10 + rank, rank=rank, level="APP") for rank in below]
+    [finding] = found(caught, *notes, end(KILLED, 50), end(PLAIN, 60))
+    assert finding.message.endswith(f"({named})")
+
+
 @pytest.mark.parametrize(("last", "named"), [("1", ["ValueError"]), ("", [])])
 def test_an_exception_counts_where_the_launchers_own_ends_the_text(last: str, named: list[str]) -> None:
     launcher = end("subprocess.CalledProcessError: Command 'train.py' returned non-zero exit status 1.", 40)

@@ -206,7 +206,8 @@ def _quoted(first: Event, own: Sequence[Event]) -> Event:
     source, at = file_of(first)
     if source is None or first.details["how"] != "exception" or not _quotes(first):
         return first
-    below = [(line, other) for other in own for of, line in (file_of(other),) if of == source]
+    raised = [other for other in own if other.details["how"] == "exception"]
+    below = [(line, other) for other in raised for of, line in (file_of(other),) if of == source]
     return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
 
 
@@ -250,7 +251,18 @@ def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
         and not around.explains(event)
         and not (started and event.details["how"] == "no room")
         and ("again" in event.details or began_after(job, event.origin) is None)
+        and not _was_caught_by_all(job, event)
     ]
+
+
+def _was_caught_by_all(job: Job, event: Event) -> bool:
+    """Whether as many ranks print something below the exception as raised it, before any of them misses another: each
+    of them lived on."""
+    source, at = file_of(event)
+    if event.details["how"] != "exception" or event.count < 2 or event.label:
+        return False
+    lines = [(other.rank, *file_of(other)) for other in job.events if other.kind == "note"]
+    return len({rank for rank, of, line in lines if rank >= 0 and of == source and line > at}) >= event.count
 
 
 def _is_explained(job: Job, events: Sequence[Event]) -> bool:
