@@ -34,6 +34,9 @@ FEWEST_LONG, NEARLY_ALL, LONG_S = 2, 0.9, 1.0
 does not make two steps far apart wait so."""
 FEWEST_MIXED = 8
 """And where they differ."""
+FEWEST_EVEN, EVEN = 30, 0.01
+"""Lines from which on waits can be too even for a loader, and how far they differ then, of the usual one: with a
+pipeline on the GPUs (DALI) a loop waits there for its own work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def data_waits(series: StepSeries) -> DataWaits | None:
     slow: list[int] = []
     if share >= MOST:
         slow = [at for at, cost in enumerate(costs) if waits[at] >= MOST * cost]
-        if len(slow) < (FEWEST_SLOW if mixed else len(pairs)):
+        if len(slow) < (FEWEST_SLOW if mixed else len(pairs)) or _is_even(waits):
             return None
     elif share >= LEAST and mixed:
         slow = _slow_by_data(costs, waits)
@@ -88,6 +91,12 @@ def _timed_steps(series: StepSeries) -> list[tuple[Step, float]]:
         return []
     steps = [step for step in series.steps[first:] if not step.opens]
     return [(step, step.waited) for step in steps if step.waited is not None]
+
+
+def _is_even(waits: Sequence[float]) -> bool:
+    """Whether many steps wait equally long: what reads files takes now longer, now shorter."""
+    usual = median(waits)
+    return len(waits) >= FEWEST_EVEN and median(abs(wait - usual) for wait in waits) < EVEN * usual
 
 
 def _nothing_else(pairs: Sequence[tuple[Step, float]]) -> bool:

@@ -72,7 +72,8 @@ class LateArriver(JobCheck):
         The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
         100 calls of three ranks, or 20 dumps of Prometheus' metrics: unknown, as where metrics do not show which GPUs
         are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them. Steps: the first
-        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Parts of steps:
+        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time, or of the same time
+        in all of thirty lines and more: the loop waits for its own GPUs there. Parts of steps:
         fewer than five common steps, a rank that is late by less than a tenth of a step or half of the part, in less
         than four of five steps, or for whom nobody waits; of two ranks all but the data.
 
