@@ -240,15 +240,58 @@ LEFT = (
 )
 
 
+SERVICE = "n1:27:39 [0] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource temporarily unavailable"
+REFUSED = LEFT.replace("unhandled system error", "invalid usage")
+RUN_STOP = (
+    ':::MLLOG {"event_type": "INTERVAL_END", "key": "run_stop", "value": null, "metadata": {"status": "success"}}'
+)
+
+
 @pytest.mark.parametrize(
-    ("last", "state"),
-    [("step 2000/2000 | loss 0.1", "UNKNOWN"), ("step 1980/2000 | loss 0.1", "FAILED"),
-     ("epoch 1/9 step 200/200 | loss 0.1", "FAILED")],
-    ids=["the last step", "a step before it", "the last step of an epoch"],
+    ("last", "below", "state"),
+    [("step 2000/2000 | loss 0.1", LEFT, "UNKNOWN"), ("step 1980/2000 | loss 0.1", LEFT, "FAILED"),
+     ("epoch 1/9 step 200/200 | loss 0.1", LEFT, "FAILED"), (RUN_STOP, LEFT, "UNKNOWN"),
+     (RUN_STOP, SERVICE, "UNKNOWN"), (RUN_STOP, REFUSED, "FAILED")],
+    ids=["the last step", "a step before it", "the last step of an epoch", "MLPerf's run that succeeded",
+         "NCCL's own thread", "a call that NCCL refused"],
 )  # fmt: skip
 def test_what_ranks_meet_when_others_leave_is_no_failure_below_the_last_step(
-    last: str, state: str, tmp_path: Path
+    last: str, below: str, state: str, tmp_path: Path
 ) -> None:
     steps = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, 9)]
-    (tmp_path / "train.log").write_text("\n".join([*steps, last, LEFT, ""]), encoding="utf-8")
+    (tmp_path / "train.log").write_text("\n".join([*steps, last, below, ""]), encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+WORKER = "RuntimeError: DataLoader worker (pid 85171) is killed by signal: Broken pipe. "
+
+
+@pytest.mark.parametrize(
+    ("below", "state"),
+    [(["generated a batch for the next index"] * 4000, "UNKNOWN"), (["generated a batch"] * 40, "FAILED"),
+     (["generated a batch for the next index"] * 4000 + [NO_PROGRAM], "FAILED")],
+    ids=["the text goes on for long", "it ends soon", "and something ends it"],
+)  # fmt: skip
+def test_a_loader_that_lost_a_worker_far_above_ended_nothing(below: list[str], state: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join(["start", WORKER, *below, ""]), encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+SHARP = "n{}:1:9 [0] NCCL WARN NET/IB :SHARP coll init error: Cannot create SHArP job(-11)"
+NO_VERBS = "[1.5] [n1:117  :0] ib_md.c:1933 UCX  ERROR ibv_open_device(mlx5_9) failed: No such file or directory"
+NO_DEVICE = "n{}:117:940 [0] transport/net_ib.cc:148 NCCL WARN NET/IB : Unable to open device mlx5_9"
+
+
+@pytest.mark.parametrize(
+    ("lines", "steps", "state"),
+    [([SHARP.format(1), SHARP.format(2)], 9, "UNKNOWN"), ([SHARP.format(1), SHARP.format(2)], 0, "AT RISK"),
+     ([NO_VERBS, NO_DEVICE.format(1)], 9, "UNKNOWN"), ([NO_VERBS, NO_DEVICE.format(1)], 0, "FAILED"),
+     ([NO_VERBS, NO_DEVICE.format(1), NO_DEVICE.format(2)], 9, "AT RISK")],
+    ids=["SHARP, and it works", "SHARP alone", "RDMA that one node does not need", "RDMA alone", "RDMA of two nodes"],
+)  # fmt: skip
+def test_what_the_work_of_a_job_goes_on_without_is_a_remark(
+    lines: list[str], steps: int, state: str, tmp_path: Path
+) -> None:
+    done = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, steps + 1)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, *done, ""]), encoding="utf-8")
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout

@@ -114,7 +114,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
 def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for file, (_, end) in read.items():
-        events = tuple(event for event in events if not _is_no_end(event, end))
+        events = tuple(event for event in events if not _is_no_end(event, end) and not _went_on(event, events, read))
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
     return replace(
@@ -168,15 +168,24 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Ev
 def _is_no_end(event: Event, end: TextEnd) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
     work though a rank met what follows from an end: ranks leave one after the other."""
-    if end.done and _is_of_leaving(event):
+    if end.done and _is_of_leaving(event, is_below=end.done < _line(event)):
         return True
     is_over = event.details.get("how") == "worker" and 0 < end.done < _line(event)
     return is_over or event.text.strip() in end.handled
 
 
-def _is_of_leaving(event: Event) -> bool:
-    """Whether this is what ranks meet, or launchers say, when a process leaves."""
-    return event.secondary and event.kind in _OF_LEAVING
+def _went_on(event: Event, events: Sequence[Event], read: Mapping[str, _Read]) -> bool:
+    """Whether a loader lost a worker far above the end of the text, and nothing ended below: the program goes on."""
+    if event.details.get("how") != "worker" or not _is_far_above(event, read.get(_file(event), _NOTHING)[1]):
+        return False
+    return not any(_line(other) > _line(event) for other in events if other.kind != "note")
+
+
+def _is_of_leaving(event: Event, *, is_below: bool = False) -> bool:
+    """Whether this is what ranks meet, or launchers say, when a process leaves; `is_below` the end of its work NCCL
+    itself fails as well, but refuses no call."""
+    refused = any(map(event.text.__contains__, _REFUSED))
+    return not refused and event.kind in _OF_LEAVING and (event.secondary or is_below)
 
 
 _OF_LAUNCH = frozenset(
@@ -189,6 +198,8 @@ _AT_START = frozenset({"usage", "no program", "no room"})
 """Ends of programs that ran, and of those that did not, by `how`."""
 _OF_LEAVING = frozenset({"other", "peer closed"})
 """Kinds of events that ranks meet when others leave."""
+_REFUSED = ("ncclInvalid", "invalid usage", "invalid argument")
+"""Words of the results with which NCCL refuses a call."""
 _STEP_OF = regex(r"\b[Ss]teps?[:=\[ ]{1,4}(\d{2,9}) ?/ ?(\d{2,9})\b")
 """The number of a step, and of how many."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")

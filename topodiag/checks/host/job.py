@@ -47,7 +47,7 @@ class LimitInLog(FaultInLog):
 
 class DevicesUnseenInLog(FaultInLog):
     """HST002 by a job's output: a program finds or may open no RDMA device, libfabric has no provider, or a process
-    cannot open a peer's GPU memory."""
+    cannot open a peer's GPU memory. It is a remark where the work of what looks like one node begins below."""
 
     id = "HST002"
 
@@ -56,6 +56,10 @@ class DevicesUnseenInLog(FaultInLog):
         if fault == "no rdma" and machines and all(map(has_no_adapter, machines)):
             return self.clean(judged)
         return super().observe(judged, peers)
+
+    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
+        is_one_node = len({event.host for event in job.events if event.host}) == 1 and not multi_node(job)
+        return Severity.INFO if is_one_node and _lived(job, events) else super().severity_of(job, events, usual)
 
 
 class DriverMismatchInLog(FaultInLog):
@@ -78,8 +82,12 @@ class StorageInLog(FaultInLog):
         return super().observe(judged, peers)
 
     def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
-        lived = all(began_after(job, event.origin) is not None for event in events)
-        return Severity.INFO if lived else super().severity_of(job, events, usual)
+        return Severity.INFO if _lived(job, events) else super().severity_of(job, events, usual)
+
+
+def _lived(job: Job, events: Sequence[Event]) -> bool:
+    """Whether the work of the job begins below all of these."""
+    return all(began_after(job, event.origin) is not None for event in events)
 
 
 # Bus errors of a job's processes that are those of shared memory without room.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import multi_node, piece, settings_of
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import NET, ask_for, began_after
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -52,6 +52,7 @@ class PluginNotLoaded(JobCheck):
         `NET/Plugin: Could not find: ..`, `Plugin load returned ..`, NCCL_NET_PLUGIN, NCCL_NET, `Using network`.
 
     When it stays silent
+        SHARP that does not come up is a remark where the job's work begins below.
         `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
         Another version of the plugin's interface was found. One node. No line says which network NCCL goes on with:
         unknown.
@@ -107,10 +108,12 @@ class PluginNotLoaded(JobCheck):
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
         hosts = list(dict.fromkeys(job.processes[n].host for n, _ in observed.lines if n >= 0))
         asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
+        works = all(began_after(job, line.origin) is not None for _, line in observed.lines)
         return self.finding(
             self.where(hosts),
             "no sharp",
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
+            severity=Severity.INFO if works else Severity.WARNING,
             observed=quoted(observed.lines[0][1].text),
             evidence=[*(line.origin for _, line in observed.lines), *(given.origin for _, given in asked[:1])],
         )
