@@ -12,6 +12,7 @@ from tests.tables import examples
 from topodiag.evidence.signatures.wrappers import (
     is_label,
     members,
+    of_one_process,
     parted_at_end,
     parted_at_place,
     rank_of_torch,
@@ -107,3 +108,17 @@ def test_torchs_head_has_the_place_in_the_source_and_the_rank_of_the_job() -> No
     )
     assert parted_at_place(S) == ("", "", S)
     assert (rank_of_torch("[PG ID 0 Rank 05] x"), rank_of_torch("[PG ID 7 Rank 5] x")) == ("5", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "bare"),
+    [
+        (["cut", "  0: Traceback:", "  0: ", "  0: KeyError: 1", ""], ["cut", "Traceback:", "", "KeyError: 1", ""]),
+        (["cut", '{"log": "KeyError: 1\\n"}', '{"log": "done\\n"}', ""], ["cut", "KeyError: 1", "done", ""]),
+        (["  0: a", "  0: b", "  1: c"], ["  0: a", "  0: b", "  1: c"]),
+        (["a", "b", "c"], ["a", "b", "c"]),
+    ],
+    ids=["a label of srun", "JSON lines", "labels of two ranks", "no label"],
+)
+def test_the_last_lines_of_one_process_lose_what_stands_around_all_of_them(lines: list[str], bare: list[str]) -> None:
+    assert of_one_process(lines) == bare

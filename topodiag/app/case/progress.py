@@ -23,6 +23,7 @@ from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.windows import windows
+from topodiag.evidence.signatures.wrappers import of_one_process
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
@@ -347,8 +348,9 @@ def _read(intake: Intake, piece: Piece) -> _Read:
         return _NOTHING
     counted, above = read.progress, read.breaks - tail.count(b"\n")
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
-    lines, handled = {text.strip(): above + at for at, text in enumerate(texts, 1)}, handled_lookups(texts)
-    last = _last_event(texts, handled, above, piece.name)
+    lines, bare = {text.strip(): above + at for at, text in enumerate(texts, 1)}, of_one_process(texts)
+    handled = handled_lookups(bare)
+    last = _last_event(texts, bare, handled, above, piece.name)
     began = _last_of(counted, _BEGAN)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
     done = done if done > max(began, starts.last([done])) else 0
@@ -369,14 +371,16 @@ def _last_of(counted: Sequence[Progress], kind: str) -> int:
     return max((line.last.line or 0 for line in counted if line.kind == kind), default=0)
 
 
-def _last_event(texts: Sequence[str], handled: frozenset[int], above: int, name: str) -> Event | None:
+def _last_event(
+    texts: Sequence[str], bare: Sequence[str], handled: frozenset[int], above: int, name: str
+) -> Event | None:
     """The end of the process whose traceback, or own error, stands last in a text; `above` lines stand above `texts`,
-    its last ones."""
-    if (last := last_traceback(texts, handled)) is not None:
+    its last ones, and `bare` are these without the label of the one process that printed them."""
+    if (last := last_traceback(bare, handled)) is not None:
         named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
         line, details = last.line, {**facts_of(last.text), **named, "last": "" if last.caught else "1"}
-    elif (error := last_error(texts)) is not None:
-        line, details = error, {"how": "last error", "what": texts[error].strip()[:120], "last": "1"}
+    elif (error := last_error(bare)) is not None:
+        line, details = error, {"how": "last error", "what": bare[error].strip()[:120], "last": "1"}
     else:
         return None
     from topodiag.model.job import Event  # noqa: PLC0415 - numpy, which only jobs need

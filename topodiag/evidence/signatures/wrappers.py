@@ -154,6 +154,16 @@ def without_label(name: str) -> Callable[[str], str]:
     return bare
 
 
+def of_one_process(lines: list[str]) -> list[str]:
+    """The lines as one process printed them: without the label or the JSON object around all of them, but for the first
+    line, which may be cut; as they are where they have none in common."""
+    filled = [line for line in lines[1:] if line.strip()]
+    if filled and all(line.startswith("{") for line in filled):
+        return lines[:1] + [unwrap(line).text for line in lines[1:]]
+    name = shared_label(filled)
+    return lines[:1] + list(map(without_label(name), lines[1:])) if name else lines
+
+
 def of_one_host(text: str) -> tuple[str, str]:
     """The host, or the task of `srun -l`, whose name a parallel shell puts before all lines of a text, and the text
     without it, line for line; "" and the text where they share none. Pasting loses what stands before an empty line."""
