@@ -391,6 +391,16 @@ def with_words(node: Node, said: Callable[[str, str], str | None]) -> Node:
     return replace(node, smi_matrix=cells, paths={**kept, **paths(changed)})
 
 
+def between_gpus(node: Node, text: str, *gpus: str) -> Node:
+    """The node with another word between all GPUs, between one and the others, or between two."""
+    return with_words(node, lambda a, b: text if "mlx5" not in a + b and {*gpus} <= {a, b} else None)
+
+
+def to_nics(node: Node, text: str, *labels: str) -> Node:
+    """The node with another word between NICs and all devices, or between NICs and one GPU."""
+    return with_words(node, lambda a, b: text if "mlx5" in a + b and {*labels} <= {a, b} else None)
+
+
 def bare_matrix(node: Node) -> Node:
     """Only what `nvidia-smi topo -m` tells: labels, the matrix and affinities; no names, no links, no system."""
     cards = tuple(Gpu(g.index, numa=g.numa, cpu_affinity=g.cpu_affinity) for g in node.gpus)
