@@ -42,6 +42,11 @@ def bent(value: Any, changes: Mapping[str, Any]) -> Any:
         change = {rest: change} if slash else change
         if isinstance(value, Node) and name in _STEPS:
             value = _STEPS[name](value, *change)
+        elif isinstance(value, Node) and name == "pci" and slash:
+            key, slash, rest = rest.partition("/")
+            change = next(iter(change.values())) if not slash else {rest: next(iter(change.values()))}
+            functions = {key: _entry(value.pci, key, change) for key in _functions(value, key)}
+            value = replace(value, pci={**value.pci, **functions})
         elif isinstance(value, tuple):
             chosen = _numbers(name, len(value))
             value = tuple(_changed(item, change) if at in chosen else item for at, item in enumerate(value))
@@ -58,6 +63,17 @@ def _numbers(name: str, count: int) -> range:
     first, _, last = name.partition("-")
     assert int(last or first) < count, f"{name} of {count}"
     return range(int(first), int(last or first) + 1)
+
+
+def _functions(node: Node, name: str) -> list[str]:
+    """Functions: one by its bus id, `all`, those of `GPU3`, `GPU0-3` or `mlx5_1`, and the one `above` such a one."""
+    *above, label = name.split(" ")
+    devices = node.gpus if label.startswith("GPU") else node.nics if label.startswith("mlx5_") else ()
+    numbers = _numbers(label.removeprefix("GPU").removeprefix("mlx5_"), len(devices)) if devices else ()
+    keys = [str(devices[number].bus_id) for number in numbers] or (list(node.pci) if label == "all" else [label])
+    for _ in above:
+        keys = [str(node.pci[key].parent) for key in keys]
+    return keys
 
 
 def _keys(name: str, table: Mapping[Any, Any]) -> list[Any]:
