@@ -18,7 +18,7 @@ Built = str | list[Any]
 
 _STEPS: dict[str, Callable[..., Node]] = {
     "bare_matrix": nodes.bare_matrix, "between_gpus": nodes.between_gpus, "to_nics": nodes.to_nics,
-    "dual_port": networks.dual_port,
+    "dual_port": lambda node, port: networks.dual_port(node, {name: nodes.read(value) for name, value in port.items()}),
 }  # fmt: skip
 
 

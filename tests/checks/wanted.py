@@ -24,6 +24,7 @@ _OF_FINDING: dict[str, Callable[[Finding], Any]] = {
     "coverage": lambda finding: str(finding.coverage),
     "evidence": lambda finding: [origin.text for origin in finding.evidence],
     "sources": lambda finding: [origin.source for origin in finding.evidence],
+    "places": lambda finding: [str(origin) for origin in finding.evidence],
     "first_step": lambda finding: finding.fix[0],
 }
 
