@@ -38,7 +38,7 @@ def shown(outcome: Outcome, wanted: Wanted) -> Wanted:
     else:
         finding = only(outcome)
         have = {name: _part(finding, name) for name in wanted}
-    return {name: value if _matches(have[name], value) else have[name] for name, value in wanted.items()}
+    return {name: value if matches(have[name], value) else have[name] for name, value in wanted.items()}
 
 
 def _part(finding: Finding, name: str) -> Any:
@@ -48,13 +48,14 @@ def _part(finding: Finding, name: str) -> Any:
     return getattr(owner, name)
 
 
-def _matches(value: Any, wanted: Any) -> bool:
+def matches(value: Any, wanted: Any) -> bool:
+    """Whether a value is as a row wants it."""
     if isinstance(value, str) and isinstance(wanted, list):
-        return all(_matches(value, pattern) for pattern in wanted)
+        return all(matches(value, pattern) for pattern in wanted)
     if isinstance(value, list | tuple) and isinstance(wanted, str):
-        return any(_matches(item, wanted) for item in value)
+        return any(matches(item, wanted) for item in value)
     if isinstance(value, list | tuple):
-        return len(value) == len(wanted) and all(map(_matches, value, wanted))
+        return len(value) == len(wanted) and all(map(matches, value, wanted))
     if isinstance(value, str) and "*" in wanted:
         return fnmatchcase(value, wanted)
     if isinstance(value, float):

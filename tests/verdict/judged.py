@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.checks import jobs
+from tests.checks.wanted import matches
 from tests.verdict.test_order import E, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
 from topodiag.model.case import Case
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.identity import Host, Identity
+from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Verdict
@@ -53,3 +56,59 @@ def measured(name: str = "normal", hosts: tuple[str, ...] = ("n0", "n1"), made: 
     run = BenchRun("all_reduce", (row,), devices, len(hosts), source="all_reduce.txt", origin=table)
     wanted = Expectation("n0", 470.0, 420.0, 480.0, Confidence.HIGH)
     return Benchmark(run, Fit(plateau_gbs=made), wanted, name)
+
+
+Given = dict[str, Any]
+
+
+def finding_of(told: str | Given) -> Finding:
+    """A finding as a row tells it: its check, or a table of it with its `where`; `line` is a source and a number."""
+    parts = {"id": told} if isinstance(told, str) else dict(told)
+    line, where = parts.pop("line", None), parts.pop("where", None)
+    for name, kind in (("severity", Severity), ("confidence", Confidence)):
+        if name in parts:
+            parts[name] = kind[parts[name]]
+    for name, made in (("nodes", tuple), ("jobs", tuple), ("cost", lambda cost: Cost(*cost))):
+        if name in parts:
+            parts[name] = made(parts[name])
+    finding = seen(parts.pop("id"), line=Origin(*line, "NET/IB : Using") if line else LINE, **parts)
+    return replace(finding, where=Where(**{name: tuple(part) for name, part in where.items()})) if where else finding
+
+
+def case_of(told: Given) -> Case:
+    """A case as a row tells it: keywords of its `job`, whose events are the texts of their kinds; `nodes` by name; the
+    addresses of `hosts`."""
+    case = Case(nodes=tuple(map(Node, told.get("nodes", ()))))
+    if "hosts" in told:
+        hosts = tuple(Host(name, tuple(addresses)) for name, addresses in told["hosts"].items())
+        case = replace(case, identity=Identity(hosts))
+    if "job" in told:
+        given = {**told["job"], "events": [[kind, kind] for kind in told["job"].get("events", ())]}
+        case = replace(case, jobs=(replace(jobs.of_row(given), files=("job.log",)),))
+    return case
+
+
+def shown(judgement: Verdict, wanted: Given) -> Given:
+    """What a verdict has where `wanted` says what it should have; what is as wanted is shown as it was written."""
+    have = {
+        "state": judgement.state.name,
+        "headline": judgement.headline,
+        "confidence": judgement.confidence.name if judgement.confidence else "",
+        "first": judgement.first,
+        "causes": [cause.finding.id for cause in judgement.causes],
+        "statuses": [cause.status.name for cause in judgement.causes],
+        "mechanisms": [cause.mechanism for cause in judgement.causes],
+        "places": [cause.finding.where.nodes for cause in judgement.causes],
+        "messages": [cause.finding.message for cause in judgement.causes],
+        "below": [[below.finding.id for below in cause.consequences] for cause in judgement.causes],
+        "whys": [[below.why for below in cause.consequences] for cause in judgement.causes],
+        "unrelated": [finding.id for finding in judgement.unrelated],
+        "ruled_out": [part.what for part in judgement.ruled_out],
+        "ruled_out_by": [part.by for part in judgement.ruled_out],
+        "next": [(step.where, step.command) for step in judgement.next_evidence],
+        "next_why": [step.why for step in judgement.next_evidence],
+        "jobs": [(job.name, job.state.name) for job in judgement.jobs],
+        "not_explained": judgement.not_explained,
+        "joined": judgement.joined,
+    }
+    return {name: value if matches(have[name], value) else have[name] for name, value in wanted.items()}
