@@ -30,6 +30,7 @@ CLEAN = Outcome("NVL001", Status.CLEAN, why="left to NVL005")
         (FOUND, {"gpus": ["GPU3"]}, {"gpus": []}),
         (FOUND, {"fix": "Replace*", "first_step": "Reset*"}, {"first_step": "Replace*"}),
         (FOUND, {"gbs_lost": 41.2, "share": "null"}, {"gbs_lost": 41.0}),
+        (FOUND, {"gbs_lost": "> 41"}, {"gbs_lost": "> 42"}),
     ],
 )
 def test_what_an_outcome_has_is_shown_as_wanted_or_as_it_is(outcome: Outcome, right: Wanted, wrong: Wanted) -> None:

@@ -15,7 +15,8 @@ Wanted = str | dict[str, Any]
 """A status by its value, or values by the names of fields: those of the outcome where its status is among them, or else
 those of its one finding, with its `where` and its `cost`.
 
-A text with `*` is a pattern that a text matches, or one of several texts; several of them are matched by one text."""
+A text with `*` is a pattern that a text matches, or one of several texts; several of them are matched by one text. A
+number may be wanted as above another one: `> 0.1`."""
 
 _OF_FINDING: dict[str, Callable[[Finding], Any]] = {
     "severity": lambda finding: finding.severity.name,
@@ -58,6 +59,8 @@ def matches(value: Any, wanted: Any) -> bool:
         return len(value) == len(wanted) and all(map(matches, value, wanted))
     if isinstance(value, str) and "*" in wanted:
         return fnmatchcase(value, wanted)
+    if isinstance(value, float) and isinstance(wanted, str):
+        return wanted.startswith("> ") and value > float(wanted[2:])
     if isinstance(value, float):
         return bool(value == pytest.approx(wanted))
     return bool(("null" if value is None else value) == wanted)
