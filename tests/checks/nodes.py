@@ -367,12 +367,6 @@ def with_gpus(node: Node, **changes: Any) -> Node:
     return replace(node, gpus=tuple(replace(g, **changes) for g in node.gpus))
 
 
-def with_fabric(node: Node, index: int, **changes: Any) -> Node:
-    device = node.gpu(index)
-    assert device is not None
-    return with_gpu(node, index, fabric=replace(device.fabric, **changes))
-
-
 def with_os(node: Node, **changes: Any) -> Node:
     return replace(node, os=replace(node.os, **changes))
 

@@ -67,9 +67,3 @@ def test_gpus_too_far_from_nics(node: Built, changes: dict[str, Any], wanted: Wa
 @pytest.mark.parametrize("build", nodes.HEALTHY)
 def test_healthy_machines_have_no_finding(check: Any, build: Any) -> None:
     assert status(check().judge(build(), ())) in ("clean", "not_applicable")
-
-
-# --- GDR001 ---------------------------------------------------------------------------------------------------
-
-
-# --- GDR002 ---------------------------------------------------------------------------------------------------

@@ -26,11 +26,6 @@ OLD = """\
 [  812.1] NVRM: make sure that this kernel module and all NVIDIA driver
 [  812.1] NVRM: components have the same version.
 """
-NEW = """\
-Nov 20 10:11:12 n7 kernel: NVRM: API mismatch: the client 'python3' (pid 4711)
-Nov 20 10:11:12 n7 kernel: NVRM: has the version 570.124.06, but this kernel module has
-Nov 20 10:11:12 n7 kernel: NVRM: the version 570.86.15.  Please make sure that this
-"""
 
 
 def events(text: str) -> tuple[KernelEvent, ...]:

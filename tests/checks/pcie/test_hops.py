@@ -177,12 +177,6 @@ def test_superchip_gpus_virtual_functions_and_storage_have_no_hop() -> None:
     assert not any(hop.gpus for hop in hops(nodes.with_gpus(node, name=read("NVIDIA GB200"))))
 
 
-# --- PCI001 ---------------------------------------------------------------------------------------------------
-
-
-# --- PCI002 ---------------------------------------------------------------------------------------------------
-
-
 # --- a paste of lspci alone -------------------------------------------------------------------------------------
 
 
@@ -193,6 +187,3 @@ def test_the_command_names_the_function_whose_first_line_grep_took_away() -> Non
     assert node.pci["0000:00:03.2"].max_width.value == 4
     assert only(slow(node)).message == "0000:c1:00.0 runs at PCIe Gen3 instead of Gen4"
     assert status(narrow(node)) == "clean"
-
-
-# -- where only widths are told --

@@ -87,6 +87,3 @@ def test_some_links_less_are_told_without_a_collapse() -> None:
 def test_the_version_asked_for_prices_it() -> None:
     (finding,) = GpuShortInFile().judge(made.alone(made.board((18, 18, 18, 12)), asked=(22,)), ()).findings
     assert "NCCL 2.22" in finding.observed
-
-
-# --- TOP005 --------------------------------------------------------------------------------------------------

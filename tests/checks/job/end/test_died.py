@@ -19,7 +19,6 @@ from topodiag.model.progress import Progress
 
 EXCEPTION = "[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB."
 KILLED = "failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python"
-PLAIN = "ValueError: shapes do not match"
 
 
 def end(text: str, line: int = 1, source: str = "job.log") -> Event:

@@ -95,11 +95,6 @@ def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
     assert fallout in finding.message
 
 
-def unwound(*texts: str) -> list[Event]:
-    return [jobs.event("unwind", text, place=text.split(" ")[0], level="UNWIND", secondary=True, pid=5)
-            for text in texts]  # fmt: skip
-
-
 def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
     failed = [jobs.event("cuda", "Cuda failure 1 'invalid argument'", rank=rank, place="transport/nvls.cc:621")
               for rank in (0, 1)]  # fmt: skip
