@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,24 +68,48 @@ def finding_of(told: str | Given) -> Finding:
     for name, kind in (("severity", Severity), ("confidence", Confidence)):
         if name in parts:
             parts[name] = kind[parts[name]]
-    for name, made in (("nodes", tuple), ("jobs", tuple), ("cost", lambda cost: Cost(*cost))):
-        if name in parts:
-            parts[name] = made(parts[name])
+    made: dict[str, Callable[[Any], Any]] = {
+        "nodes": tuple,
+        "jobs": tuple,
+        "cost": lambda cost: Cost(*cost),
+        "settings": lambda pairs: tuple((name, None if value == "null" else value) for name, value in pairs),
+    }
+    parts |= {name: made[name](part) for name, part in parts.items() if name in made}
     finding = seen(parts.pop("id"), line=Origin(*line, "NET/IB : Using") if line else LINE, **parts)
     return replace(finding, where=Where(**{name: tuple(part) for name, part in where.items()})) if where else finding
 
 
 def case_of(told: Given) -> Case:
     """A case as a row tells it: keywords of its `job`, whose events are the texts of their kinds; `nodes` by name; the
-    addresses of `hosts`."""
+    addresses of `hosts`; hosts whose capture is `stale`."""
     case = Case(nodes=tuple(map(Node, told.get("nodes", ()))))
     if "hosts" in told:
         hosts = tuple(Host(name, tuple(addresses)) for name, addresses in told["hosts"].items())
         case = replace(case, identity=Identity(hosts))
+    if "stale" in told:
+        stale = tuple(Host(name, stale="booted after the last line of the job") for name in told["stale"])
+        case = replace(case, identity=Identity(stale))
     if "job" in told:
         given = {**told["job"], "events": [[kind, kind] for kind in told["job"].get("events", ())]}
         case = replace(case, jobs=(replace(jobs.of_row(given), files=("job.log",)),))
     return case
+
+
+def verdict_of(
+    case: Given | None,
+    findings: list[str | Given] | None,
+    clean: str | None = None,
+    on: list[str] | None = None,
+    benchmarks: list[list[Any]] | None = None,
+) -> Verdict:
+    """The verdict of a row: what is judged `clean`, `on` which nodes; benchmarks by their verdict, their bandwidth, and
+    their hosts where those are not n0 and n1."""
+    measurements = tuple(
+        measured(name, made=made, **{"hosts": tuple(hosts[0])} if hosts else {})
+        for name, made, *hosts in benchmarks or ()
+    )
+    told = map(finding_of, findings or ())
+    return verdict(*told, case=case_of(case or {}), clean=clean or "", on=tuple(on or ("n0",)), benchmarks=measurements)
 
 
 def shown(judgement: Verdict, wanted: Given) -> Given:
@@ -98,6 +122,8 @@ def shown(judgement: Verdict, wanted: Given) -> Given:
         "causes": [cause.finding.id for cause in judgement.causes],
         "statuses": [cause.status.name for cause in judgement.causes],
         "mechanisms": [cause.mechanism for cause in judgement.causes],
+        "contradicted": [bool(cause.contradicted_by) for cause in judgement.causes],
+        "contradictions": [[line.text for line in cause.contradicted_by] for cause in judgement.causes],
         "places": [cause.finding.where.nodes for cause in judgement.causes],
         "messages": [cause.finding.message for cause in judgement.causes],
         "below": [[below.finding.id for below in cause.consequences] for cause in judgement.causes],

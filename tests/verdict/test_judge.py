@@ -9,7 +9,7 @@ import pytest
 
 from tests.checks import jobs, nodes
 from tests.tables import examples
-from tests.verdict.judged import LOG, Given, case_of, finding_of, measured, running, seen, shown, verdict
+from tests.verdict.judged import LOG, Given, measured, running, seen, shown, verdict, verdict_of
 from tests.verdict.test_order import W
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
@@ -37,11 +37,7 @@ def test_a_verdict(
     benchmarks: list[Any] | None,
     wanted: Given,
 ) -> None:
-    """What is judged clean, and `on` which nodes; each benchmark by its verdict and its bandwidth."""
-    parts = {"on": tuple(on)} if on else {}
-    measurements = tuple(measured(name, made=made) for name, made in benchmarks or ())
-    told = map(finding_of, findings or ())
-    judgement = verdict(*told, case=case_of(case or {}), clean=clean or "", benchmarks=measurements, **parts)
+    judgement = verdict_of(case, findings, clean, on, benchmarks)
     assert shown(judgement, wanted) == wanted
 
 
