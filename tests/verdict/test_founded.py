@@ -40,9 +40,3 @@ def test_a_note_that_a_job_follows_from_is_never_established() -> None:
 
 def test_a_cause_without_a_line_of_evidence_is_not_established() -> None:
     assert verdict(found("PCI001")).causes[0].status is CauseStatus.LIKELY
-
-
-# -- what speaks against a cause --
-
-
-# -- captures of another time --
