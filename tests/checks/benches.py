@@ -47,3 +47,36 @@ def judge(check_id: str, made: Benchmark, *others: Benchmark) -> Outcome:
     assert cls is not None
     assert issubclass(cls, BenchCheck)
     return cls().judge(made, others)
+
+
+Given = dict[str, Any]
+
+
+def of_row(given: Given) -> Benchmark:
+    """A benchmark as a row of a table tells it: the bandwidth `at` some sizes of the usual sweep, or `only` at these,
+    `times` of all that; fields of its `run`; the `latency` of its fit; fields of what is `expected`, or "null"; other
+    keywords of `benchmark`."""
+    parts = dict(given)
+    busbw = _by_size(parts.pop("only")) if "only" in given else GROWING | _by_size(parts.pop("at", {}))
+    times = parts.pop("times", 1.0)
+    run = sweep({size: gbs * times for size, gbs in busbw.items()}, **parts.pop("run", {}))
+    if (latency := parts.pop("latency", None)) is not None:
+        parts["fit"] = Fit() if latency == "null" else Fit(latency_us=latency)
+    if (expected := parts.pop("expected", None)) is not None:
+        parts["expected"] = None if expected == "null" else expectation(**_expected(expected))
+    return benchmark(run, **parts)
+
+
+def _by_size(told: dict[str, float]) -> dict[int, float]:
+    units = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
+    return {int(size.split()[0]) * units[size.split()[1]]: gbs for size, gbs in told.items()}
+
+
+def _expected(told: Given) -> Given:
+    kinds: dict[str, Any] = {
+        "busbw": _by_size,
+        "confidence": Confidence.__getitem__,
+        "terms": lambda terms: tuple(map(tuple, terms)),
+        "latency_us": lambda us: None if us == "null" else us,
+    }
+    return {name: kinds[name](value) for name, value in told.items()}

@@ -308,3 +308,48 @@ def job(
         files=("job.log",),
     )
     return replace(made_job, **changes)
+
+
+Given = dict[str, Any]
+"""A job as a row of a table tells it: keywords of `job`."""
+
+
+def pcie(host: int, system: NcclSystem) -> NcclSystem:
+    """What NCCL prints of a node without NVLinks."""
+    return _system(host, 8, 8, 0.0, 50.0)
+
+
+def unprinted(host: int, system: NcclSystem) -> None:
+    """A node of which NCCL printed no system."""
+
+
+_HOOKS: dict[str, Any] = {
+    "pcie": pcie,
+    "unprinted": unprinted,
+    "system": lambda **changes: lambda host, _: system(host, **changes),
+    "healthy": healthy_rows,
+}
+
+
+def of_row(given: Given, **hooks: Any) -> Job:
+    """The job of a row. Hooks and connections stand there by name, or in a list with the arguments that make one, the
+    last of which may be a table of keywords; messages and events as their kind, their text and what else an event has.
+    """
+    parts = dict(given)
+    for part in ("process", "world", "systems", "graphs", "rows"):
+        if given.get(part):
+            parts[part] = _hook(given[part], _HOOKS | hooks)
+    parts["messages"] = [message(*each) for each in given.get("messages", ())]
+    parts["events"] = [event(kind, text, **(more[0] if more else {})) for kind, text, *more in given.get("events", ())]
+    for part, kind in (("subsystems", frozenset), ("nccl_versions", tuple)):
+        if part in given:
+            parts[part] = kind(given[part])
+    return job(**parts)
+
+
+def _hook(told: str | list[Any], hooks: Mapping[str, Any]) -> Any:
+    if isinstance(told, str):
+        return hooks[told]
+    name, *arguments = told
+    named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+    return hooks[name](*arguments, **named)

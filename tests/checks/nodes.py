@@ -367,12 +367,6 @@ def with_gpus(node: Node, **changes: Any) -> Node:
     return replace(node, gpus=tuple(replace(g, **changes) for g in node.gpus))
 
 
-def with_fabric(node: Node, index: int, **changes: Any) -> Node:
-    device = node.gpu(index)
-    assert device is not None
-    return with_gpu(node, index, fabric=replace(device.fabric, **changes))
-
-
 def with_os(node: Node, **changes: Any) -> Node:
     return replace(node, os=replace(node.os, **changes))
 
@@ -389,6 +383,16 @@ def with_words(node: Node, said: Callable[[str, str], str | None]) -> Node:
     kept = {pair: path for pair, path in node.paths.items() if cells.get(pair) == node.smi_matrix.get(pair)}
     changed = {pair: fact for pair, fact in cells.items() if fact != node.smi_matrix.get(pair)}
     return replace(node, smi_matrix=cells, paths={**kept, **paths(changed)})
+
+
+def between_gpus(node: Node, text: str, *gpus: str) -> Node:
+    """The node with another word between all GPUs, between one and the others, or between two."""
+    return with_words(node, lambda a, b: text if "mlx5" not in a + b and {*gpus} <= {a, b} else None)
+
+
+def to_nics(node: Node, text: str, *labels: str) -> Node:
+    """The node with another word between NICs and all devices, or between NICs and one GPU."""
+    return with_words(node, lambda a, b: text if "mlx5" in a + b and {*labels} <= {a, b} else None)
 
 
 def bare_matrix(node: Node) -> Node:

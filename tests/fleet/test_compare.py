@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.checks.nodes import hgx_h100, read
 from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_fact, with_number
+from tests.tables import examples
 from topodiag.fleet.compare import compared
 from topodiag.fleet.digest import Digest, digest_of
 from topodiag.model.fleet import Cohort, How
@@ -170,55 +172,14 @@ def test_a_counter_is_compared_as_a_rate() -> None:
     assert (outlier.how, outlier.nodes, outlier.key) == (How.RATE, ("n0004",), "symbol_error")
 
 
-TB = 1e12
-
-
-def test_a_counter_that_is_high_because_the_port_carried_more_is_not_odd() -> None:
-    """The same symbol errors a byte: one node ran the big job."""
-    changes = {at: with_errors(40, carried=TB) for at in range(10)}
-    assert only(fleet(10, changes | {4: with_errors(4000, carried=100 * TB)})).outliers == ()
-
-
-def test_a_counter_that_is_high_at_the_same_traffic_is_odd_and_says_how_much_was_carried() -> None:
-    changes = {at: with_errors(40, carried=TB) for at in range(10)}
-    [outlier] = only(fleet(10, changes | {4: with_errors(4000, carried=2 * TB)})).outliers
-    assert (outlier.nodes, outlier.value) == (("n0004",), "4000 in 100 hours and 1863 GiB")
-
-
-def test_a_counter_that_is_high_at_less_traffic_is_odd() -> None:
-    changes = {at: with_errors(40, carried=TB) for at in range(10)}
-    [outlier] = only(fleet(10, changes | {4: with_errors(4000, carried=TB / 50)})).outliers
-    assert outlier.nodes == ("n0004",)
-
-
-def test_the_same_errors_an_hour_at_less_traffic_are_not_odd() -> None:
-    changes = {at: with_errors(400, carried=TB) for at in range(10)}
-    assert only(fleet(10, changes | {4: with_errors(400, carried=TB / 50)})).outliers == ()
-
-
-def test_siblings_without_errors_that_carried_next_to_nothing_do_not_say_what_is_usual() -> None:
-    changes = {at: with_errors(0, carried=TB / 1000) for at in range(10)}
-    assert only(fleet(10, changes | {4: with_errors(60, carried=TB)})).outliers == ()
-    idle = {at: with_errors(0, carried=TB) for at in range(10)}
-    assert len(only(fleet(10, idle | {4: with_errors(60, carried=TB)})).outliers) == 1
-
-
-def test_where_traffic_was_read_on_few_nodes_hours_decide() -> None:
-    changes = {at: with_errors(40) for at in range(10)}
-    [outlier] = only(fleet(10, changes | {4: with_errors(4000, carried=100 * TB)})).outliers
-    assert outlier.nodes == ("n0004",)
-
-
-def test_a_port_that_carried_nothing_is_judged_by_hours() -> None:
-    changes = {at: with_errors(40, carried=TB) for at in range(10)}
-    [outlier] = only(fleet(10, changes | {4: with_errors(4000, carried=0)})).outliers
-    assert outlier.nodes == ("n0004",)
-
-
-def test_a_few_events_are_chance() -> None:
-    changes = {at: with_errors(0) for at in range(10)}
-    assert only(fleet(10, changes | {4: with_errors(5)})).outliers == ()
-    assert len(only(fleet(10, changes | {4: with_errors(500)})).outliers) == 1
+@examples("usual", "odd", "outliers")
+def test_a_counter_of_one_node_beside_nine(
+    usual: dict[str, float], odd: dict[str, float], outliers: list[list[Any]]
+) -> None:
+    """Errors in 100 hours and the bytes that a port carried, usual and odd; an outlier by its node and its value."""
+    changes = {at: with_errors(**usual) for at in range(10)} | {4: with_errors(**odd)}
+    found = [[*outlier.nodes, outlier.value] for outlier in only(fleet(10, changes)).outliers]
+    assert [outlier[: len(wanted)] for outlier, wanted in zip(found, outliers, strict=True)] == outliers
 
 
 def test_the_order_of_the_nodes_does_not_matter() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.attach import HostTree
@@ -94,3 +95,15 @@ def built(
 def way(system: System, source: str, target: str) -> tuple[int, float, str]:
     """Hops, GB/s and type between two vertices by label, as in the printed table."""
     return path_table(system)[source][target]
+
+
+def ways(trees: Sequence[Element], asked: Sequence[Any]) -> list[Any]:
+    """What is found where rows ask for a way: each of them has settings, with one or several versions as `minor`, two
+    labels, and the way that is wanted or its type alone. Versions that agree are one row again."""
+    found = []
+    for settings, ends, wanted in asked:
+        minors = settings.get("minor", 28)
+        for minor in minors if isinstance(minors, list) else [minors]:
+            hops, gbs, kind = way(built(*trees, **settings | {"minor": minor}), *ends.split())
+            found.append([settings, ends, kind if isinstance(wanted, str) else [hops, gbs, kind]])
+    return [row for at, row in enumerate(found) if row not in found[:at]]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tests.checks import jobs
+from tests.checks.wanted import matches
 from tests.verdict.test_order import E, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
 from topodiag.model.case import Case
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.identity import Host, Identity
+from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Verdict
@@ -53,3 +56,85 @@ def measured(name: str = "normal", hosts: tuple[str, ...] = ("n0", "n1"), made: 
     run = BenchRun("all_reduce", (row,), devices, len(hosts), source="all_reduce.txt", origin=table)
     wanted = Expectation("n0", 470.0, 420.0, 480.0, Confidence.HIGH)
     return Benchmark(run, Fit(plateau_gbs=made), wanted, name)
+
+
+Given = dict[str, Any]
+
+
+def finding_of(told: str | Given) -> Finding:
+    """A finding as a row tells it: its check, or a table of it with its `where`; `line` is a source and a number."""
+    parts = {"id": told} if isinstance(told, str) else dict(told)
+    line, where = parts.pop("line", None), parts.pop("where", None)
+    for name, kind in (("severity", Severity), ("confidence", Confidence)):
+        if name in parts:
+            parts[name] = kind[parts[name]]
+    made: dict[str, Callable[[Any], Any]] = {
+        "nodes": tuple,
+        "jobs": tuple,
+        "cost": lambda cost: Cost(*cost),
+        "settings": lambda pairs: tuple((name, None if value == "null" else value) for name, value in pairs),
+    }
+    parts |= {name: made[name](part) for name, part in parts.items() if name in made}
+    finding = seen(parts.pop("id"), line=Origin(*line, "NET/IB : Using") if line else LINE, **parts)
+    return replace(finding, where=Where(**{name: tuple(part) for name, part in where.items()})) if where else finding
+
+
+def case_of(told: Given) -> Case:
+    """A case as a row tells it: keywords of its `job`, whose events are the texts of their kinds; `nodes` by name; the
+    addresses of `hosts`; hosts whose capture is `stale`."""
+    case = Case(nodes=tuple(map(Node, told.get("nodes", ()))))
+    if "hosts" in told:
+        hosts = tuple(Host(name, tuple(addresses)) for name, addresses in told["hosts"].items())
+        case = replace(case, identity=Identity(hosts))
+    if "stale" in told:
+        stale = tuple(Host(name, stale="booted after the last line of the job") for name in told["stale"])
+        case = replace(case, identity=Identity(stale))
+    if "job" in told:
+        given = {**told["job"], "events": [[kind, kind] for kind in told["job"].get("events", ())]}
+        case = replace(case, jobs=(replace(jobs.of_row(given), files=("job.log",)),))
+    return case
+
+
+def verdict_of(
+    case: Given | None,
+    findings: list[str | Given] | None,
+    clean: str | None = None,
+    on: list[str] | None = None,
+    benchmarks: list[list[Any]] | None = None,
+) -> Verdict:
+    """The verdict of a row: what is judged `clean`, `on` which nodes; benchmarks by their verdict, their bandwidth, and
+    their hosts where those are not n0 and n1."""
+    measurements = tuple(
+        measured(name, made=made, **{"hosts": tuple(hosts[0])} if hosts else {})
+        for name, made, *hosts in benchmarks or ()
+    )
+    told = map(finding_of, findings or ())
+    return verdict(*told, case=case_of(case or {}), clean=clean or "", on=tuple(on or ("n0",)), benchmarks=measurements)
+
+
+def shown(judgement: Verdict, wanted: Given) -> Given:
+    """What a verdict has where `wanted` says what it should have; what is as wanted is shown as it was written."""
+    have = {
+        "state": judgement.state.name,
+        "headline": judgement.headline,
+        "confidence": judgement.confidence.name if judgement.confidence else "",
+        "first": judgement.first,
+        "causes": [cause.finding.id for cause in judgement.causes],
+        "statuses": [cause.status.name for cause in judgement.causes],
+        "mechanisms": [cause.mechanism for cause in judgement.causes],
+        "contradicted": [bool(cause.contradicted_by) for cause in judgement.causes],
+        "contradictions": [[line.text for line in cause.contradicted_by] for cause in judgement.causes],
+        "places": [cause.finding.where.nodes for cause in judgement.causes],
+        "messages": [cause.finding.message for cause in judgement.causes],
+        "below": [[below.finding.id for below in cause.consequences] for cause in judgement.causes],
+        "whys": [[below.why for below in cause.consequences] for cause in judgement.causes],
+        "unrelated": [finding.id for finding in judgement.unrelated],
+        "ruled_out": [part.what for part in judgement.ruled_out],
+        "ruled_out_by": [part.by for part in judgement.ruled_out],
+        "next": [(step.where, step.command) for step in judgement.next_evidence],
+        "next_why": [step.why for step in judgement.next_evidence],
+        "jobs": [(job.name, job.state.name) for job in judgement.jobs],
+        "not_explained": judgement.not_explained,
+        "joined": judgement.joined,
+    }
+    return {name: value if matches(have[name], value) else have[name] for name, value in wanted.items()}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.checks import jobs
 from tests.checks.nodes import read
+from tests.checks.wanted import matches
+from tests.tables import examples
 from tests.verdict.machines import bare, capture, kernel_log, on, xid
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
@@ -48,74 +49,16 @@ def layout(*hosts: str) -> RankHosts:
     return RankHosts("hostfile", hosts, np.arange(len(hosts)), np.full(len(hosts), -1))
 
 
-def test_a_short_name_and_the_name_with_its_domain_are_one_host() -> None:
-    identity = who(capture("n1.site.example"), bare(["n1", "n2"]))
-    assert identity.same_machine("n1", "N1.site.example")
-    assert [node.name for node in identity.hosts] == ["n1.site.example", "n2"]
-
-
-def test_two_domains_that_one_source_tells_apart_are_two_hosts_and_the_short_name_is_nobodys() -> None:
-    identity = who(capture("n1"), bare(["n1.a.example", "n1.b.example"]))
-    assert not identity.same_machine("n1.a.example", "n1.b.example")
-    assert not identity.same_machine("n1", "n1.a.example")
-    assert [conflict.text for conflict in identity.conflicts] == [
-        "n1 may be n1.a.example, n1.b.example: a source has both"
-    ]
-
-
-def test_a_pod_is_the_node_that_the_list_of_pods_says() -> None:
-    tie = Tie(("gke-77", "worker-0", "10.4.1.9"), "the list of pods says so")
-    identity = who(capture("gke-77"), bare(["worker-0", "worker-1"]), tie)
-    assert identity.name("worker-0") == identity.name("10.4.1.9") == "gke-77"
-    assert host(identity, "gke-77").ties["worker-0"] == "the list of pods says so"
-    assert host(identity, "gke-77").sources == ("bundle", "log")
-    assert identity.name("worker-1") == "worker-1"
-
-
-def test_a_pod_name_that_ran_on_two_nodes_is_said_and_leads_to_neither() -> None:
-    ties = (Tie(("n1", "worker-0")), Tie(("n2", "worker-0")))
-    identity = who(capture("n1"), capture("n2"), bare(["worker-0"]), *ties)
-    assert identity.name("worker-0") == "worker-0"
-    assert "worker-0 ran on several nodes: n1, n2" in [conflict.text for conflict in identity.conflicts]
-
-
-def test_two_pods_of_one_job_may_be_on_one_node() -> None:
-    ties = (Tie(("n1", "worker-0")), Tie(("n1", "worker-1")))
-    identity = who(bare(["worker-0", "worker-1"]), *ties)
-    assert identity.same_machine("worker-0", "worker-1")
-
-
-def test_an_address_in_the_name_of_an_instance_ties_a_container_to_it() -> None:
-    identity = who(capture("ip-10-24-6-50"), at("10.24.6.50"))
-    assert identity.name("3f2a77c1") == "ip-10-24-6-50"
-    assert identity.name("10.24.6.50") == "ip-10-24-6-50"
-
-
-def test_the_address_of_a_roce_gid_ties_a_host_to_its_capture() -> None:
-    node = capture("gpu-7")
-    port = replace(node.nics[0].ports[0], gids=read(("fe80::eaeb:d3ff:fe00:1", "::ffff:10.24.6.50")))
-    node = replace(node, nics=(replace(node.nics[0], ports=(port,)), *node.nics[1:]))
-    assert who(node, at("10.24.6.50")).name("3f2a77c1") == "gpu-7"
-
-
-@pytest.mark.parametrize("address", ["172.17.0.2", "127.0.0.1", "169.254.3.4", "192.168.122.1"])
-def test_addresses_that_many_machines_have_tie_nothing(address: str) -> None:
-    node = capture("gpu-7")
-    port = replace(node.nics[0].ports[0], gids=read((f"::ffff:{address}",)))
-    node = replace(node, nics=(replace(node.nics[0], ports=(port,)), *node.nics[1:]))
-    assert who(node, at(address)).name("3f2a77c1") == "3f2a77c1"
-
-
-def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
-    one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
-    assert not who(one, replace(other, name="other")).same_machine("3f2a77c1", "x0")
+def with_gids(name: str, *gids: str) -> Node:
+    """A capture whose first port has these GIDs."""
+    node = capture(name)
+    port = replace(node.nics[0].ports[0], gids=read(gids))
+    return replace(node, nics=(replace(node.nics[0], ports=(port,)), *node.nics[1:]))
 
 
 def with_addresses(node: Node, **interfaces: str) -> Node:
-    """The node with interfaces that have these addresses, `eth0="10.0.0.5 fd00::5"`; `_` stands for `-` in a name."""
-    net_devs = (
-        NetDev(name.replace("_", "-"), addresses=read(tuple(told.split()))) for name, told in interfaces.items()
-    )
+    """The node with interfaces that have these addresses, `eth0="10.0.0.5 fd00::5"`."""
+    net_devs = (NetDev(name, addresses=read(tuple(told.split()))) for name, told in interfaces.items())
     return replace(node, netdevs=tuple(net_devs))
 
 
@@ -124,71 +67,79 @@ def tool(name: str, **interfaces: str) -> Node:
     return with_addresses(Node(name), **interfaces)
 
 
-def test_a_host_that_a_log_knows_by_its_address_is_the_capture_with_that_interface() -> None:
-    node = with_addresses(capture("gpu-7"), lo="127.0.0.1", eth0="10.24.6.50", ib0="10.1.0.5")
-    identity = who(node, bare(["10.1.0.5", "10.1.0.6"]))
-    assert identity.name("10.1.0.5") == identity.name("10.24.6.50") == "gpu-7"
-    assert host(identity, "gpu-7").sources == ("bundle", "log")
-    assert identity.name("10.1.0.6") == "10.1.0.6"
+def bridged() -> Job:
+    """A job of two containers whose first meets over a bridge of its host."""
 
-
-def test_an_ipv6_address_in_a_hostfile_is_the_capture_with_that_interface() -> None:
-    node = with_addresses(capture("gpu-7"), eth0="fd00::5")
-    identity = who(node, layout("FD00:0::5", "x"))
-    assert identity.name("fd00:0::5") == "gpu-7"
-
-
-def test_the_address_of_any_interface_that_a_log_prints_ties_a_container_to_its_machine() -> None:
-    node = with_addresses(capture("gpu-7"), eth0="10.24.6.50", ib0="10.1.0.5")
-    assert who(node, at("10.1.0.5")).name("3f2a77c1") == "gpu-7"
-
-
-@pytest.mark.parametrize("interface", ["docker0", "br-5f00aa00aa01", "virbr0", "cni0", "kube_ipvs0", "nodelocaldns"])
-def test_the_address_of_an_interface_that_each_node_numbers_for_itself_ties_nothing(interface: str) -> None:
-    node = with_addresses(capture("gpu-7"), **{interface: "172.18.0.1"})
-    identity = who(node, bare(["172.18.0.1", "n2"]))
-    assert not identity.same_machine("172.18.0.1", "gpu-7")
-
-
-def test_a_bridge_that_a_log_meets_over_is_no_address_of_its_host() -> None:
     def process(rank: int, _: str, process: Process) -> Process:
         bridge = "br-5f00aa00aa01:172.18.0.1<0>" if rank < 8 else "eth0:10.9.9.9<0>"
         return replace(process, bootstrap=bridge, addresses=("172.18.0.1",) if rank < 8 else ())
 
-    job = on(jobs.job(process=process, systems=lambda *_: None), "c1", "c2")  # type: ignore[arg-type]
-    identity = who(tool("gpu-7", bond0="172.18.0.1"), job)
-    assert not identity.same_machine("c1", "gpu-7")
+    return on(jobs.job(process=process, systems=lambda *_: None), "c1", "c2")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("make", [capture, tool])
-def test_an_address_that_two_machines_have_leads_to_neither_and_is_said_where_a_source_uses_it(make: Any) -> None:
-    nodes = tuple(with_addresses(make(name), eth0=f"10.0.0.{at} 10.0.0.100") for at, name in enumerate(("n1", "n2")))
-    identity = who(*nodes, layout("10.0.0.100", "10.0.0.1"))
-    assert identity.name("10.0.0.100") == "10.0.0.100"
-    assert identity.same_machine("10.0.0.1", "n2")
-    assert not identity.same_machine("n1", "n2")
-    assert [conflict.text for conflict in identity.conflicts] == [
-        "10.0.0.100 may be n1, n2: each of them has that address"
-    ]
+def translated() -> Job:
+    """A job of two containers behind one address."""
+    return on(jobs.job(process=lambda _, __, process: replace(process, bootstrap="eth0:10.5.0.1<0>")), "c1", "c2")
 
 
-def test_an_address_that_two_machines_have_is_not_worth_a_word_where_nobody_uses_it() -> None:
-    nodes = tuple(with_addresses(capture(name), eth0=f"10.0.0.{at} 10.0.0.100") for at, name in enumerate(("n1", "n2")))
-    identity = who(*nodes)
-    assert identity.conflicts == ()
-    assert identity.name("10.0.0.100") == "10.0.0.100"
+def printing(*guids: str) -> Job:
+    """A job of two hosts whose system dumps print these GUIDs of their first adapter."""
+
+    def systems(number: int, system: object) -> object:
+        nets = {name: replace(each, guid=guids[number]) if each.kind == "NET" and each.id == "0-0" else each
+                for name, each in system.devices.items()}  # type: ignore[attr-defined]  # fmt: skip
+        return replace(system, devices=nets)  # type: ignore[type-var]
+
+    job = jobs.job(systems=systems, process=lambda _, __, process: replace(process, bootstrap=""))  # type: ignore[arg-type]
+    return on(job, "pod-a", "pod-b")
 
 
-def test_two_hosts_of_a_log_behind_one_translated_address_are_two() -> None:
-    job = on(jobs.job(process=lambda _, __, process: replace(process, bootstrap="eth0:10.5.0.1<0>")), "c1", "c2")
-    identity = who(with_addresses(capture("gpu-7"), eth0="10.5.0.1"), job)
-    assert not identity.same_machine("c1", "c2")
-    assert not identity.same_machine("c1", "gpu-7")
+EVIDENCE: dict[str, Callable[..., Node | Job | BenchRun | RankHosts | Tie]] = {
+    "capture": capture,
+    "addresses": lambda name, **interfaces: with_addresses(capture(name), **interfaces),
+    "gids": with_gids,
+    "tool": tool,
+    "log": lambda *hosts: bare(list(hosts)),
+    "other log": lambda *hosts: replace(bare(list(hosts)), name="other"),
+    "job": lambda *hosts: on(jobs.job(len(hosts)), *hosts),
+    "at": at,
+    "bridged": bridged,
+    "translated": translated,
+    "printing": printing,
+    "kernel log": lambda host: kernel_log(host, xid(12.0)),
+    "hostfile": layout,
+    "tie": lambda names, why="": Tie(tuple(names), why),
+}
 
 
-def test_a_kernel_log_that_calls_its_host_by_an_address_is_of_the_machine_that_has_it() -> None:
-    identity = who(kernel_log("10.1.0.5", xid(12.0)), with_addresses(capture("gpu-7"), ib0="10.1.0.5"))
-    assert [(node.name, node.sources) for node in identity.hosts] == [("gpu-7", ("bundle", "kernel log"))]
+def part_of(told: list[Any]) -> Node | Job | BenchRun | RankHosts | Tie:
+    kind, *arguments = told
+    named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+    return EVIDENCE[kind](*arguments, **named)
+
+
+@examples("evidence", "wanted")
+def test_who_is_who(evidence: list[list[Any]], wanted: dict[str, Any]) -> None:
+    """By the `names` to which others lead, names of the `same` machine and of `other` ones; all `hosts`, the `sources`
+    of each, why it is tied to a name; what is said of `conflicts`."""
+    identity = who(*map(part_of, evidence))
+    hosts = {node.name: node for node in identity.hosts}
+    shown = {
+        "names": {name: identity.name(name) for name in wanted.get("names", ())},
+        "same": [pair for pair in wanted.get("same", ()) if identity.same_machine(*pair)],
+        "other": [pair for pair in wanted.get("other", ()) if not identity.same_machine(*pair)],
+        "hosts": [node.name for node in identity.hosts],
+        "sources": {name: list(hosts[name].sources) for name in wanted.get("sources", ())},
+        "ties": [tie for tie in wanted.get("ties", ()) if matches(hosts[tie[0]].ties[tie[1]], tie[2])],
+        "conflicts": [conflict.text for conflict in identity.conflicts],
+        "conflicts of": [conflict.subject for conflict in identity.conflicts],
+    }
+    assert {name: value if matches(shown[name], value) else shown[name] for name, value in wanted.items()} == wanted
+
+
+def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
+    one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
+    assert not who(one, replace(other, name="other")).same_machine("3f2a77c1", "x0")
 
 
 def answer(**pids: Sequence[int]) -> RasAnswer:
@@ -219,72 +170,6 @@ def test_hosts_of_ras_alone_are_the_captures_with_these_addresses() -> None:
     assert who(node, job).name("10.0.0.2") == "gpu-7"
 
 
-def test_a_pod_is_found_by_its_address_and_an_address_that_two_pods_had_is_nobodys() -> None:
-    ties = (Tie(("gke-1", "w-0", "10.4.1.9", "10.4.1.7")), Tie(("gke-2", "w-1", "10.4.1.9")))
-    identity = who(capture("gke-1"), capture("gke-2"), bare(["10.4.1.7", "10.4.1.9"]), *ties)
-    assert identity.name("10.4.1.7") == "gke-1"
-    assert identity.name("10.4.1.9") == "10.4.1.9"
-
-
-def printing(*guids: str) -> Job:
-    """A job of two hosts whose system dumps print these GUIDs of their first adapter."""
-
-    def systems(number: int, system: object) -> object:
-        nets = {name: replace(each, guid=guids[number]) if each.kind == "NET" and each.id == "0-0" else each
-                for name, each in system.devices.items()}  # type: ignore[attr-defined]  # fmt: skip
-        return replace(system, devices=nets)  # type: ignore[type-var]
-
-    job = jobs.job(systems=systems, process=lambda _, __, process: replace(process, bootstrap=""))  # type: ignore[arg-type]
-    return on(job, "pod-a", "pod-b")
-
-
-def test_the_guids_of_the_system_dump_match_hosts_where_names_do_not() -> None:
-    job = printing("0x08c0eb0300010000", "0x08c0eb0300020000")
-    identity = who(capture("n1", serial=1), capture("n2", serial=2), job)
-    assert (identity.name("pod-a"), identity.name("pod-b")) == ("n1", "n2")
-    assert "GUID 0x08c0eb0300010000" in host(identity, "n1").ties["pod-a"]
-
-
-def test_a_guid_that_all_machines_show_ties_none() -> None:
-    job = printing("0x08c0eb0300010000", "0x08c0eb0300010000")
-    identity = who(capture("n1", serial=1), capture("n2", serial=1), job)
-    assert identity.name("pod-a") == "pod-a"
-
-
-def test_captures_that_name_themselves_differently_are_two_machines_whatever_they_share() -> None:
-    identity = who(capture("n1", serial=1), capture("n2", serial=1))
-    assert not identity.same_machine("n1", "n2")
-
-
-def test_two_captures_of_one_name_without_a_common_serial_are_said_to_be_two_machines() -> None:
-    identity = who(capture("gpu#1", serial=1), capture("gpu#2", serial=2))
-    assert [conflict.subject for conflict in identity.conflicts] == ["gpu"]
-    assert len(identity.hosts) == 2
-
-
-def test_two_captures_of_one_machine_are_one_host() -> None:
-    identity = who(capture("gpu#1", serial=1), capture("gpu#2", serial=1))
-    assert [node.name for node in identity.hosts] == ["gpu"]
-
-
-def test_a_redacted_capture_is_the_only_host_that_sits_like_it_and_has_no_capture() -> None:
-    hidden = capture("host-5fd2a9c07b")
-    identity = who(capture("n1"), hidden, on(jobs.job(), "n1", "n2"))
-    assert identity.name("host-5fd2a9c07b") == "n2"
-
-
-def test_a_redacted_capture_of_one_of_two_hosts_alike_is_said_to_be_of_either_and_taken_for_none() -> None:
-    identity = who(capture("host-5fd2a9c07b"), on(jobs.job(), "n1", "n2"))
-    assert identity.name("host-5fd2a9c07b") == "host-5fd2a9c07b"
-    (open_,) = identity.conflicts
-    assert "may be of n1, n2: they are built alike" in open_.text
-
-
-def test_a_capture_with_a_name_of_its_own_is_never_tied_by_its_shape() -> None:
-    identity = who(capture("n9"), on(jobs.job(1), "n1"))
-    assert identity.name("n9") == "n9"
-
-
 def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile() -> None:
     tie = Tie(("node-a", "worker-0"))
     run = BenchRun("all_reduce", (), devices=(BenchDevice(0, "worker-0", 0, bus_id="0000:10:00.0"),))
@@ -295,31 +180,10 @@ def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile
     ]
 
 
-def test_what_cannot_be_mapped_keeps_its_name() -> None:
-    identity = who(bare(["n1"]))
-    assert identity.name("stranger") == "stranger"
-    assert not identity.same_machine("stranger", "n1")
-
-
-def test_a_kernel_log_that_is_named_for_a_host_is_of_that_host() -> None:
-    identity = who(kernel_log("n1", xid(12.0)), bare(["n1"]))
-    assert host(identity, "n1").sources == ("log", "kernel log")
-
-
 def test_the_order_of_the_evidence_changes_no_identity() -> None:
     parts = (capture("n1", serial=1), capture("n2", serial=2), capture("host-5fd2a9c07b"))
     job = printing("0x08c0eb0300010000", "0x08c0eb0300020000")
     assert who(*parts, job) == who(*parts[::-1], job)
-
-
-def test_localhost_joins_nothing() -> None:
-    identity = who(bare(["localhost"]), replace(bare(["localhost"]), name="other"))
-    assert len(identity.hosts) == 2
-
-
-def test_two_jobs_on_the_same_hosts_and_gpus_are_on_the_same_machines() -> None:
-    identity = who(capture("n0", serial=1), jobs.job(), jobs.job())
-    assert [node.name for node in identity.hosts] == ["n0", "n1"]
 
 
 def up(host: str, seconds: float) -> Node:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tests.checks.benches import GIB, GROWING, KIB, MIB, benchmark, expectation, judge, sweep
+from tests.checks.benches import GROWING, Given, benchmark, judge, of_row, sweep
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.model.bench import Hypothesis
-from topodiag.model.finding import Confidence, Severity, Status
+from topodiag.model.finding import Severity, Status
 
 NIC = Hypothesis("1 of 8 NICs not used", 340.0, 0.6, (), ("NCCL_DEBUG=INFO: `NET/IB : Using`",), "NET003")
 LOW = sweep({size: gbs * 0.87 for size, gbs in GROWING.items()})
@@ -22,23 +24,9 @@ def test_a_low_run_is_a_finding_with_its_cause_and_cost() -> None:
     assert "topodiag explain NET003" in finding.fix[0]
 
 
-def test_less_than_half_is_an_error() -> None:
-    slow = sweep({size: gbs / 3 for size, gbs in GROWING.items()})
-    assert judge("BEN001", benchmark(slow, "low", severe=True)).findings[0].severity is Severity.ERROR
-
-
-def test_one_size_is_enough_where_it_is_far_below() -> None:
-    one = sweep({8 * GIB: 8.0})
-    assert judge("BEN001", benchmark(one, "low", severe=True)).findings[0].severity is Severity.ERROR
-    assert judge("BEN001", benchmark(sweep({8 * GIB: 300.0}), "low")).status is Status.UNKNOWN
-
-
-def test_on_a_guessed_machine_it_stays_a_warning_of_low_confidence() -> None:
-    slow = sweep({size: gbs / 3 for size, gbs in GROWING.items()})
-    guessed = benchmark(slow, "low", expected=expectation(confidence=Confidence.LOW))
-    finding = judge("BEN001", guessed).findings[0]
-    assert finding.severity is Severity.WARNING
-    assert finding.confidence is Confidence.LOW
+@examples("given", "wanted")
+def test_bandwidths_below_what_is_expected(given: Given, wanted: Wanted) -> None:
+    assert shown(judge("BEN001", of_row(given)), wanted) == wanted
 
 
 def test_an_unlikely_cause_is_not_named_in_the_message() -> None:
@@ -46,24 +34,3 @@ def test_an_unlikely_cause_is_not_named_in_the_message() -> None:
     finding = judge("BEN001", benchmark(LOW, "low", hypotheses=(unsure,))).findings[0]
     assert "NICs not used" not in finding.message
     assert "NICs not used" in finding.fix[0]
-
-
-def test_a_normal_run_is_clean() -> None:
-    assert judge("BEN001", benchmark()).status is Status.CLEAN
-
-
-def test_too_few_sizes_are_unknown() -> None:
-    short = sweep({1 * GIB: 100.0, 8 * GIB: 100.0})
-    assert judge("BEN001", benchmark(short, "low")).status is Status.UNKNOWN
-
-
-def test_a_run_that_is_bound_by_latency_or_of_no_known_machine_is_unknown() -> None:
-    small = sweep({8: 0.1, KIB: 1.0, MIB: 9.0})
-    assert judge("BEN001", benchmark(small, "unknown")).status is Status.UNKNOWN
-    assert judge("BEN001", benchmark(expected=None)).status is Status.UNKNOWN
-
-
-def test_an_impossible_bandwidth_is_no_low_one() -> None:
-    outcome = judge("BEN001", benchmark(verdict="impossible"))
-    assert outcome.status is Status.UNKNOWN
-    assert "impossible" in outcome.why

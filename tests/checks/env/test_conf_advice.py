@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,41 +65,26 @@ def why(conf_advice: ConfAdvice, name: str) -> str:
 # --- NICs and interfaces ------------------------------------------------------------------------------------
 
 
-def test_compute_nics_are_named_whole_with_their_ports_where_nccl_would_take_storage_nics_too(dgx: Node) -> None:
-    conf_advice = advice(dgx)
-    ports = ",".join(f"mlx5_{at}:1" for at in (0, 3, 4, 5, 6, 9, 10, 11))
-    assert values(conf_advice) == {"NCCL_IB_HCA": f"={ports}"}
-    assert "mlx5_1, mlx5_7 are storage" in why(conf_advice, "NCCL_IB_HCA")
+def plain(node: Node) -> Node:
+    """Nothing follows from its NICs."""
+    return replace(node, nics=tuple(nic for nic in node.nics if nic.role is not NicRole.STORAGE))
 
 
-def test_where_all_nics_that_are_up_are_compute_nics_nothing_follows(dgx: Node) -> None:
-    only = replace(dgx, nics=tuple(nic for nic in dgx.nics if nic.role is not NicRole.STORAGE))
-    conf_advice = advice(only)
-    assert not conf_advice.follows
-    assert conf_advice.entries == ()
+def down(node: Node) -> Node:
+    """A compute NIC is down."""
+    return replace(node, nics=(replace(node.nics[0], ports=(NicPort(1, state=Fact("DOWN")),)), *node.nics[1:]))
 
 
-def test_a_nic_whose_role_is_unknown_decides_nothing(dgx: Node) -> None:
-    nic = replace(dgx.nics[1], name="mlx5_20", rdma_name="mlx5_20", role=NicRole.UNKNOWN)
-    assert "NCCL_IB_HCA" not in values(advice(replace(dgx, nics=(*dgx.nics, nic))))
+def unknown_nic(node: Node) -> Node:
+    nic = replace(node.nics[1], name="mlx5_20", rdma_name="mlx5_20", role=NicRole.UNKNOWN)
+    return replace(node, nics=(*node.nics, nic))
 
 
-def test_a_choice_of_nics_with_which_nothing_is_wrong_stays(dgx: Node) -> None:
-    conf = with_conf(dgx, "NCCL_IB_HCA==mlx5_0:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_9:1,mlx5_10:1,mlx5_11:1")
-    assert not advice(conf).follows
-
-
-def test_a_choice_that_leaves_nics_out_is_replaced(dgx: Node) -> None:
-    conf_advice = advice(with_conf(dgx, "NCCL_IB_HCA=mlx5_3"))
-    entries = [entry for entry in conf_advice.entries if entry.name == "NCCL_IB_HCA"]
-    assert [entry.value is None for entry in entries] == [True, False]
-    assert entries[0].why[0].startswith("ENV001: NCCL_IB_HCA=mlx5_3 (/etc/nccl.conf) uses 1 of 8 compute NICs")
-    assert (entries[1].value or "").startswith("=mlx5_0:1,")
-
-
-def test_a_compute_nic_that_is_down_is_named_for_when_it_is_up_again(dgx: Node) -> None:
-    down = replace(dgx.nics[0], ports=(NicPort(1, state=Fact("DOWN")),))
-    assert "=mlx5_0:1," in (values(advice(replace(dgx, nics=(down, *dgx.nics[1:]))))["NCCL_IB_HCA"] or "")
+def many_nics(node: Node) -> Node:
+    """More compute NICs than NCCL's list holds."""
+    nic = next(nic for nic in node.nics if nic.role is NicRole.COMPUTE)
+    many: list[Nic] = [replace(nic, name=f"mlx5_{at}", rdma_name=f"mlx5_{at}") for at in range(40)]
+    return replace(node, nics=(*many, *(nic for nic in node.nics if nic.role is NicRole.STORAGE)))
 
 
 def roce(node: Node, *extra: str, default: str = "bond0") -> Node:
@@ -112,28 +98,48 @@ def roce(node: Node, *extra: str, default: str = "bond0") -> Node:
     return replace(node, nics=nics, netdevs=netdevs)
 
 
-def test_ranks_meet_over_the_default_route_where_nccl_might_take_a_rail(dgx: Node) -> None:
-    conf_advice = advice(roce(dgx))
-    assert values(conf_advice) == {"NCCL_SOCKET_IFNAME": "=bond0"}
-    assert "perhaps one of rail0, rail1, rail2, rail3 and 4 more" in why(conf_advice, "NCCL_SOCKET_IFNAME")
+def without_nics(node: Node, *extra: str) -> Node:
+    return roce(replace(node, nics=()), *extra)
 
 
-@pytest.mark.parametrize("name", ["br-0123456789ab", "cali12345", "flannel.1", "cni0"])
-def test_so_they_do_where_it_might_take_the_network_of_containers(dgx: Node, name: str) -> None:
-    bare = roce(replace(dgx, nics=()), name)
-    assert values(advice(bare)) == {"NCCL_SOCKET_IFNAME": "=bond0"}
+NODES: dict[str, Callable[..., Node]] = {
+    "dgx": lambda node: node, "plain": plain, "down": down, "unknown_nic": unknown_nic, "many_nics": many_nics,
+    "roce": roce, "without_nics": without_nics,
+}  # fmt: skip
 
 
-def test_what_nccl_passes_over_by_itself_needs_no_setting(dgx: Node) -> None:
-    assert not advice(roce(replace(dgx, nics=()), "docker0", "lo")).follows
+@examples("node", "conf", "env", "wanted")
+def test_what_a_conf_file_should_say(
+    dgx: Node, node: list[str], conf: list[str] | None, env: dict[str, str] | None, wanted: dict[str, Any]
+) -> None:
+    """By `values` of all entries, whether anything `follows`, what is to be done `elsewhere`, which entries are `kept`,
+    and the beginning or a part of what is said of a name, the reason `why`."""
+    made = NODES[node[0]](dgx, *node[1:])
+    made = with_env(with_conf(made, *conf) if conf is not None else made, **env or {})
+    conf_advice = advice(made)
+    shown = {
+        "values": {name: "null" if value is None else value for name, value in values(conf_advice).items()},
+        "follows": conf_advice.follows,
+        "elsewhere": list(conf_advice.elsewhere),
+        "kept": [entry.kept for entry in conf_advice.entries],
+        "why": {name: text for name, text in wanted.get("why", {}).items() if text in why(conf_advice, name)},
+    }
+    assert {name: shown[name] for name in wanted} == wanted
 
 
-def test_ipoib_which_nccl_prefers_is_left_alone(dgx: Node) -> None:
-    assert "NCCL_SOCKET_IFNAME" not in values(advice(dgx))
+def test_a_choice_that_leaves_nics_out_is_replaced(dgx: Node) -> None:
+    conf_advice = advice(with_conf(dgx, "NCCL_IB_HCA=mlx5_3"))
+    entries = [entry for entry in conf_advice.entries if entry.name == "NCCL_IB_HCA"]
+    assert [entry.value is None for entry in entries] == [True, False]
+    assert entries[0].why[0].startswith("ENV001: NCCL_IB_HCA=mlx5_3 (/etc/nccl.conf) uses 1 of 8 compute NICs")
+    assert (entries[1].value or "").startswith("=mlx5_0:1,")
 
 
-def test_an_interface_that_was_named_stays(dgx: Node) -> None:
-    assert not advice(with_env(roce(dgx), NCCL_SOCKET_IFNAME="rail0")).follows
+def test_what_the_environment_sets_no_file_takes_back(dgx: Node) -> None:
+    conf_advice = advice(with_env(plain(dgx), NCCL_P2P_DISABLE="1"))
+    assert (conf_advice.entries, conf_advice.follows) == ((), False)
+    unset = "unset NCCL_P2P_DISABLE where it is given (environment): no conf file takes it back"
+    assert unset in conf_advice.elsewhere[0]
 
 
 def test_nodes_that_ask_for_different_values_get_none_and_are_told(dgx: Node) -> None:
@@ -154,58 +160,24 @@ def test_what_one_node_needs_and_the_others_can_bear_is_for_all_of_them(dgx: Nod
 # --- lines that are there, and findings ---------------------------------------------------------------------
 
 
-@pytest.fixture
-def plain(dgx: Node) -> Node:
-    """Nothing follows from its NICs."""
-    return replace(dgx, nics=tuple(nic for nic in dgx.nics if nic.role is not NicRole.STORAGE))
-
-
-def test_a_harmful_line_is_taken_out_with_its_finding(plain: Node) -> None:
-    conf_advice = advice(with_conf(plain, "NCCL_P2P_DISABLE=1", "NCCL_IB_TIMEOUT=22"))
-    assert values(conf_advice) == {"NCCL_P2P_DISABLE": None, "NCCL_IB_TIMEOUT": "22"}
-    assert why(conf_advice, "NCCL_P2P_DISABLE").startswith("ENV001: NCCL_P2P_DISABLE=1 (/etc/nccl.conf)")
-    assert [entry.kept for entry in conf_advice.entries] == [False, True]
-    assert conf_advice.elsewhere == ()
-
-
-def test_what_the_environment_sets_no_file_takes_back(plain: Node) -> None:
-    conf_advice = advice(with_env(plain, NCCL_P2P_DISABLE="1"))
-    assert conf_advice.entries == ()
-    assert not conf_advice.follows
-    assert (
-        "unset NCCL_P2P_DISABLE where it is given (environment): no conf file takes it back" in conf_advice.elsewhere[0]
-    )
-
-
 @examples("line", "name", "value")
 def test_a_line_that_nccl_misreads_is_corrected_or_taken_out(
-    plain: Node, line: str, name: str, value: str | None
+    dgx: Node, line: str, name: str, value: str | None
 ) -> None:
-    conf_advice = advice(with_conf(plain, line))
+    conf_advice = advice(with_conf(plain(dgx), line))
     assert values(conf_advice) == {name: value}
     assert why(conf_advice, name).startswith("ENV002: /etc/nccl.conf line 1: ")
     assert conf_advice.follows
 
 
-def test_a_misread_line_that_is_harmful_once_it_is_read_is_not_corrected(plain: Node) -> None:
-    node = with_conf(plain, "NCCL_P2P_DISABLE=1", "NCCL_P2P_DISABLE = 1")
+def test_a_misread_line_that_is_harmful_once_it_is_read_is_not_corrected(dgx: Node) -> None:
+    node = with_conf(plain(dgx), "NCCL_P2P_DISABLE=1", "NCCL_P2P_DISABLE = 1")
     assert [entry.value for entry in advice(node).entries] == [None, None]
 
 
-def test_of_two_lines_for_one_name_the_first_counts(plain: Node) -> None:
-    conf_advice = advice(with_conf(plain, "NCCL_IB_TIMEOUT=22", "NCCL_IB_TIMEOUT=18"))
+def test_of_two_lines_for_one_name_the_first_counts(dgx: Node) -> None:
+    conf_advice = advice(with_conf(plain(dgx), "NCCL_IB_TIMEOUT=22", "NCCL_IB_TIMEOUT=18"))
     assert [(entry.value, entry.was) for entry in conf_advice.entries][1] == (None, "NCCL_IB_TIMEOUT=18")
-
-
-def test_a_misspelt_name_is_written_as_it_was_meant(plain: Node) -> None:
-    conf_advice = advice(with_conf(plain, "NCCL_IB_TIMEOUTS=22"))
-    assert values(conf_advice) == {"NCCL_IB_TIMEOUTS": None, "NCCL_IB_TIMEOUT": "22"}
-
-
-def test_a_file_in_order_stays_as_it_is(plain: Node) -> None:
-    conf_advice = advice(with_conf(plain, "# site", "", "NCCL_IB_TIMEOUT=22"))
-    assert values(conf_advice) == {"NCCL_IB_TIMEOUT": "22"}
-    assert not conf_advice.follows
 
 
 def finding(severity: Severity, *settings: tuple[str, str | None]) -> Finding:
@@ -233,12 +205,13 @@ def test_of_a_job_an_interface_that_leads_nowhere_is_passed_over() -> None:
     assert conf_advice.follows
 
 
-def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(plain: Node) -> None:
+def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(dgx: Node) -> None:
     wrong = finding(Severity.ERROR, ("NCCL_SOCKET_IFNAME", "^docker,lo,virbr,br-1"))
     text = "NCCL_SOCKET_IFNAME is set in the environment already, which wins over any file: change it there"
+    node = plain(dgx)
     assert advise((), [wrong], "job 7", {"NCCL_SOCKET_IFNAME": "br-1"}).elsewhere == (text,)
-    assert advise([with_env(plain, NCCL_SOCKET_IFNAME="br-1")], [wrong]).elsewhere == (text,)
-    assert advise([with_conf(plain, "NCCL_SOCKET_IFNAME=br-1")], [wrong]).elsewhere == ()
+    assert advise([with_env(node, NCCL_SOCKET_IFNAME="br-1")], [wrong]).elsewhere == (text,)
+    assert advise([with_conf(node, "NCCL_SOCKET_IFNAME=br-1")], [wrong]).elsewhere == ()
 
 
 def test_information_changes_nothing() -> None:
@@ -258,7 +231,7 @@ def settings_of(text: str) -> dict[str, str]:
     return table
 
 
-def test_the_file_is_read_by_nccl_as_it_was_decided(plain: Node, dgx: Node) -> None:
+def test_the_file_is_read_by_nccl_as_it_was_decided(dgx: Node) -> None:
     node = with_conf(dgx, "NCCL_P2P_DISABLE=1", "NCCL_IB_TIMEOUT = 22", "NCCL_DEBUG=INFO")
     conf_advice = advice(node)
     text = to_text(conf_advice.entries, conf_advice.elsewhere, "dgx")
@@ -291,26 +264,9 @@ def test_any_entry_is_written_so_that_nccl_reads_it_or_refused(
     assert settings_of(text) == wanted
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("NCCL DEBUG", "1"),
-        ("", "1"),
-        ("A=B", "1"),
-        ("A", " 1"),
-        ("A", "1 "),
-        ("A", '"1"'),
-        ("A", "1\n2"),
-        ("A", "x" * 1024),
-    ],
-)
+@examples("name", "value")
 def test_what_nccl_would_read_otherwise_is_not_written(name: str, value: str) -> None:
     with pytest.raises(UnwritableError):
         to_text([ConfEntry(name, value, ())])
-
-
-def test_nics_are_named_as_far_as_nccl_s_list_goes(dgx: Node) -> None:
-    nic = next(nic for nic in dgx.nics if nic.role is NicRole.COMPUTE)
-    many: list[Nic] = [replace(nic, name=f"mlx5_{at}", rdma_name=f"mlx5_{at}") for at in range(40)]
-    storage = [nic for nic in dgx.nics if nic.role is NicRole.STORAGE]
-    assert "NCCL_IB_HCA" not in values(advice(replace(dgx, nics=(*many, *storage))))
+    with pytest.raises(UnwritableError):
+        to_text([ConfEntry("A", "x" * 1024, ())])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.checks import jobs
 from tests.checks.excerpts import HEAD, WARN, found, one
+from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
 from topodiag.checks.host.job import HostSettingWarned
 from topodiag.checks.job.settings.differ import SettingsDiffer
@@ -91,66 +92,25 @@ def test_two_values_differ_and_names_of_devices_are_only_told() -> None:
     assert SettingsDiffer().judge(job).findings[0].severity is I
 
 
-def costs(pair: str, **changes: Any) -> Any:
+def costs(pair: str, given: jobs.Given) -> Any:
     name, _, value = pair.partition("=")
-    return CostlySettingInLog().judge(jobs.job(settings={name: value}, **changes))
+    hooks = {"of_a_plugin": lambda rank, host, process: replace(process, network="AWS Libfabric")}
+    return CostlySettingInLog().judge(jobs.of_row({"settings": {name: value}, **given}, **hooks))
 
 
-SOCKETS: dict[str, Any] = {"via": "NET/Socket"}
-
-
-@pytest.mark.parametrize(
-    ("pair", "changes", "severity"),
-    [
-        ("NCCL_P2P_DISABLE=1", {}, E),
-        ("NCCL_P2P_DISABLE=1", {"systems": lambda *_: None}, I),
-        ("NCCL_P2P_LEVEL=LOC", {}, E),
-        ("NCCL_IB_DISABLE=1", SOCKETS, E),
-        ("NCCL_IB_DISABLE=1", {**SOCKETS, "nics": 0, "systems": lambda *_: None}, W),
-        ("NCCL_NET=Socket", SOCKETS, E),
-        ("NCCL_NET_GDR_LEVEL=LOC", {"via": "NET/IB"}, E),
-        ("NCCL_DMABUF_ENABLE=0", {"via": "NET/IB"}, W),
-        ("NCCL_NVLS_ENABLE=0", {}, W),
-        ("NCCL_CUMEM_ENABLE=0", {}, W),
-        ("NCCL_PXN_DISABLE=1", {}, W),
-        ("NCCL_CROSS_NIC=1", {}, I),
-        ("NCCL_MAX_NCHANNELS=2", {}, W),
-        ("NCCL_BUFFSIZE=65536", {}, W),
-        ("NCCL_PROTO=LL", {}, W),
-        ("NCCL_ALGO=Tree", {}, I),
-        ("NCCL_CHECK_MODE=DEBUG_GLOBAL", {}, I),
-    ],
-)
-def test_a_costly_setting_is_told_where_the_log_shows_the_loss(pair: str, changes: Any, severity: Severity) -> None:
-    [finding] = costs(pair, **changes).findings
+@examples("pair", "given", "severity")
+def test_a_costly_setting_is_told_where_the_log_shows_the_loss(
+    pair: str, given: jobs.Given, severity: Severity
+) -> None:
+    [finding] = costs(pair, given).findings
     assert finding.severity is severity
     assert finding.where.ranks
     assert finding.cost.text
 
 
-@pytest.mark.parametrize(
-    ("pair", "changes"),
-    [
-        ("NCCL_P2P_DISABLE=0", {}),
-        ("NCCL_P2P_DISABLE=1", {"gpus_per_host": 1}),
-        ("NCCL_IB_DISABLE=1", {"hosts": 1}),
-        ("NCCL_IB_DISABLE=1", {"process": lambda r, h, answer: replace(answer, network="AWS Libfabric")}),
-        ("NCCL_NET_GDR_LEVEL=PIX", {}),
-        ("NCCL_NET_GDR_LEVEL=SYS", {"via": "NET/IB"}),
-        ("NCCL_SHM_DISABLE=1", {}),
-        ("NCCL_CROSS_NIC=0", {}),
-        ("NCCL_MAX_NCHANNELS=32", {}),
-        ("NCCL_MAX_NCHANNELS=2", {"gpus_per_host": 2}),
-        ("NCCL_BUFFSIZE=8388608", {}),
-        ("NCCL_PROTO=^LL128", {}),
-        ("NCCL_ALGO=^Tree", {}),
-        ("NCCL_RAS_ENABLE=0", {}),
-        ("NCCL_HOSTID=node00", {}),
-        ("NCCL_TOPO_FILE=/etc/nccl/topo.xml", {}),
-    ],
-)
-def test_a_setting_that_costs_nothing_here_is_silent(pair: str, changes: Any) -> None:
-    assert costs(pair, **changes).status is Status.CLEAN
+@examples("pair", "given")
+def test_a_setting_that_costs_nothing_here_is_silent(pair: str, given: jobs.Given) -> None:
+    assert costs(pair, given).status is Status.CLEAN
 
 
 def test_no_settings_and_no_env_lines_leave_it_unknown() -> None:
@@ -251,16 +211,7 @@ def test_shared_memory_that_is_gone_when_a_job_clears_up_is_nobodys_fault(lines:
     assert not found("HST003", *lines)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "network", "expected"),
-    [
-        ("NCCL_IB_DISABLE", "1", "", Status.UNKNOWN),
-        ("NCCL_IB_DISABLE", "1", "IB", Status.CLEAN),
-        ("NCCL_IB_DISABLE", "0", "", Status.CLEAN),
-        ("NCCL_NVLS_ENABLE", "0", "IB", Status.UNKNOWN),
-        ("NCCL_NVLS_ENABLE", "1", "IB", Status.CLEAN),
-    ],
-)
+@examples("name", "value", "network", "expected")
 def test_a_setting_is_cleared_only_where_the_log_shows_what_it_would_switch_off(
     name: str, value: str, network: str, expected: Status
 ) -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood, changes_between, same_machine
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.fleet import FactKind, NodeFact
@@ -57,12 +59,26 @@ def judged(now: list[NodeFact], before: list[NodeFact] | None = None, **options:
     return ChangedSinceGood().judge(NodeHistory("gpu07", capture(now, 2, **options), held))
 
 
-def test_a_width_that_shrank_is_a_warning_with_both_values() -> None:
-    (finding,) = judged(changed(NODE, gpu1_width="8")).findings
-    assert (finding.severity, finding.where.gpus, finding.message) == (
-        Severity.WARNING, ("GPU1",), "pci: width changed from 16 to 8",
-    )  # fmt: skip
-    assert [origin.source for origin in finding.evidence] == ["gpu07-1.tar.gz", "nvidia-smi.txt:7"]
+MORE = {
+    "links": lambda text: fact("nvlink", "gpu0", "links", text),
+    "locked memory": lambda text: fact("limits", "", "locked memory", text),
+    "module": lambda text: fact("kernel modules", "", text, "loaded"),
+    "acs": lambda text: fact("acs", "0000:1a:00.0", "redirects peers", text),
+}
+"""Facts that a row may add to those of the node."""
+
+
+def facts_of(told: dict[str, str | float]) -> list[NodeFact]:
+    """The node's facts with the changes of a row, and those that it adds."""
+    added = [MORE[name](str(value)) for name, value in told.items() if name in MORE]
+    return [*changed(NODE, **{name: value for name, value in told.items() if name not in MORE}), *added]
+
+
+@examples("before", "now", "wanted")
+def test_what_changed_since_the_node_was_well(
+    before: dict[str, str | float], now: dict[str, str | float], wanted: Wanted
+) -> None:
+    assert shown(judged(facts_of(now), facts_of(before)), wanted) == wanted
 
 
 @pytest.mark.parametrize(("width", "severity"), [("8", Severity.WARNING), ("32", Severity.INFO)])
@@ -74,46 +90,6 @@ def test_paths_that_change_with_a_link_follow_it_and_are_no_fault_of_their_own(w
     }
 
 
-def test_paths_that_change_by_themselves_are_a_warning() -> None:
-    (finding,) = judged(changed(NODE, gpu0_GPUs_by_path="SYS GPU1")).findings
-    assert finding.severity is Severity.WARNING
-
-
-def test_the_same_change_of_several_parts_is_one_finding() -> None:
-    (finding,) = judged(changed(NODE, gpu0_width="8", gpu1_width="8")).findings
-    assert finding.where.gpus == ("GPU0", "GPU1")
-
-
-@pytest.mark.parametrize("change", [{"_NVIDIA_driver": "570.1"}, {"mlx5_0_firmware": "28.43"}])
-def test_what_people_change_on_purpose_is_a_note(change: dict[str, str]) -> None:
-    (finding,) = judged(changed(NODE, **change)).findings
-    assert finding.severity is Severity.INFO
-
-
-def test_a_change_for_the_better_is_a_note() -> None:
-    (finding,) = judged(NODE, before=changed(NODE, gpu1_width="8")).findings
-    assert finding.severity is Severity.INFO
-
-
-def test_counters_clocks_and_addresses_change_without_a_word() -> None:
-    now = changed(NODE, mlx5_0__1_symbol_error=0, _uptime=5.0)
-    outcome = judged(now)
-    assert outcome.status is Status.CLEAN
-    assert outcome.why == "8 facts are as in the last good capture of 1970-01-02 00:00"
-
-
-def test_a_quantity_that_moved_a_little_has_not_changed() -> None:
-    assert judged(changed(NODE, _shared_memory=1050.0)).status is Status.CLEAN
-    assert judged(changed(NODE, _shared_memory=500.0)).status is Status.FINDING
-
-
-def test_a_replaced_part_is_said_to_be_replaced() -> None:
-    findings = judged(changed(NODE, gpu1_uuid="GPU-new")).findings
-    assert [(finding.severity, finding.message, finding.where.gpus) for finding in findings] == [
-        (Severity.INFO, "a part was replaced", ("GPU1",))
-    ]
-
-
 def test_parts_that_are_numbered_otherwise_are_compared_with_themselves() -> None:
     before = [*gpu(0, "GPU-a", "8"), *gpu(1, "GPU-b"), *NODE[4:]]
     now = [*gpu(0, "GPU-b"), *gpu(1, "GPU-a", "8"), *changed(NODE, gpu0_GPUs_by_path="NVL GPU9")[4:]]
@@ -123,24 +99,10 @@ def test_parts_that_are_numbered_otherwise_are_compared_with_themselves() -> Non
     ]
 
 
-def test_another_machine_of_the_same_name_is_said_once_and_not_compared() -> None:
-    now = changed(NODE, gpu0_uuid="GPU-x", gpu1_uuid="GPU-y", mlx5_0_node_GUID="0x9", gpu0_width="1")
-    findings = judged(now).findings
-    assert [finding.message for finding in findings] == ["this is another machine under the same name"]
-
-
-def test_a_fact_that_only_one_capture_holds_is_no_change() -> None:
+def test_facts_and_lists_that_a_capture_does_not_hold_are_no_change() -> None:
     assert judged(NODE[:2] + NODE[4:]).status is Status.CLEAN
-    assert judged([*NODE, fact("acs", "0000:1a:00.0", "redirects peers", "yes")]).status is Status.CLEAN
-
-
-def test_a_module_that_is_no_longer_in_a_list_is_gone() -> None:
-    before = [*NODE, fact("kernel modules", "", "nvidia_peermem", "loaded")]
-    (finding,) = judged(NODE, before).findings
-    assert (finding.observed, finding.severity) == ("absent", Severity.INFO)
-    assert (
-        judged([node_fact for node_fact in NODE if node_fact.family != "kernel modules"], before).status is Status.CLEAN
-    )
+    without = [node_fact for node_fact in NODE if node_fact.family != "kernel modules"]
+    assert judged(without, [*NODE, MORE["module"]("nvidia_peermem")]).status is Status.CLEAN
 
 
 def test_links_that_train_after_a_boot_are_left_out_and_it_is_said() -> None:
@@ -173,21 +135,3 @@ def test_the_same_machine_is_known_by_its_parts_alone() -> None:
     assert same_machine(NODE, gpu(0, "GPU-z")) is False
     assert same_machine(NODE, NODE[7:]) is None
     assert changes_between(capture(NODE), capture(gpu(0, "GPU-z"))).another
-
-
-def test_links_that_sleep_are_no_change_and_links_that_are_gone_are_a_warning() -> None:
-    def links(text: str) -> list[NodeFact]:
-        return [*NODE, fact("nvlink", "gpu0", "links", text)]
-
-    assert judged(links("2 active, 16 sleep"), before=links("18 active")).status is Status.CLEAN
-    (finding,) = judged(links("12 active, 6 inactive"), before=links("18 active")).findings
-    assert (finding.severity, finding.expected) == (Severity.WARNING, "18 active, as in the last good capture")
-
-
-def test_limits_are_those_of_whoever_captured_and_so_a_note() -> None:
-    before, now = (
-        [*NODE, fact("limits", "", "locked memory", "-1")],
-        [*NODE, fact("limits", "", "locked memory", "65536")],
-    )
-    (finding,) = judged(now, before).findings
-    assert finding.severity is Severity.INFO

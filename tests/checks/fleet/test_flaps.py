@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tables import examples
 from topodiag.checks.fleet.flapping import ComesAndGoes, drops, fallen_alone, flaps
 from topodiag.model.finding import Severity, Status
 from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell
@@ -40,30 +41,9 @@ def dropped(*parts: PartStates, later: float = 0.0) -> list[str]:
 CYCLE = ((DOWN, 30.0), (UP, 20.0))
 
 
-@pytest.mark.parametrize(
-    ("spells", "flap", "why"),
-    [
-        (((UP, 3600.0),), False, "always up"),
-        ((*CYCLE, *CYCLE, *CYCLE), True, "three times down for more than 25 s, then up"),
-        ((*CYCLE, *CYCLE), False, "twice is not a flap"),
-        ((*CYCLE, *CYCLE, (DOWN, 30.0)), False, "the third time it has not come back"),
-        (((DOWN, 20.0), (UP, 9.0)) * 3, False, "20 s are too short"),
-        (((DOWN, 25.0), (UP, 9.0)) * 3, True, "exactly 25 s count"),
-        (((DOWN, 0.0), (UP, 9.0)) * 9, False, "seen down once each time: nobody knows for how long"),
-        ((*CYCLE, (DOWN, 5.0), (UP, 9.0), *CYCLE, *CYCLE), True, "a short one between does not reset the count"),
-        ((*CYCLE, (DOWN, 5.0), (UP, 9.0), *CYCLE), False, "and does not count itself"),
-        (((DOWN, 3600.0), (UP, 3600.0)) * 3, True, "hours count as well"),
-        ((*CYCLE,) * 5, True, "more than three"),
-        (((DOWN, 10.0), ("INIT", 0.0), ("ARMED", 5.0), (UP, 9.0)) * 3, True, "what lies between down and up is down"),
-        (((DOWN, 0.0), ("INIT", 0.0), (UP, 9.0)) * 3, False, "10 s in all"),
-        ((("Disabled", 60.0), (UP, 60.0)) * 4, False, "switched off by an administrator"),
-        ((("off", 60.0), (UP, 60.0)) * 4, False, "an interface that is switched off"),
-    ],
-)
-def test_a_flap_is_down_for_25_s_and_back_three_times(
-    spells: Sequence[tuple[str, float]], flap: bool, why: str
-) -> None:
-    assert bool(flapping(part((UP, 600.0), *spells))) is flap, why
+@examples("spells", "flap")
+def test_a_flap_is_down_for_25_s_and_back_three_times(spells: list[tuple[str, float]], flap: bool) -> None:
+    assert bool(flapping(part((UP, 600.0), *spells))) is flap
 
 
 def test_returns_of_more_than_five_days_ago_are_forgotten() -> None:
@@ -83,20 +63,9 @@ def test_links_that_train_after_a_boot_are_no_flap_and_no_drop() -> None:
     assert not dropped(PartStates("mlx5_0/1", (*boots, Spell(DOWN, "e", 5.0, 285.0, START + 9000))))
 
 
-@pytest.mark.parametrize(
-    ("spells", "drop", "why"),
-    [
-        (((UP, 60.0), (DOWN, 240.0)), True, "down for exactly 4 minutes"),
-        (((UP, 60.0), (DOWN, 230.0)), False, "3 minutes and 50 s are not long enough"),
-        (((DOWN, 86400.0),), False, "never up: nothing is plugged in"),
-        (((UP, 60.0), (DOWN, 120.0), ("INIT", 130.0)), True, "down in one state or the next"),
-        (((UP, 60.0), ("Disabled", 3600.0)), False, "switched off"),
-        (((UP, 60.0), (DOWN, 300.0), (UP, 60.0)), True, "back for a minute: told for 10 minutes"),
-        (((UP, 60.0), (DOWN, 300.0), (UP, 700.0)), False, "back for longer: once is silent"),
-    ],
-)
-def test_a_drop_is_down_for_four_minutes(spells: Sequence[tuple[str, float]], drop: bool, why: str) -> None:
-    assert bool(dropped(part(*spells))) is drop, why
+@examples("spells", "drop")
+def test_a_drop_is_down_for_four_minutes(spells: list[tuple[str, float]], drop: bool) -> None:
+    assert bool(dropped(part(*spells))) is drop
 
 
 def test_a_part_that_fell_again_while_it_was_seen_down_has_not_dropped() -> None:

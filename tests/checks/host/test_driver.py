@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.checks import nodes
+from tests.checks.bent import bent
 from tests.checks.nodes import read
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from tests.verdict.judged import running, verdict
 from topodiag.checks.host.driver import DriverMismatch
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent, Os
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.model.verdict import CauseStatus
 
@@ -24,11 +25,6 @@ OLD = """\
 [  812.1] NVRM: this kernel module has the version 570.86.15.  Please
 [  812.1] NVRM: make sure that this kernel module and all NVIDIA driver
 [  812.1] NVRM: components have the same version.
-"""
-NEW = """\
-Nov 20 10:11:12 n7 kernel: NVRM: API mismatch: the client 'python3' (pid 4711)
-Nov 20 10:11:12 n7 kernel: NVRM: has the version 570.124.06, but this kernel module has
-Nov 20 10:11:12 n7 kernel: NVRM: the version 570.86.15.  Please make sure that this
 """
 
 
@@ -51,6 +47,15 @@ def answering() -> Node:
     return replace(node, os=replace(node.os, cuda_version=read("12.8")))
 
 
+@examples("lines", "changes", "wanted")
+def test_a_driver_that_does_not_fit_its_library(
+    lines: list[str] | None, changes: dict[str, Any] | None, wanted: Wanted
+) -> None:
+    """A kernel log alone, or a node of which nothing but these facts is known."""
+    node = bent(log("\n".join([*lines, ""])) if lines else Node("n7"), changes or {})
+    assert shown(judge(node), wanted) == wanted
+
+
 def test_a_healthy_node_is_clean() -> None:
     assert judge(answering()).status is Status.CLEAN
 
@@ -59,45 +64,9 @@ def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
     assert judge(Node("login", told=frozenset({Topic.KERNEL_LOG, Topic.PCI}))).status is not Status.FINDING
 
 
-@pytest.mark.parametrize("text", [OLD, NEW, OLD.splitlines(keepends=True)[0]])
-def test_the_line_of_the_kernel_log_alone_is_the_fault(text: str) -> None:
-    (finding,) = judge(log(text)).findings
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert "API mismatch" in finding.evidence[0].text
-
-
-@pytest.mark.parametrize("text", [OLD, NEW])
-def test_both_versions_are_told(text: str) -> None:
-    (finding,) = judge(log(text)).findings
-    assert finding.observed == "570.124.06 against 570.86.15"
-
-
-def test_nvml_that_refuses_its_own_library_is_the_fault_without_a_log() -> None:
-    node = Node("n7", os=Os(nvml_error=read("LibRmVersionMismatch")))
-    assert judge(node).findings
-
-
-def test_another_error_of_nvml_is_none() -> None:
-    node = Node("n7", os=Os(nvml_error=read("DriverNotLoaded")))
-    assert judge(node).status is not Status.FINDING
-
-
-def test_a_module_that_was_loaded_anew_since_is_whole() -> None:
-    assert judge(log(OLD, os=Os(driver_version=read("570.124.06")))).status is Status.CLEAN
-
-
 def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:
     (finding,) = judge(replace(answering(), events=events(OLD))).findings
     assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-
-
-def test_without_a_kernel_log_and_a_word_of_nvml_nothing_is_known() -> None:
-    assert judge(Node("n7")).status is Status.UNKNOWN
-
-
-def test_a_routine_line_of_the_driver_is_no_mismatch() -> None:
-    routine = "[    9.1] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.86.15\n"
-    assert judge(log(routine)).status is Status.CLEAN
 
 
 def test_it_is_a_cause_of_a_job_that_ended_there() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog
 from topodiag.checks.gpudirect.job import GdrOffInLog
 from topodiag.checks.host.job import NicOnOtherSocket
@@ -17,7 +20,7 @@ from topodiag.checks.p2p.shm import ShmInsteadOfP2p
 from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.nccl_view import Graph, NcclSystem
 
@@ -49,68 +52,35 @@ NO_HCA = ("no hca", "NET/IB : No device found.")
 SOCKETS = ("sockets", "NET/Socket : Using [0]ens5:192.0.2.112<0>")
 
 
+CHECKS = {
+    check.__name__: check
+    for check in (
+        CostlySettingInLog, GdrOffInLog, SocketsInsteadOfRdma, WrongInterface, PluginNotLoaded, ShmInsteadOfP2p,
+        GuessedTopology,
+    )
+}  # fmt: skip
+
+
+@examples("check", "processes", "events", "wanted")
+def test_a_piece_of_a_job(check: str, processes: list[Any], events: list[Any] | None, wanted: Wanted) -> None:
+    """Each process by its host, the kinds and texts of its lines, and the network that it uses."""
+    made = [
+        replace(said(host, *(tuple(line) for line in lines)), **({"network": network[0]} if network else {}))
+        for host, lines, *network in processes
+    ]
+    told = tuple(jobs.event(kind, text, pid=7, **(more[0] if more else {})) for kind, text, *more in events or ())
+    assert shown(CHECKS[check]().judge(piece(*made, events=told)), wanted) == wanted
+
+
 def test_interfaces_listed_after_no_device_mean_sockets() -> None:
     assert said("n0", NO_HCA, SOCKETS).network == "Socket"
     assert not said("n0", SOCKETS).network
 
 
-def test_one_process_without_rdma_device_is_told_as_information() -> None:
-    [finding] = found(SocketsInsteadOfRdma(), piece(said("n0", NO_HCA, SOCKETS)))
-    assert finding.severity is Severity.INFO
-    assert "found no RDMA device" in finding.message
-    assert not found(SocketsInsteadOfRdma(), piece(said("n0", SOCKETS)))
-
-
-def test_link_local_here_and_another_network_there_is_an_error() -> None:
-    local = said("n0", ("bootstrap", "Bootstrap : Using ib0:fe80::a288:c203:d2:aaf2%ib0<0>"))
-    other = said("n1", ("bootstrap", "Bootstrap : Using bond0:192.0.2.8<0>"))
-    [finding] = found(WrongInterface(), piece(local, other))
-    assert (finding.severity, finding.where.nodes) == (Severity.ERROR, ("n0",))
-    assert not found(WrongInterface(), piece(local, replace(local, host="n1")))
-
-
-def test_the_interface_of_old_versions_counts_as_that_of_the_bootstrap() -> None:
-    loopback = said("n0", ("bootstrap", "NET : Using interface lo:127.0.0.1<0>"))
-    [finding] = found(WrongInterface(), piece(loopback, said("n1")))
-    assert finding.where.nics == ("lo",)
-
-
-def test_a_node_without_a_route_is_told_and_a_refused_connection_is_not() -> None:
-    process = said("n0", ("bootstrap", "Bootstrap : Using eth0:192.0.2.8<0>"))
+def test_a_job_that_came_up_has_a_route() -> None:
     text = "Net : Connect to 192.0.2.9<54263> failed : No route to host"
     event = jobs.event("connect", text, pid=7, details={"peer": "192.0.2.9<54263>"})
-    [finding] = found(WrongInterface(), piece(process, events=(event,)))
-    assert "cannot reach 192.0.2.9<54263> over eth0" in finding.message
-    text = "Net : Connect to 192.0.2.9<54263> failed : Connection refused"
-    refused = jobs.event("connect", text, pid=7, details={"peer": "192.0.2.9<54263>"})
-    assert not found(WrongInterface(), piece(process, events=(refused,)))
-    started = replace(jobs.job(2, 1), events=(event,))
-    assert not found(WrongInterface(), started)
-
-
-def test_a_plugin_that_gave_up_is_told_less_surely_where_nccls_own_search_is_not_seen() -> None:
-    event = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", pid=7)
-    [finding] = found(PluginNotLoaded(), piece(said("n0", NO_HCA), events=(event,)))
-    assert "does not start" in finding.message
-    assert finding.confidence is Confidence.HIGH
-    [report] = found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
-    assert report.confidence is Confidence.MEDIUM
-    other = replace(said("n0"), network="AWS Libfabric")
-    assert not found(PluginNotLoaded(), piece(other, events=(event,))), "a plugin carries the traffic after all"
-
-
-def test_refused_pairs_need_no_ranks() -> None:
-    text = "P2P is disabled between connected GPUs 0 and 2. You can repress this message"
-    [finding] = found(ShmInsteadOfP2p(), piece(said("n0", ("p2p off", text))))
-    assert finding.severity is Severity.WARNING
-
-
-def test_settings_of_unknown_machines_are_information() -> None:
-    costly = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IBEXT_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_P2P_LEVEL": "LOC"}
-    for name, value in costly.items():
-        process = said("n0", ("setting", f"{name} set by environment to {value}{'.' if value.isdecimal() else ''}"))
-        [finding] = found(CostlySettingInLog(), piece(process))
-        assert finding.severity is Severity.INFO
+    assert not found(WrongInterface(), replace(jobs.job(2, 1), events=(event,)))
 
 
 def test_notes_of_the_topology_alone_are_information() -> None:
@@ -125,17 +95,6 @@ def test_notes_of_the_topology_alone_are_information() -> None:
         assert not found(GuessedTopology(), piece(replace(noted, system=bare)))
 
 
-def test_interfaces_without_a_device_are_no_gap_of_the_topology() -> None:
-    text = "Could not find real path of /sys/class/net/lo/device"
-    assert not found(GuessedTopology(), piece(said("n0", ("topo note", text))))
-
-
-def test_a_path_that_nccl_warns_of_is_a_gap_of_the_topology() -> None:
-    text = "Could not find real path of /sys/class/pci_bus/fffffff/../../fffffff:ffff"
-    [finding] = found(GuessedTopology(), piece(said("n0"), events=(jobs.event("other", text, pid=7),)))
-    assert finding.where.nodes == ("n0",)
-
-
 def test_a_sender_with_gdr_and_a_receiver_without_is_one_node_without_gdr() -> None:
     rows = [
         {"comm": -1, "rank": 0, "peer": 1, "via": "NET/IB/GDRDMA", "direction": 1, "host": 0, "peer_host": -1},
@@ -144,13 +103,6 @@ def test_a_sender_with_gdr_and_a_receiver_without_is_one_node_without_gdr() -> N
     job = replace(piece(said("n0"), said("n1")), connections=jobs.connections(rows, ("n0", "n1"), 1))
     [finding] = found(GdrOffInLog(), job)
     assert finding.where.nodes == ("n1",)
-
-
-def test_devices_without_gdr_are_told_for_a_piece_of_a_job() -> None:
-    process = said("n0", ("hcas", "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB bond0:198.51.100.10<0>"),
-                   ("gdr hca", "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"))  # fmt: skip
-    [finding] = found(GdrOffInLog(), piece(process))
-    assert finding.where.nics == ("mlx5_0",)
 
 
 def printed(system: NcclSystem, *graphs: Graph) -> Process:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.checks.wanted import Wanted, shown
 from tests.evidence.filled import node_of
+from tests.tables import examples
 from topodiag.checks.network.lossy_class import LossyClass
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob
-from topodiag.model.finding import Outcome, Severity, Status
+from topodiag.model.finding import Outcome, Status
 
 PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
@@ -39,39 +39,17 @@ def counters(*, lost: int = 0, pause: int = 0, marked: int = 0) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "trust", "status"),
-    [(0, "dscp", Status.FINDING), (106, "dscp", Status.FINDING), (64, "pcp", Status.FINDING)],
-)
-def test_a_class_that_leads_to_another_priority_is_reported(value: int, trust: str, status: Status) -> None:
-    assert judge(qos(trust=trust), tclass(value)).status is status
+@examples("texts", "wanted")
+def test_the_priority_of_the_traffic(texts: list[str], wanted: Wanted) -> None:
+    """The table of the port with its trust, the class of the kernel, or a setting."""
+    told = {"qos": qos(), "pcp": qos(trust="pcp")}
+    made = [told.get(text) or (tclass(int(text)) if text.isdecimal() else text) for text in texts]
+    assert shown(judge(*made), wanted) == wanted
 
 
-def test_a_right_class_of_the_kernel_is_a_note_because_gpu_driven_queue_pairs_do_not_take_it() -> None:
-    (finding,) = judge(qos(), tclass(106)).findings
-    assert finding.severity is Severity.INFO
-
-
-def test_a_right_class_in_the_setting_too_is_clean() -> None:
-    assert judge(qos(), tclass(106), "NCCL_IB_TC=106\n").status is Status.CLEAN
-
-
-def test_the_setting_alone_is_judged_by_the_table() -> None:
-    assert judge(qos(), "NCCL_IB_TC=106\n").status is Status.CLEAN
-    assert judge(qos(), "NCCL_IB_TC=16\n").findings
-
-
-def test_loss_without_a_pause_frame_is_reported_with_the_priority_of_the_traffic() -> None:
-    (finding,) = sampled(counters(), counters(lost=900)).findings
-    assert "the traffic uses priority 0" in finding.message
-
-
-def test_loss_with_pause_frames_is_another_fault() -> None:
-    assert sampled(counters(), counters(lost=900, pause=7)).status is Status.CLEAN
-
-
-def test_congestion_marks_without_loss_are_ecn_at_work() -> None:
-    assert sampled(counters(), counters(marked=5000)).status is Status.CLEAN
+@examples("after", "wanted")
+def test_counters_of_the_priorities(after: dict[str, int], wanted: Wanted) -> None:
+    assert shown(sampled(counters(), counters(**after)), wanted) == wanted
 
 
 def test_infiniband_has_no_such_class() -> None:

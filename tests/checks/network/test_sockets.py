@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs, nodes
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Confidence, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.topics import Topic
 
@@ -22,26 +23,30 @@ def only_sockets(rank: int, host: int, process: Process) -> Process:
     return replace(process, hcas=(), network="Socket")
 
 
-def test_rdma_between_nodes_is_clean() -> None:
-    assert SocketsInsteadOfRdma().judge(jobs.job()).status is Status.CLEAN
+def half(communicator: Communicator) -> Communicator:
+    """The log of one node of two."""
+    ranks = communicator.ranks.copy()
+    ranks[8:] = -1
+    return replace(communicator, ranks=ranks, nodes=2)
 
 
-def test_one_node_needs_no_network() -> None:
-    assert SocketsInsteadOfRdma().judge(jobs.job(1, via=SOCKET)).status is Status.NOT_APPLICABLE
+def second(rank: int, host: int, process: Process) -> Process:
+    return only_sockets(rank, host, process) if host == 1 else process
 
 
-def test_sockets_beside_listed_devices_are_an_error_with_what_they_cost() -> None:
-    outcome = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET))
-    (finding,) = outcome.findings
-    assert finding.severity is Severity.ERROR
-    assert "n0, n1" in finding.message
-    assert finding.where.ranks == tuple(range(16))
-    assert str(outcome.coverage) == "2 of 2 nodes"
+def silent(rank: int, host: int, process: Process) -> Process:
+    return replace(process, network="")
 
 
-def test_sockets_without_a_trace_of_rdma_are_information() -> None:
-    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=only_sockets)).findings
-    assert finding.severity is Severity.INFO
+def ofi(provider: str) -> Callable[[int, int, Process], Process]:
+    message = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
+    return lambda rank, host, process: replace(process, network="AWS Libfabric", messages=(message,), hcas=())
+
+
+@examples("given", "wanted")
+def test_sockets_between_nodes(given: jobs.Given, wanted: Wanted) -> None:
+    hooks = {"only_sockets": only_sockets, "half": half, "second": second, "silent": silent, "ofi": ofi}
+    assert shown(SocketsInsteadOfRdma().judge(jobs.of_row(given, **hooks)), wanted) == wanted
 
 
 def with_setting(name: str, value: str) -> Job:
@@ -61,10 +66,8 @@ def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
 def test_a_setting_that_forbids_rdma_is_named_and_is_no_fault_where_no_rdma_device_is_known(
     name: str, value: str
 ) -> None:
-    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
-    assert finding.severity is Severity.INFO
-    assert f"{name}={value}" in finding.message
-    assert any(name in step for step in finding.fix)
+    wanted: Wanted = {"severity": "INFO", "message": f"*{name}={value}*", "fix": f"*{name}*"}
+    assert shown(SocketsInsteadOfRdma().judge(with_setting(name, value)), wanted) == wanted
 
 
 def beside_nics(**changes: object) -> Job:
@@ -109,46 +112,6 @@ def test_only_captures_of_all_nodes_without_an_adapter_for_rdma_leave_nothing_op
     assert finding.confidence is Confidence.LOW
 
 
-def test_a_setting_of_zero_forbids_nothing() -> None:
-    job = jobs.job(via=SOCKET, process=only_sockets)
-    off = {"NCCL_IB_DISABLE": jobs.given("NCCL_IB_DISABLE", "0")}
-    job = replace(job, processes=tuple(replace(p, settings=off) for p in job.processes))
-    (finding,) = SocketsInsteadOfRdma().judge(job).findings
-    assert finding.severity is Severity.INFO
-
-
-def test_sockets_on_one_node_only_are_an_error_there() -> None:
-    def second(rank: int, host: int, process: Process) -> Process:
-        return only_sockets(rank, host, process) if host == 1 else process
-
-    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(process=second)).findings
-    assert finding.severity is Severity.ERROR
-    assert finding.where.nodes == ("n1",)
-
-
-def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not() -> None:
-    def by(provider: str) -> Outcome:
-        message = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
-
-        def ofi(rank: int, host: int, process: Process) -> Process:
-            return replace(process, network="AWS Libfabric", messages=(message,), hcas=())
-
-        return SocketsInsteadOfRdma().judge(jobs.job(process=ofi))
-
-    (finding,) = by("tcp").findings
-    assert finding.severity is Severity.WARNING
-    assert "libfabric's provider tcp" in finding.message
-    assert finding.observed.startswith("NET/OFI with provider tcp on n0, n1")
-    assert by("efa").status is Status.CLEAN
-
-
-def test_without_network_lines_nothing_is_claimed() -> None:
-    job = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
-    outcome = SocketsInsteadOfRdma().judge(job)
-    assert outcome.status is Status.UNKNOWN
-    assert "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET," in outcome.why
-
-
 def over(interface: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(only_sockets(rank, host, process), bootstrap=f"{interface}:10.0.0.2<0>")
 
@@ -159,15 +122,3 @@ def test_a_bootstrap_over_ipoib_is_a_trace_of_rdma_hardware(name: str, told: boo
     (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=over(name))).findings
     assert (finding.severity is Severity.WARNING) is told
     assert (f"although {name} is a port of an InfiniBand device" in finding.message) is told
-
-
-def test_the_log_of_one_node_tells_of_sockets_between_two() -> None:
-    def half(communicator: Communicator) -> Communicator:
-        ranks = communicator.ranks.copy()
-        ranks[8:] = -1
-        return replace(communicator, ranks=ranks, nodes=2)
-
-    job = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
-    (finding,) = SocketsInsteadOfRdma().judge(job).findings
-    assert finding.severity is Severity.INFO
-    assert SocketsInsteadOfRdma().judge(jobs.job(1, 16, process=only_sockets)).status is Status.NOT_APPLICABLE

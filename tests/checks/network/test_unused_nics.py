@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.checks import jobs
 from tests.checks.excerpts import found
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.network.unused_nics import FewerNicsUsed
 from topodiag.checks.nic.job import FewerNicsThanSiblings
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 from topodiag.model.job import Process
 
 
@@ -29,125 +32,66 @@ def with_hcas(count: int, host: int | None = None, **changes: object) -> Callabl
     return hook
 
 
-def test_all_nics_in_use_are_clean() -> None:
-    assert FewerNicsUsed().judge(jobs.job()).status is Status.CLEAN
+def cut() -> list[dict[str, object]]:
+    """A log that ends before the lines of all channels."""
+    return [row | {"channels": 1} if "net_dev" in row else row for row in rows(1)]
 
 
-def test_half_of_the_nics_idle_is_told_with_what_they_would_bring() -> None:
-    (finding,) = FewerNicsUsed().judge(jobs.job(rows=rows(4))).findings
-    assert finding.severity is Severity.WARNING
-    assert "4 of 8 NICs" in finding.message
-    assert finding.cost.gbs_lost == 200
-    assert finding.where.nics == ("mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7")
+def two_slow(rank: int, host: int, process: Process) -> Process:
+    slow = tuple(jobs.hca(8 + number, speed_mbps=100_000) for number in range(2))
+    return replace(process, hcas=(*process.hcas, *slow))
 
 
-def test_a_log_that_ends_before_the_lines_of_all_channels_shows_no_idle_nic() -> None:
-    cut = [row | {"channels": 1} if "net_dev" in row else row for row in rows(1)]
-    assert FewerNicsUsed().judge(jobs.job(rows=cut)).status is Status.UNKNOWN
+def torn(rank: int, at: int, process: Process) -> Process:
+    """The list of the second node is cut."""
+    return replace(with_hcas(5, host=1)(rank, at, process), hcas_cut=at == 1)
 
 
-def test_slower_nics_are_for_storage() -> None:
-    def hook(rank: int, host: int, process: Process) -> Process:
-        slow = tuple(jobs.hca(8 + number, speed_mbps=100_000) for number in range(2))
-        return replace(process, hcas=(*process.hcas, *slow))
-
-    assert FewerNicsUsed().judge(jobs.job(process=hook)).status is Status.CLEAN
+def torn_but_one(rank: int, at: int, process: Process) -> Process:
+    return replace(torn(rank, at, process), hcas_cut=at == 1 and rank % 8 > 0)
 
 
-def test_fewer_ranks_than_nics_need_fewer_nics() -> None:
-    assert FewerNicsUsed().judge(jobs.job(2, 4, rows=jobs.healthy_rows(2, 4, 4))).status is Status.CLEAN
+def says_none(*hosts: int) -> Callable[[int, int, Process], Process]:
+    """Nodes that say that they have no device."""
+    bare = {"hcas": (), "messages": (jobs.message("no hca", "NET/IB : No device found."),)}
+    return lambda rank, host, process: replace(process, **bare) if host in hosts else process  # type: ignore[arg-type]
 
 
-def test_a_limit_on_channels_explains_idle_nics() -> None:
-    job = jobs.job(rows=rows(2), settings={"NCCL_MAX_NCHANNELS": "2"})
-    assert FewerNicsUsed().judge(job).status is Status.CLEAN
-
-
-def test_a_machine_without_nvlink_is_not_judged_by_its_nics() -> None:
-    job = jobs.job(rows=rows(1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
-    assert FewerNicsUsed().judge(job).status is Status.CLEAN
-
-
-def test_sockets_and_one_node_have_no_nics_to_compare() -> None:
-    assert FewerNicsUsed().judge(jobs.job(via="NET/Socket")).status is Status.NOT_APPLICABLE
-    assert FewerNicsUsed().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
-
-
-def test_without_connections_the_use_is_unknown() -> None:
-    assert FewerNicsUsed().judge(jobs.job(rows=[])).status is Status.UNKNOWN
-
-
-def test_one_nic_for_eight_nvswitch_gpus_is_told() -> None:
-    job = jobs.job(nics=1, systems=lambda host, system: jobs.system(host, nics=1))
-    (finding,) = FewerNicsUsed().judge(job).findings
-    assert "one NIC, mlx5_0, serves 8" in finding.message
-    assert "6.2 GB/s each" in finding.cost.text
-
-
-def test_a_node_with_fewer_devices_than_its_siblings_is_named() -> None:
-    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(7, host=1))).findings
-    assert finding.where.nodes == ("n1",)
-    assert finding.where.nics == ("mlx5_7",)
-    assert finding.cost.gbs_lost == 50
-
-
-def test_a_list_that_is_cut_lacks_nothing_that_may_have_stood_behind() -> None:
-    def torn(rank: int, at: int, process: Process) -> Process:
-        return replace(with_hcas(5, host=1)(rank, at, process), hcas_cut=at == 1)
-
-    outcome = FewerNicsThanSiblings().judge(jobs.job(process=torn))
-    assert (outcome.status, "to the end of the line" in outcome.why) == (Status.UNKNOWN, True)
-    one_whole = jobs.job(
-        process=lambda rank, at, process: replace(torn(rank, at, process), hcas_cut=at == 1 and rank % 8 > 0)
+def efa(*counts: int) -> Callable[[int, int, Process], Process]:
+    """The plugin's own count of each node, which names no device."""
+    text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"
+    none = jobs.message("no hca", "NET/IB : No device found.")
+    return lambda _, host, process: replace(
+        process, hcas=(), network="AWS Libfabric", messages=(none, jobs.message("ofi", text.format(counts[host])))
     )
-    assert [finding.where.nodes for finding in FewerNicsThanSiblings().judge(one_whole).findings] == [("n1",)]
 
 
-def test_equal_nodes_and_single_nodes_lack_nothing() -> None:
-    assert FewerNicsThanSiblings().judge(jobs.job()).status is Status.CLEAN
-    assert FewerNicsThanSiblings().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+def unnamed(rank: int, at: int, process: Process) -> Process:
+    """The second node has a device less, and the name of the first is not in the log."""
+    made = with_hcas(7, host=1)(rank, at, process)
+    return replace(made, host="" if at == 0 else process.host)
 
 
-def test_a_node_that_lists_nothing_is_not_taken_for_one_without_devices() -> None:
-    outcome = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(0, host=1)))
-    assert outcome.status is Status.UNKNOWN
+def unmerged(rank: int, host: int, process: Process) -> Process:
+    """The second node does not merge its ports."""
+    made = jobs.merged()(rank, host, process)
+    return replace(made, vnics=()) if host else made
 
 
-def test_a_node_that_says_no_device_has_none() -> None:
-    def hook(rank: int, host: int, process: Process) -> Process:
-        if host == 0:
-            return process
-        return replace(process, hcas=(), messages=(jobs.message("no hca", "NET/IB : No device found."),))
-
-    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=hook)).findings
-    assert "0 RDMA devices" in finding.message
+HOOKS: dict[str, Any] = {
+    "to": rows, "cut": cut(), "two_slow": two_slow, "with_hcas": with_hcas, "torn": torn, "torn_but_one": torn_but_one,
+    "says_none": says_none, "efa": efa, "unnamed": unnamed, "unmerged": unmerged,
+}  # fmt: skip
 
 
-def test_nodes_without_any_device_do_not_clear_each_other() -> None:
-    def hook(_rank: int, _host: int, process: Process) -> Process:
-        return replace(process, hcas=(), messages=(jobs.message("no hca", "NET/IB : No device found."),))
-
-    outcome = FewerNicsThanSiblings().judge(jobs.job(process=hook))
-    assert outcome.status is Status.UNKNOWN
-    assert "no RDMA device on any node" in outcome.why
+@examples("given", "wanted")
+def test_nics_that_no_connection_uses(given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(FewerNicsUsed().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
-def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:
-    def efa(counts: tuple[int, int]) -> Callable[[int, int, Process], Process]:
-        text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"
-        return lambda _, host, process: replace(
-            process,
-            hcas=(),
-            network="AWS Libfabric",
-            messages=(
-                jobs.message("no hca", "NET/IB : No device found."),
-                jobs.message("ofi", text.format(counts[host])),
-            ),
-        )
-
-    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 31)))).findings
-    assert "n1: the network plugin finds 31 NICs, where n0 has 32" in finding.message
-    assert FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 32)))).status is Status.CLEAN
+@examples("given", "wanted")
+def test_nodes_with_fewer_devices_than_their_siblings(given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(FewerNicsThanSiblings().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 def test_lines_about_single_devices_are_no_list_of_a_nodes_devices() -> None:
@@ -164,16 +108,6 @@ def test_lines_about_single_devices_are_no_list_of_a_nodes_devices() -> None:
     )
 
 
-def test_a_node_whose_name_is_not_in_the_log_is_called_another_node() -> None:
-    job = jobs.job(
-        process=lambda rank, at, process: replace(
-            with_hcas(7, host=1)(rank, at, process), host="" if at == 0 else process.host
-        )
-    )
-    (finding,) = FewerNicsThanSiblings().judge(job).findings
-    assert finding.message == "n1: 7 RDMA devices, where another node has 8"
-
-
 def test_virtual_nics_in_use_are_clean_and_an_idle_one_is_named_by_its_ports() -> None:
     parts = jobs.renumbered()
     assert FewerNicsUsed().judge(jobs.job(**parts)).status is Status.CLEAN
@@ -183,14 +117,6 @@ def test_virtual_nics_in_use_are_clean_and_an_idle_one_is_named_by_its_ports() -
     assert "4 of 8 NICs" in finding.message
     assert finding.where.nics == tuple(f"mlx5_{port}" for port in range(8, 16))
     assert finding.cost.gbs_lost == 200
-
-
-def test_a_node_that_merges_its_ports_has_no_fewer_devices_than_one_that_does_not() -> None:
-    def apart(rank: int, host: int, process: Process) -> Process:
-        made = jobs.merged()(rank, host, process)
-        return replace(made, vnics=()) if host else made
-
-    assert FewerNicsThanSiblings().judge(jobs.job(process=apart)).status is Status.CLEAN
 
 
 def merged_log(host: str, first: int, ports: list[str]) -> dict[str, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.checks.env.job import MisreadSettingInLog
@@ -15,10 +14,11 @@ from topodiag.checks.network.rdma_errors import RdmaErrors
 from topodiag.checks.nic.job import PortFellInLog
 from topodiag.checks.nvlink.job import FabricInLog, NvlinksLeftOutInLog
 from topodiag.checks.troubles.job import why_harmless
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Severity
 from topodiag.model.job import Job
 
-EARLY, LATE = 1, 5
+LATE = 5
+"""The place in the log of lines that NCCL prints once ranks are connected."""
 
 
 def job(tmp_path: Path, *lines: str, at: int = LATE) -> Job:
@@ -40,54 +40,17 @@ def job(tmp_path: Path, *lines: str, at: int = LATE) -> Job:
     return run
 
 
-def only(outcome: tuple[Finding, ...]) -> Finding:
-    (finding,) = outcome
-    return finding
+CHECKS = {
+    check.__name__: check
+    for check in (PortFellInLog, NvlinksLeftOutInLog, RdmaErrors, NcclReports, FabricInLog, MisreadSettingInLog)
+}
 
 
-SPEED = "NCCL INFO NET/IB : mlx5_2:1 speed change detected: 400000 -> {} Mbps"
-
-
-def test_a_port_that_fell_is_named_with_both_rates(tmp_path: Path) -> None:
-    finding = only(PortFellInLog().judge(job(tmp_path, SPEED.format(200000), SPEED.format(100000))).findings)
-    assert finding.message == "n1: mlx5_2 fell from 400 Gb/s to 100 Gb/s while the job ran"
-    assert (finding.where.nodes, finding.where.nics, finding.severity) == (("n1",), ("mlx5_2",), Severity.ERROR)
-    assert finding.cost is not None
-    assert finding.cost.share == 0.75
-
-
-@pytest.mark.parametrize("last", ["400000", "800000", "N/A"])
-def test_a_port_that_came_back_or_rose_is_silent(tmp_path: Path, last: str) -> None:
-    if last != "N/A":
-        assert not PortFellInLog().judge(job(tmp_path, SPEED.format(100000), SPEED.format(last))).findings
-    assert not PortFellInLog().judge(job(tmp_path, SPEED.format(last))).findings
-
-
-LINK = "NCCL INFO Unable to get RemoteDeviceType for NVLink {}, igoring."
-
-
-def test_nvlinks_that_nccl_leaves_out_are_counted_by_gpu(tmp_path: Path) -> None:
-    finding = only(NvlinksLeftOutInLog().judge(job(tmp_path, *(LINK.format(at) for at in range(18)))).findings)
-    assert "n1: NCCL leaves out 18 NVLinks of GPU0" in finding.message
-    assert (finding.where.nodes, finding.where.gpus, finding.severity) == (("n1",), ("GPU0",), Severity.ERROR)
-    assert NvlinksLeftOutInLog().judge(job(tmp_path)).status is Status.NOT_APPLICABLE
-
-
-GID = "NCCL INFO NET/IB: ncclIbAsyncThreadMain: GID table changed on mlx5_3:1"
-
-
-def test_a_gid_table_that_changes_counts_once_ranks_are_connected(tmp_path: Path) -> None:
-    finding = only(RdmaErrors().judge(job(tmp_path, GID)).findings)
-    assert "GID table of mlx5_3" in finding.message
-    assert (finding.where.nodes, finding.severity) == (("n1",), Severity.WARNING)
-    assert not RdmaErrors().judge(job(tmp_path, GID, at=EARLY)).findings
-
-
-def test_a_device_that_is_given_up_after_a_gid_change_is_an_error(tmp_path: Path) -> None:
-    text = "NET/IB : mlx5_3:1 marking device with fatal error after GID-change event handler failed"
-    document = job(tmp_path, f"transport/net_ib/common.cc:161 (ncclIbAsyncThreadMain) NCCL WARN {text}")
-    finding = only(RdmaErrors().judge(document).findings)
-    assert (finding.severity, finding.where.nics) == (Severity.ERROR, ("mlx5_3",))
+@examples("check", "lines", "at", "wanted")
+def test_what_nccl_prints_of_its_devices_while_the_job_runs(
+    tmp_path: Path, check: str, lines: list[str], at: int | None, wanted: Wanted
+) -> None:
+    assert shown(CHECKS[check]().judge(job(tmp_path, *lines, at=at or LATE)), wanted) == wanted
 
 
 def wqe(device: str, slow: int, posts: int = 70000) -> str:
@@ -99,9 +62,16 @@ def wqe(device: str, slow: int, posts: int = 70000) -> str:
 
 
 def test_a_nic_whose_posts_take_longer_than_those_of_the_others_is_named(tmp_path: Path) -> None:
-    finding = only(NcclReports().judge(job(tmp_path, wqe("mlx5_0", 26600), wqe("mlx5_3", 0))).findings)
+    (finding,) = NcclReports().judge(job(tmp_path, wqe("mlx5_0", 26600), wqe("mlx5_3", 0))).findings
     assert "n1: 38 % of the posts to mlx5_0 take longer than 1 ms" in finding.message
     assert "14 ms" in finding.observed
+
+
+def test_nvlinks_that_nccl_leaves_out_are_counted_by_gpu(tmp_path: Path) -> None:
+    line = "NCCL INFO Unable to get RemoteDeviceType for NVLink {}, igoring."
+    (finding,) = NvlinksLeftOutInLog().judge(job(tmp_path, *(line.format(at) for at in range(18)))).findings
+    assert "n1: NCCL leaves out 18 NVLinks of GPU0" in finding.message
+    assert (finding.where.nodes, finding.where.gpus, finding.severity) == (("n1",), ("GPU0",), Severity.ERROR)
 
 
 @examples("lines")
@@ -109,35 +79,14 @@ def test_posts_that_say_nothing_of_one_nic_are_silent(tmp_path: Path, lines: lis
     assert not NcclReports().judge(job(tmp_path, *lines)).findings
 
 
-def test_a_fabric_whose_bandwidth_is_degraded_is_told(tmp_path: Path) -> None:
-    text = "MNNVL busId 0x1b000 NVLink fabric health reports DEGRADED_BANDWIDTH (healthMask 0x1)"
-    finding = only(FabricInLog().judge(job(tmp_path, f"init.cc:10 (fillInfo) NCCL ATTN {text}")).findings)
-    assert finding.message == "n1: the fabric's bandwidth is degraded on 1 GPU"
-
-
 @examples("text", "words")
 def test_values_that_nccl_refuses_are_told_by_their_variable(tmp_path: Path, text: str, words: str) -> None:
-    finding = only(MisreadSettingInLog().judge(job(tmp_path, f"init.cc:10 (x) NCCL WARN {text}")).findings)
-    assert finding.message.startswith("NCCL_IB_")
-    assert words in finding.message
-    assert finding.where.nodes == ("n1",)
-
-
-def test_a_key_that_is_found_is_silent(tmp_path: Path) -> None:
-    text = "NCCL INFO NET/IB: NCCL_IB_PKEY_VALUE=0x8012 takes precedence over NCCL_IB_PKEY index 3"
-    assert not MisreadSettingInLog().judge(job(tmp_path, text)).findings
+    wanted: Wanted = {"message": ["NCCL_IB_*", f"*{words}*"], "nodes": ["n1"]}
+    outcome = MisreadSettingInLog().judge(job(tmp_path, f"init.cc:10 (x) NCCL WARN {text}"))
+    assert shown(outcome, wanted) == wanted
 
 
 def test_progress_counters_that_do_not_run_are_harmless(tmp_path: Path) -> None:
     text = "NCCL progress counter monitor: cudaDev 0 thread failed to come up within 2000 ms"
     document = job(tmp_path, f"ras/progress_monitor.cc:10 (x) NCCL WARN {text}")
     assert why_harmless(document.events[0], document)
-
-
-DIAG = "NCCL DIAG [INFO] net bw: tx rank 1 (n1): {} Gbit/s, >30% off median 391.8 Gbit/s in comm 0x37a98d9bd0268b51"
-
-
-def test_diagnostics_between_the_lines_of_a_log_are_read(tmp_path: Path) -> None:
-    finding = only(NcclReports().judge(job(tmp_path, DIAG.format("204.6"))).findings)
-    assert (finding.where.nodes, finding.where.ranks) == (("n1",), (1,))
-    assert not NcclReports().judge(job(tmp_path, DIAG.format("591.0"))).findings

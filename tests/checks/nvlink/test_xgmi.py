@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations
 
-import pytest
-
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.amd.copy_tests import AmdCopyTests
@@ -15,7 +15,7 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Outcome, Status
+from topodiag.model.finding import Outcome, Status
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.words.dialect import Maker
@@ -46,68 +46,56 @@ def judged(node: Node, check: str) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("word", ["PCIE", "XGMI down", "XGMI over 2 hops"])
-def test_a_pair_without_its_link_is_found(word: str) -> None:
-    (finding,) = judged(machine({("GPU1", "GPU5"): word}), "NVL004").findings
-    assert finding.message == "GPU1 and GPU5 talk without xGMI"
-    assert word in finding.observed
-    assert "nvidia" not in " ".join(finding.fix)
-
-
-def test_a_whole_board_is_clean() -> None:
-    assert judged(machine(), "NVL004").status is Status.CLEAN
-
-
 def ring(gpus: int) -> dict[Pair, str]:
     pairs = [(a, b) for a, b in permutations(range(gpus), 2) if (a - b) % gpus not in (1, gpus - 1)]
     return {(f"GPU{a}", f"GPU{b}"): "PCIE" for a, b in pairs}
 
 
-def chord() -> dict[Pair, str]:
-    return {(f"GPU{a}", f"GPU{7 - a}"): "PCIE" for a in range(8)}
+def chord(gpus: int) -> dict[Pair, str]:
+    """GPUs that each lack one peer."""
+    return {(f"GPU{a}", f"GPU{gpus - 1 - a}"): "PCIE" for a in range(gpus)}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(ring(4), id="a ring of four"),
-        pytest.param(ring(8), id="a ring of eight"),
-        pytest.param(chord(), id="eight GPUs that each lack one peer"),
-        pytest.param(dict.fromkeys(permutations([f"GPU{n}" for n in range(8)], 2), "PCIE"), id="no link at all"),
-    ],
-)
-def test_boards_that_join_some_pairs_only_are_no_fault(words: Mapping[Pair, str]) -> None:
-    gpus = 4 if words == ring(4) else 8
-    assert judged(machine(words, gpus=gpus), "NVL004").findings == ()
+def no_link(gpus: int) -> dict[Pair, str]:
+    return dict.fromkeys(permutations([f"GPU{n}" for n in range(gpus)], 2), "PCIE")
 
 
-def test_a_link_that_is_down_is_found_on_any_board() -> None:
-    words = {**ring(4), ("GPU0", "GPU1"): "XGMI down"}
-    (finding,) = judged(machine(words, gpus=4), "NVL004").findings
-    assert finding.message == "GPU0 and GPU1 talk without xGMI"
+BOARDS: dict[str, Callable[[int], dict[Pair, str]]] = {
+    "whole": lambda gpus: {}, "ring": ring, "chord": chord, "no link": no_link
+}  # fmt: skip
+
+
+def pair(told: str) -> Pair:
+    one, _, other = told.partition(" ")
+    return one, other
+
+
+@examples("board", "gpus", "words", "wanted")
+def test_pairs_without_xgmi(board: str, gpus: int, words: dict[str, str], wanted: Wanted) -> None:
+    changed = {pair(two): word for two, word in words.items()}
+    outcome = judged(machine(BOARDS[board](gpus) | changed, gpus=gpus), "NVL004")
+    assert shown(outcome, wanted) == wanted
+    assert "nvidia" not in " ".join(step for finding in outcome.findings for step in finding.fix)
+
+
+@examples("product", "rates", "usual", "wanted")
+def test_rates_of_xgmi_links(product: str, rates: dict[str, float], usual: float, wanted: Wanted) -> None:
+    """A link's rate in GB/s on the GPUs that `rates` names, and on the others."""
+    slow = {int(gpu): gbs for gpu, gbs in rates.items()}
+    outcome = judged(rated(slow, usual=usual, name=f"AMD Instinct {product}" if product else ""), "NVL002")
+    assert shown(outcome, wanted) == wanted
+    assert "nvidia" not in " ".join(step for finding in outcome.findings for step in finding.fix)
+
+
+@examples("slow", "wanted")
+def test_pairs_that_copy_slowly(slow: dict[str, float], wanted: Wanted) -> None:
+    outcome = judged(machine(copies=even({pair(two): gbs for two, gbs in slow.items()})), "NVL002")
+    assert shown(outcome, wanted) == wanted
 
 
 def even(slow: Mapping[Pair, float]) -> dict[Pair, float]:
     labels = [f"GPU{index}" for index in range(8)]
     return {pair: slow.get(pair, 48.0 + at % 3 / 10) for at, pair in enumerate(permutations(labels, 2))}
-
-
-def test_a_pair_that_copies_slowly_is_named_with_its_direction() -> None:
-    (finding,) = judged(machine(copies=even({("GPU6", "GPU2"): 31.1})), "NVL002").findings
-    assert finding.message.startswith("GPU6 to GPU2 copies at 31.1 GB/s")
-
-
-@pytest.mark.parametrize(
-    "slow",
-    [
-        {},
-        {("GPU6", "GPU2"): 43.0},
-        {(f"GPU{a}", "GPU2"): 31.0 for a in (0, 1, 3, 4)},
-    ],
-    ids=["even", "a little below", "one GPU with many"],
-)
-def test_pairs_that_do_not_stand_out_are_no_fault(slow: Mapping[Pair, float]) -> None:
-    assert judged(machine(copies=even(slow)), "NVL002").findings == ()
 
 
 CPUS = 2
@@ -156,46 +144,6 @@ def rated(slow: Mapping[int, float], *, usual: float = 64.0, name: str = "AMD In
     node = machine(name=name)
     gpus = tuple(replace(gpu, xgmi_gbs=Fact(slow.get(gpu.index, usual), AT)) for gpu in node.gpus)
     return replace(node, gpus=gpus)
-
-
-@pytest.mark.parametrize(
-    ("node", "want"),
-    [
-        (rated({3: 32.0}), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
-        (rated({3: 32.0}, name=""), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
-        (rated({}, usual=32.0), "GPU0-7: 56 NVLinks at 32 GB/s instead of 64 GB/s"),
-        (rated({}, usual=38.0, name="AMD Instinct MI355X"), "GPU0-7: 56 NVLinks at 38 GB/s instead of 76.8 GB/s"),
-    ],
-    ids=["one GPU", "one GPU of no known product", "the whole board", "the whole board of MI355X"],
-)
-def test_links_below_their_rate_are_found(node: Node, want: str) -> None:
-    (finding,) = judged(node, "NVL002").findings
-    assert finding.message == want.replace("NVLinks", "xGMI links")
-    assert finding.confidence is Confidence.MEDIUM
-    assert "nvidia" not in " ".join(finding.fix)
-
-
-@pytest.mark.parametrize(
-    "node",
-    [rated({}), rated({2: 63.0}), rated({}, usual=76.0, name="AMD Instinct MI350X"), rated({}, usual=32.0, name="")],
-    ids=["as built", "rounded", "MI350X as amd-smi rounds it", "even, of no known product"],
-)
-def test_links_at_their_rate_are_clean(node: Node) -> None:
-    assert judged(node, "NVL002").status is Status.CLEAN
-
-
-def test_rates_that_differ_without_product_and_majority_are_not_called_well() -> None:
-    halves = dict.fromkeys(range(4), 32.0)
-    outcome = judged(rated(halves, name=""), "NVL002")
-    assert outcome.status is Status.UNKNOWN
-    assert "link rates differ" in outcome.why
-    assert judged(rated(halves), "NVL002").findings
-
-
-def test_what_the_pcie_link_can_do_is_no_rate_of_xgmi() -> None:
-    """`amd-smi xgmi` of ROCm 6.2 and 6.3 prints 16 GT/s times 16 on an MI250X whose links run at 25."""
-    assert judged(rated({}, usual=32.0, name="AMD Instinct MI250X"), "NVL002").status is Status.UNKNOWN
-    assert judged(rated({}, usual=25.0, name="AMD Instinct MI250X"), "NVL002").findings
 
 
 def counted(lost: int, corrected: int) -> Node:

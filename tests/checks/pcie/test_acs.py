@@ -10,7 +10,10 @@ import pytest
 
 from tests.checks import networks as network
 from tests.checks import nodes
+from tests.checks.bent import Built, machine
 from tests.checks.nodes import only, read, status
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.pcie.acs import AcsBetweenPeers
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
@@ -41,6 +44,23 @@ def with_acs(node: Node, register: Callable[[PciDevice], Fact[int]], iommu: str 
     return replace(node, pci=pci)
 
 
+def redirecting(value: int | str = REDIRECTING, iommu: str = "identity") -> Node:
+    """An H100 machine with this in the register of all downstream ports, or the reason why it was not read."""
+    register: Fact[int] = Fact(why=value) if isinstance(value, str) else read(value, "lspci")
+    return with_acs(nodes.hgx_h100(), lambda _: register, iommu)
+
+
+def one_root() -> Node:
+    """All devices below root ports, without a switch."""
+    flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
+    return with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING))
+
+
+@examples("node", "changes", "wanted")
+def test_peer_traffic_through_the_cpu(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    assert shown(acs(machine(node, changes, redirecting=redirecting, one_root=one_root)), wanted) == wanted
+
+
 def all_on(node: Node) -> Node:
     return with_acs(node, lambda _: read(REDIRECTING, "lspci"))
 
@@ -55,16 +75,6 @@ def test_redirection_between_a_gpu_and_its_nic_is_an_error() -> None:
     assert finding.message.endswith("peer traffic of GPU0-7, mlx5_0-7 goes through the CPU")
     assert "setpci" in finding.fix[1]
     assert finding.evidence[0].source == "lspci"
-
-
-@pytest.mark.parametrize("value", [0x00, 0x01, 0x03])
-def test_source_validation_alone_redirects_nothing(value: int) -> None:
-    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: read(value)))) == "clean"
-
-
-@pytest.mark.parametrize("value", [0x04, 0x08, 0x10])
-def test_each_redirecting_bit_counts(value: int) -> None:
-    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: read(value)))) == "finding"
 
 
 def test_root_ports_do_not_count() -> None:
@@ -90,77 +100,6 @@ def test_ports_between_gpus_that_nvlink_joins_do_not_matter() -> None:
         joined, paths={pair: replace(path, type=nodes.PathType.PXB) for pair, path in joined.paths.items()}
     )
     assert only(acs(machine)).where.gpus == tuple(f"GPU{at}" for at in range(8))
-
-
-def test_geforce_cards_have_no_peer_to_peer_to_lose() -> None:
-    node = all_on(nodes.hgx_h100())
-    assert status(acs(nodes.with_gpus(node, name=read("NVIDIA GeForce RTX 4090")))) == "clean"
-
-
-def test_superchips_talk_past_pcie() -> None:
-    assert status(acs(nodes.with_gpus(all_on(nodes.hgx_h100()), name=read("NVIDIA GB200")))) == "clean"
-
-
-def test_on_other_arm_machines_redirection_is_a_warning() -> None:
-    node = all_on(nodes.hgx_h100())
-    finding = only(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64")))))
-    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-
-
-@pytest.mark.parametrize("kind", ["DMA", "DMA-FQ"])
-def test_a_translating_iommu_is_a_warning(kind: str) -> None:
-    finding = only(acs(with_acs(nodes.hgx_h100(), lambda _: read(0), iommu=kind)))
-    assert finding.severity is Severity.WARNING
-    assert finding.observed == f"IOMMU domain type {kind}"
-    assert "iommu=pt" in finding.fix[0]
-
-
-def test_arm_servers_translate_by_design() -> None:
-    node = with_acs(nodes.hgx_h100(), lambda _: read(0), iommu="DMA-FQ")
-    assert status(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64"))))) == "clean"
-
-
-def test_an_iommu_below_nvlinked_gpus_alone_costs_nothing() -> None:
-    node = with_acs(nodes.hgx_h100(), lambda _: read(0), iommu="DMA-FQ")
-    assert status(acs(replace(node, nics=()))) == "clean"
-
-
-def test_a_virtual_machine_is_not_applicable_and_a_doubt_is_a_warning_of_medium_confidence() -> None:
-    node = all_on(nodes.hgx_h100())
-    assert status(acs(nodes.with_os(node, virtualization=read("kvm")))) == "not_applicable"
-    (finding,) = acs(nodes.with_os(node, virtualization=Fact())).findings
-    assert (finding.severity.name, finding.confidence.name) == ("WARNING", "MEDIUM")
-    assert status(acs(nodes.with_os(nodes.hgx_h100(), virtualization=Fact()))) == "unknown"
-
-
-def test_one_device_has_no_peer() -> None:
-    assert status(acs(nodes.t4_node())) == "not_applicable"
-    assert status(acs(replace(nodes.hgx_h100(), gpus=()))) == "not_applicable"
-
-
-def test_without_the_pci_tree_nothing_is_known() -> None:
-    assert status(acs(replace(nodes.hgx_h100(), pci={}))) == "unknown"
-
-
-def test_registers_that_need_root_are_unknown_and_the_iommu_is_judged_all_the_same() -> None:
-    hidden: Fact[int] = Fact(why="needs root: config space was not readable")
-    outcome = acs(with_acs(nodes.hgx_h100(), lambda _: hidden))
-    assert status(outcome) == "unknown"
-    assert "needs root" in outcome.why
-    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: hidden, iommu="DMA"))) == "finding"
-
-
-def test_without_the_iommus_state_nothing_is_clean() -> None:
-    node = with_acs(nodes.hgx_h100(), lambda _: read(0))
-    blind = replace(node, pci={key: replace(item, iommu_type=Fact()) for key, item in node.pci.items()})
-    assert status(acs(blind)) == "unknown"
-    assert status(acs(nodes.with_os(blind, iommu_enabled=read(False)))) == "clean"
-
-
-def test_devices_below_root_ports_share_no_switch() -> None:
-    flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
-    outcome = acs(with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING)))
-    assert (status(outcome), outcome.why) == ("clean", "no two devices share a PCIe switch")
 
 
 # --- faults ---------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.checks import registry
@@ -16,7 +18,7 @@ from topodiag.checks.placement.layout_order import off_rail
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import talk_of_groups, talk_of_layout
@@ -69,35 +71,50 @@ def test_ranks_in_blocks_on_whole_nodes_are_left_alone(nodes: int, leaf: int, la
     assert warned(judged(cluster(nodes, leaf, 2.0), layout, block(8 * nodes))) == set()
 
 
-def test_split_tensor_groups_are_named_with_their_nodes_and_their_cost() -> None:
-    slot = block(32)
-    slot[[0, 8]] = slot[[8, 0]]
-    (finding,) = found(judged(cluster(4), Layout(tp=8, dp=4), slot), "PLC001")
-    assert finding.severity is Severity.ERROR
-    assert finding.message == "2 of 4 tp groups of 8 ranks span 2 NVLink domains"
-    assert finding.where.nodes == ("node002", "node001")
-    assert finding.where.ranks == tuple(range(16))
-    assert finding.cost.share is not None
-    assert finding.cost.share > 0.1
-    assert "place solve" in finding.fix[0]
+def exchanged(ranks: int, one: int, other: int) -> Ints:
+    """Ranks in blocks, but for two that were exchanged."""
+    slot = block(ranks)
+    slot[[one, other]] = slot[[other, one]]
+    return slot
 
 
-def test_groups_larger_than_a_domain_are_a_note_and_those_of_a_rack_are_none() -> None:
-    (finding,) = found(judged(cluster(4), Layout(tp=16, dp=2), block(32)), "PLC001")
-    assert finding.severity is Severity.INFO
-    assert "fit into no NVLink domain: it has 8 GPUs" in finding.message
+def nodes_exchanged(nodes: int, one: int, other: int) -> Ints:
+    return exchanged(nodes, one, other)[block(8 * nodes) // 8] * 8 + block(8 * nodes) % 8
+
+
+def dealt(ranks: int) -> Ints:
+    """Ranks dealt to four nodes in turn."""
+    return block(ranks) % 4 * 8 + block(ranks) // 4
+
+
+def turned(ranks: int) -> Ints:
+    """The GPUs of every second node taken from the second one on."""
+    return block(ranks) // 8 * 8 + (block(ranks) + block(ranks) // 8 % 2) % 8
+
+
+def alternating(ranks: int) -> Ints:
+    """Nodes of two racks in turn."""
+    return np.asarray([0, 4, 1, 5, 2, 6, 3, 7])[block(ranks) // 8] * 8 + block(ranks) % 8
+
+
+ORDERS: dict[str, Any] = {
+    order.__name__: order for order in (block, exchanged, nodes_exchanged, dealt, turned, alternating)
+}
+
+
+@examples("fabric", "layout", "order", "check", "wanted")
+def test_what_a_layout_costs(
+    fabric: tuple[int, int, float], layout: Layout, order: list[Any], check: str, wanted: Wanted
+) -> None:
+    """On a cluster of so many nodes, nodes below a leaf, and oversubscription."""
+    findings = found(judged(cluster(*fabric), layout, ORDERS[order[0]](*order[1:])), check)
+    outcome = Outcome(check, Status.FINDING if findings else Status.CLEAN, findings=tuple(findings))
+    assert shown(outcome, wanted) == wanted
+
+
+def test_groups_of_a_rack_are_none_and_context_groups_are_no_error() -> None:
     assert not found(judged(cluster(18, system="gb200-nvl72"), Layout(tp=8, dp=9), block(72)), "PLC001")
-
-
-def test_expert_groups_are_plc002_and_large_ones_are_by_design() -> None:
-    dealt = block(32) % 4 * 8 + block(32) // 4
-    verdict = judged(cluster(4), Layout(dp=32, ep=8), dealt)
-    assert [finding.severity for finding in found(verdict, "PLC002")] == [Severity.WARNING]
-    assert not found(verdict, "PLC001")
-    assert not found(judged(cluster(4), Layout(dp=32, ep=32), block(32)), "PLC002")
-
-
-def test_context_groups_that_only_fit_at_the_price_of_tensor_groups_are_no_error() -> None:
+    # They only fit at the price of tensor groups.
     verdict = judged(cluster(4), Layout(tp=8, cp=2, dp=2), block(32))
     assert all(finding.severity < Severity.ERROR for finding in found(verdict, "PLC001"))
 
@@ -116,22 +133,9 @@ def test_stages_over_the_spine_that_could_share_a_leaf() -> None:
     assert not found(audit(fabric, talk, Assignment(block(32))), "PLC003")
 
 
-def test_stages_over_a_spine_that_costs_a_hop_are_left_alone() -> None:
-    assert not found(judged(cluster(4, 2, 1.0), Layout(tp=8, dp=2, pp=2), block(32)), "PLC003")
-
-
-def test_a_pipeline_that_pays_for_others_is_left_alone() -> None:
-    """Replicas of one stage meet in the leaf instead, and that is cheaper here."""
-    assert not found(judged(cluster(8, 4, 4.0), Layout(tp=8, dp=4, pp=2), block(64)), "PLC003")
-
-
-def test_peers_on_other_rails() -> None:
-    turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
-    (finding,) = found(judged(cluster(4), Layout(tp=8, dp=4), turned), "PLC004")
-    assert finding.message.startswith("8 of 8 dp groups use different GPU positions")
-    assert "node001: GPU 0; node002: GPU 1" in finding.observed
+def test_a_flat_fabric_has_no_rails() -> None:
     flat = replace(cluster(4), rails=0)
-    assert status(judged(flat, Layout(tp=8, dp=4), turned), "PLC004") is Status.NOT_APPLICABLE
+    assert status(judged(flat, Layout(tp=8, dp=4), turned(32)), "PLC004") is Status.NOT_APPLICABLE
 
 
 def test_peers_on_other_rails_of_one_leaf_are_priced_over_the_spine() -> None:
@@ -140,15 +144,6 @@ def test_peers_on_other_rails_of_one_leaf_are_priced_over_the_spine() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.cost.share is not None
     assert finding.cost.share > 0.01
-
-
-def test_peers_on_other_rails_that_cost_next_to_nothing_are_a_note() -> None:
-    """One switch, or leaves that the groups span anyway."""
-    turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
-    for fabric in (cluster(4), cluster(4, 2, 8.0)):
-        (finding,) = found(judged(fabric, Layout(tp=8, dp=4), turned), "PLC004")
-        assert finding.severity is Severity.INFO
-    assert "nothing of a step" in finding.cost.text
 
 
 def test_rails_are_compared_as_sets_on_each_node() -> None:
@@ -174,52 +169,6 @@ def test_free_nodes_elsewhere_are_the_remedy_of_fragments() -> None:
     verdict = judged(cluster(3), Layout(tp=4), [0, 1, 8, 9])
     (finding,) = found(verdict, "PLC005")
     assert "free GPUs elsewhere have room for 6 groups" in finding.fix[0]
-
-
-def test_a_size_that_divides_no_domain_is_told_to_be_the_cause() -> None:
-    (finding,) = found(judged(cluster(2), Layout(tp=3, dp=5), block(15)), "PLC005")
-    assert finding.fix == ("choose a size of tp that divides the 8 GPUs of a domain",)
-
-
-def test_ranks_dealt_to_nodes_in_turn() -> None:
-    verdict = judged(cluster(4), Layout(tp=8, dp=4), block(32) % 4 * 8 + block(32) // 4)
-    (finding,) = found(verdict, "PLC006")
-    assert finding.message == "consecutive ranks alternate between 4 nodes of 8 GPUs, which splits 4 groups"
-    assert finding.where.nodes == ("node001", "node002", "node003", "node004")
-
-
-def test_ranks_dealt_in_turn_split_nothing_where_no_group_belongs_together() -> None:
-    assert not found(judged(cluster(4), Layout(dp=32), block(32) % 4 * 8 + block(32) // 4), "PLC006")
-
-
-def test_rings_through_nodes_by_name_go_back_and_forth_between_racks() -> None:
-    """One crossing into each rack would do; nodes that alternate between two racks cross four times each."""
-    order = np.asarray([0, 4, 1, 5, 2, 6, 3, 7])
-    alternating = order[block(64) // 8] * 8 + block(64) % 8
-    (finding,) = found(judged(cluster(8, 4, 2.0), Layout(tp=8, dp=8), alternating), "PLC006")
-    assert finding.message == "rings through the nodes in rank order cross between leaves 8 times, 2 would be enough"
-    assert finding.severity is Severity.WARNING
-    (note,) = found(judged(cluster(8, 4, 1.0), Layout(tp=8, dp=8), alternating), "PLC006")
-    assert note.severity is Severity.INFO, "a spine as wide as the leaves carries it"
-
-
-def test_two_nodes_of_sixty_four_out_of_order_are_named_with_their_ranks_and_the_exchange() -> None:
-    order = block(64)
-    order[[3, 40]] = order[[40, 3]]
-    ranks = order[block(512) // 8] * 8 + block(512) % 8
-    (finding,) = found(judged(cluster(64, 8, 2.0), Layout(tp=8, dp=64), ranks), "PLC006")
-    assert finding.where.nodes == ("node041", "node004")
-    assert finding.where.ranks == (*range(24, 32), *range(320, 328))
-    assert finding.fix[0] == "exchange the ranks of node041 and node004: that mends it"
-
-
-def test_two_ranks_on_each_others_nodes_are_named() -> None:
-    ranks = block(512)
-    ranks[[7, 200]] = ranks[[200, 7]]
-    (finding,) = found(judged(cluster(64), Layout(tp=8, dp=64), ranks), "PLC006")
-    assert finding.where.ranks == (7, 200)
-    assert set(finding.where.nodes) == {"node001", "node026"}
-    assert finding.fix[0] == "exchange 1 pair of ranks: 7 with 200"
 
 
 @examples("nodes", "leaf", "over", "layout")

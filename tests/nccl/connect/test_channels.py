@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import built, cpu, gpu, host, pci, slot
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.channels import (
     limits,
@@ -39,48 +40,12 @@ def channels(searched: int, *, minor: int = 28, nodes: int = 1, sm: int = 80, bw
     return numbers
 
 
-def test_every_search_channel_becomes_two_up_to_what_the_version_has() -> None:
-    assert channels(12) == list(range(24))
-    assert len(channels(32, minor=28)) == 64
-    assert len(channels(16, minor=24)) == 32
-
-
-def test_fast_rings_of_hopper_between_nodes_get_four_channels_each_up_to_sixteen() -> None:
-    assert channels(1, nodes=2, sm=90, bw=48.0) == [0, 1, 0, 1]
-    assert len(channels(7, nodes=2, sm=90, bw=48.0)) == 28
-    assert len(channels(8, nodes=2, sm=90, bw=48.0)) == 16
-    assert len(channels(1, nodes=2, sm=90, bw=45.0)) == 2
-    assert len(channels(1, nodes=1, sm=90, bw=48.0)) == 2
-    assert len(channels(1, nodes=2, sm=80, bw=48.0)) == 2
-
-
-def test_up_to_2_19_hoppers_channels_double_as_long_as_there_is_room() -> None:
-    assert len(channels(8, minor=19, nodes=2, sm=90, bw=48.0)) == 32
-    assert len(channels(9, minor=19, nodes=2, sm=90, bw=48.0)) == 18
-    assert len(channels(8, minor=20, nodes=2, sm=90, bw=48.0)) == 16
-
-
-def test_blackwell_doubles_since_2_25() -> None:
-    assert len(channels(2, minor=24, nodes=2, sm=100, bw=48.0)) == 4
-    assert len(channels(2, minor=25, nodes=2, sm=100, bw=48.0)) == 8
-
-
-def test_from_2_20_to_2_27_the_nvls_channels_count_as_collective_channels() -> None:
-    assert [len(channels(2, minor=minor, nvls=16)) for minor in (18, 19, 20, 27, 28, 30)] == [4, 4, 16, 16, 4, 4]
-    assert channels(2, minor=27, nvls=16)[4:] == [0, 1, 2, 3] * 3
-
-
-def test_collnet_adds_half_where_the_node_is_faster_inside() -> None:
-    assert len(channels(4, nodes=2, collnet=(48.0, 24.0))) == 12
-    assert len(channels(4, nodes=2, collnet=(24.0, 24.0))) == 8
-
-
-def test_the_most_cuts_before_the_least_repeats() -> None:
-    assert channels(12, NCCL_MAX_NCHANNELS="3") == [0, 1, 2]
-    assert channels(2, NCCL_MIN_NCHANNELS="6") == [0, 1, 2, 3, 0, 1]
-    assert channels(12, NCCL_MAX_NCHANNELS="2", NCCL_MIN_NCHANNELS="4") == [0, 1, 0, 1]
-    assert len(channels(12, NCCL_MAX_CTAS="5")) == 5
-    assert len(channels(12, NCCL_MAX_NRINGS="4")) == 4
+@examples("cases")
+def test_channels_at_run_time(cases: list[tuple[dict[str, Any], int | list[int]]]) -> None:
+    """Their number, or which channels of the search they repeat."""
+    for given_, wanted in cases:
+        numbers = channels(**given_)
+        assert (numbers if isinstance(wanted, list) else len(numbers)) == wanted, given_
 
 
 def test_limits_stay_within_what_nccl_has() -> None:
@@ -116,26 +81,10 @@ def nvls(
                          local_ranks=ranks, net_bw=bw)  # fmt: skip
 
 
-def test_nvls_has_sixteen_channels_on_hopper_and_more_on_blackwell() -> None:
-    assert nvls(28) == 16
-    assert [nvls(minor, sm=100) for minor in (24, 25, 26, 27, 28, 30)] == [16, 32, 32, 24, 24, 24]
-    assert [nvls(minor, sm=100, hosts=2, ranks=(8, 8)) for minor in (24, 26, 27, 29, 30)] == [16, 32, 32, 32, 32]
-
-
-def test_2_30_goes_by_the_nic_between_blackwell_nodes() -> None:
-    two, four, wide = (8, 8), (8,) * 4, (72,) * 4
-    assert nvls(30, sm=100, hosts=2, ranks=two, bw=48.0) == 32
-    assert nvls(30, sm=100, hosts=4, ranks=four, bw=48.0) == 24
-    assert nvls(30, sm=100, hosts=4, ranks=four, bw=96.0) == 24
-    assert nvls(30, sm=100, hosts=4, ranks=wide, bw=96.0) == 32
-    assert nvls(30, sm=100, hosts=4, ranks=four, bw=25.0) == 32
-
-
-def test_settings_bound_nvls_channels() -> None:
-    assert nvls(28, NCCL_NVLS_NCHANNELS="8") == 8
-    assert nvls(28, NCCL_MAX_CTAS="4") == 4
-    assert nvls(28, NCCL_MIN_CTAS="20") == 20
-    assert nvls(28, NCCL_NVLS_NCHANNELS="eight") == 16
+@examples("cases")
+def test_channels_of_nvls(cases: list[tuple[dict[str, Any], int]]) -> None:
+    for given_, wanted in cases:
+        assert nvls(**given_) == wanted, given_
 
 
 def test_nvls_takes_three_gpus_before_2_28_and_two_since() -> None:
@@ -150,43 +99,22 @@ def switched(links: int = 18, nics: int = 1, mbps: int = 400000) -> Element:
     return host(cpu(0, *(slot(at, nics, links=links, mbps=mbps) for at in (1, 2))))
 
 
+PLAIN = host(cpu(0, pci("10", gpu("11"), gpu("12"))))
+
+
 def per_peer(system: System, nranks: int, runtime: int, nodes: int = 1, **env: str) -> tuple[int, int]:
     given_ = read_settings(env, system.minor)
     least = min(per_peer_of_rank(system, one, given_, nranks) for one in system.gpus) if system.minor >= 29 else 0
     return p2p_channels(system, given_, nranks=nranks, channels=runtime, nodes=nodes, per_peer=least)
 
 
-@pytest.mark.parametrize("minor", [18, 21, 27, 28, 29, 30])
-def test_nvlink_gives_two_channels_per_link_in_powers_of_two(minor: int) -> None:
-    assert per_peer(built(switched(links=18), minor=minor), 2, 24) == (32, 32)
-    assert per_peer(built(switched(links=4), minor=minor), 2, 24) == (32, 8)
-
-
-def test_a_peer_over_pcie_has_two_channels() -> None:
-    plain = built(host(cpu(0, pci("10", gpu("11"), gpu("12")))))
-    assert per_peer(plain, 2, 2) == (2, 2)
-    assert per_peer(plain, 2, 12) == (16, 2)
-
-
-def test_between_nodes_two_channels_per_peer_until_there_are_many_peers() -> None:
-    system = built(switched(), nodes=2)
-    assert per_peer(system, 4, 16, nodes=2) == (16, 2)
-    assert per_peer(system, 32, 16, nodes=16) == (16, 2)
-    assert per_peer(system, 33, 16, nodes=17) == (16, 1)
-    assert per_peer(built(switched(), minor=18, nodes=2), 33, 16, nodes=17) == (16, 2)
-
-
-def test_since_2_29_channels_per_peer_follow_the_nics_bandwidth() -> None:
-    # 48 GB/s of a NIC at 14 GB/s per channel: four; two NICs give twice the bandwidth up to what the CPU link takes.
-    assert per_peer(built(switched(), minor=29, nodes=2), 4, 16, nodes=2) == (16, 4)
-    assert per_peer(built(switched(mbps=100000), minor=30, nodes=2), 4, 16, nodes=2) == (16, 1)
-    assert per_peer(built(switched(), minor=30, nodes=2), 64, 16, nodes=32) == (16, 2)
-
-
-def test_settings_set_channels_per_peer_and_in_all() -> None:
-    system = built(switched(), nodes=2)
-    assert per_peer(system, 4, 16, nodes=2, NCCL_NCHANNELS_PER_NET_PEER="8") == (16, 8)
-    assert per_peer(system, 4, 16, nodes=2, NCCL_MAX_P2P_NCHANNELS="4") == (4, 2)
-    assert per_peer(system, 4, 4, nodes=2, NCCL_MIN_P2P_NCHANNELS="9") == (16, 2)
-    newer = built(switched(), minor=30, nodes=2)
-    assert per_peer(newer, 64, 16, nodes=32, NCCL_NCHANNELS_PER_NET_PEER="8") == (16, 8)
+@examples("cases")
+def test_channels_in_all_and_for_each_peer(cases: list[tuple[dict[str, Any], dict[str, Any], list[int]]]) -> None:
+    """On two GPUs of an NVSwitch, or plain ones, of one or several versions."""
+    for machine, asked, wanted in cases:
+        options = dict(machine)
+        minors = options.pop("minor", 28)
+        tree = PLAIN if options.pop("plain", False) else switched(**options)
+        for minor in minors if isinstance(minors, list) else [minors]:
+            system = built(tree, minor=minor, nodes=min(asked.get("nodes", 1), 2))
+            assert per_peer(system, **asked) == tuple(wanted), (machine, asked, minor)

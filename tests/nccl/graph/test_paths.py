@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
+from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way, ways
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import RejectedError
@@ -17,65 +20,33 @@ def box() -> Element:
     return host(left, cpu(1, pci("04", gpu("20"))))
 
 
-def test_a_path_is_named_after_what_it_crosses() -> None:
-    system = built(box(), NCCL_P2P_LEVEL="SYS")
-    assert way(system, "GPU/0-10000", "GPU/0-10000") == (0, 5000.0, "LOC")
-    assert way(system, "GPU/0-10000", "GPU/0-11000") == (2, 24.0, "PIX")
-    assert way(system, "GPU/0-10000", "NET/0-0") == (3, 24.0, "PIX")
-    assert way(system, "GPU/0-10000", "GPU/0-12000") == (4, 24.0, "PXB")
-    assert way(system, "GPU/0-10000", "CPU/0-0") == (3, 24.0, "PHB")
-    assert way(system, "GPU/0-10000", "GPU/0-20000") == (6, 22.0, "SYS")
-
-
-def test_the_narrowest_link_is_the_bandwidth_of_a_path() -> None:
-    system = built(host(cpu(0, pci("01", gpu("10", width=8), nic("20", 100000)))))
-    assert way(system, "GPU/0-10000", "CPU/0-0")[1] == 12.0
-    assert way(system, "NET/0-0", "CPU/0-0")[1] == 12.5
-
-
-def test_gpus_on_one_nvswitch_are_two_hops_apart_and_four_with_the_devices_of_2_30() -> None:
-    tree = host(cpu(0, *(gpu(bus, nvlink("0000:05:00.0", 18), sm=90) for bus in ("10", "11"))))
-    assert way(built(tree), "GPU/0-10000", "GPU/0-11000") == (2, 370.8, "NVL")
-    assert way(built(tree, minor=30), "GPU/0-10000", "GPU/0-11000") == (4, 370.8, "NVL")
-
-
-def cube() -> Element:
-    """Three GPUs in a row of NVLinks: 10 - 11 - 12, below two sockets."""
-    left = cpu(0, gpu("10", to_gpu("11", 2)), gpu("11", to_gpu("10", 2), to_gpu("12", 1)))
-    return host(left, cpu(1, gpu("12", to_gpu("11", 1))))
-
-
-@pytest.mark.parametrize(("minor", "hops"), [(28, 2), (30, 4)])
-def test_a_way_over_two_nvlinks_through_one_gpu_is_nvb(minor: int, hops: int) -> None:
-    assert way(built(cube(), minor=minor), "GPU/0-10000", "GPU/0-12000") == (hops, 20.0, "NVB")
-
-
-@pytest.mark.parametrize("minor", [18, 28, 30])
-def test_ways_through_gpus_can_be_switched_off(minor: int) -> None:
-    system = built(cube(), minor=minor, NCCL_NVB_DISABLE="1", NCCL_P2P_LEVEL="SYS")
-    assert way(system, "GPU/0-10000", "GPU/0-12000")[2] == "SYS"
-
-
-@pytest.mark.parametrize("minor", [18, 28, 30])
-def test_no_way_leads_through_two_gpus(minor: int) -> None:
-    row = [("10", "11"), ("11", "10", "12"), ("12", "11", "13"), ("13", "12")]
-    tree = host(cpu(0, *(gpu(bus, *(to_gpu(peer, 2) for peer in peers)) for bus, *peers in row)))
-    system = built(tree, minor=minor, NCCL_P2P_LEVEL="SYS")
-    assert way(system, "GPU/0-10000", "GPU/0-12000")[2] == "NVB"
-    assert way(system, "GPU/0-10000", "GPU/0-13000")[2] == "PHB"
-
-
-def test_a_longer_nvlink_way_beats_a_short_pcie_way_only_from_2_30_on() -> None:
-    """10 and 12 share a switch (two hops of 48 GB/s), over NVLink it is two hops of 20, or four with devices."""
-    tree = host(
+_ROW = [("10", "11"), ("11", "10", "12"), ("12", "11", "13"), ("13", "12")]
+TREES = {
+    "box": box(),
+    "a GPU of x8 and a NIC of 100 Gb/s": host(cpu(0, pci("01", gpu("10", width=8), nic("20", 100000)))),
+    "NVSwitch": host(cpu(0, *(gpu(bus, nvlink("0000:05:00.0", 18), sm=90) for bus in ("10", "11")))),
+    "three GPUs in a row": host(
+        cpu(0, gpu("10", to_gpu("11", 2)), gpu("11", to_gpu("10", 2), to_gpu("12", 1))),
+        cpu(1, gpu("12", to_gpu("11", 1))),
+    ),
+    "four GPUs in a row": host(cpu(0, *(gpu(bus, *(to_gpu(peer, 2) for peer in peers)) for bus, *peers in _ROW))),
+    "a switch and NVLinks around it": host(
         cpu(
             0,
             pci("01", gpu("10", to_gpu("11", 1), speed=GEN5), gpu("12", to_gpu("11", 1), speed=GEN5), speed=GEN5),
             gpu("11", to_gpu("10", 1), to_gpu("12", 1)),
         )
-    )
-    assert way(built(tree, minor=28), "GPU/0-10000", "GPU/0-12000") == (2, 48.0, "PIX")
-    assert way(built(tree, minor=30), "GPU/0-10000", "GPU/0-12000") == (4, 20.0, "NVB")
+    ),
+    "chip-to-chip links": host(
+        cpu(0, gpu("10", element("c2c", bw=44712, count=10), to_gpu("11", 18), sm=100), arch="arm64"),
+        cpu(1, gpu("11", to_gpu("10", 18), sm=100)),
+    ),
+}
+
+
+@examples("tree", "asked")
+def test_ways_between_two_devices(tree: str, asked: list[Any]) -> None:
+    assert ways([TREES[tree]], asked) == asked
 
 
 @pytest.mark.parametrize(("minor", "words"), [(28, "remNode 0/10000 nlinks 1"), (30, "remNode 8/10000 nlinks 2")])
@@ -97,14 +68,6 @@ def test_a_gpu_out_of_nvlink_has_no_entry_for_the_nvswitch() -> None:
     table = path_table(built(tree))
     assert "NVS/0-0" in table["GPU/0-10000"]
     assert "NVS/0-0" not in table["GPU/0-20000"]
-
-
-def test_a_cpu_reaches_a_gpu_over_chip_to_chip_links_and_on_over_nvlink() -> None:
-    c2c = element("c2c", bw=44712, count=10)
-    tree = host(
-        cpu(0, gpu("10", c2c, to_gpu("11", 18), sm=100), arch="arm64"), cpu(1, gpu("11", to_gpu("10", 18), sm=100))
-    )
-    assert way(built(tree), "GPU/0-11000", "CPU/0-0") == (2, 447.1, "C2C")
 
 
 def test_two_vertices_of_one_id_share_the_slot_of_the_first() -> None:

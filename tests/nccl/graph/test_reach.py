@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
+from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way, ways
 from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types
@@ -36,14 +38,6 @@ def test_arm_talks_up_to_pxb_in_every_version() -> None:
         assert p2p_level(system, read_settings({}, minor)) == path_types(minor).pxb
 
 
-def test_gpus_without_p2p_go_over_the_cpu_of_the_target() -> None:
-    """The way over the CPU of GPU 11 is the same PCIe way, told hop by hop."""
-    tree = host(cpu(0, pci("01", gpu("10"), gpu("11"))))
-    assert way(built(tree), "GPU/0-10000", "GPU/0-11000") == (2, 24.0, "PIX")
-    assert way(built(tree, NCCL_P2P_DISABLE="1"), "GPU/0-10000", "GPU/0-11000") == (4, 24.0, "PHB")
-    assert way(built(tree, NCCL_P2P_LEVEL="LOC"), "GPU/0-10000", "GPU/0-11000") == (4, 24.0, "PHB")
-
-
 def test_without_p2p_and_shared_memory_gpus_reach_each_other_over_the_network_only() -> None:
     tree = host(cpu(0, pci("01", gpu("10"), nic("20")), pci("02", gpu("11"), nic("21"))))
     system = built(tree, NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
@@ -72,17 +66,6 @@ def test_the_network_is_no_better_for_gpus_whose_nic_is_beyond_the_host_bridge()
     tree = host(*(cpu(numa, gpu(f"1{numa}"), nic(f"2{numa}", 400000), model=85) for numa in (0, 1)))
     system = built(tree)
     assert not net_better(system, *system.gpus, NOTHING_SET)
-
-
-def test_a_way_through_a_gpu_is_not_compared_with_the_network() -> None:
-    """The NVLink way of one link through 11 gives 20 GB/s, the NICs 48, but the way stays."""
-    tree = host(
-        cpu(0, pci("01", gpu("10", to_gpu("11", 2), speed=GEN5), nic("20", 400000, GEN5), speed=GEN5)),
-        cpu(1, pci("02", gpu("11", to_gpu("10", 2), to_gpu("12", 1)))),
-        cpu(2, pci("03", gpu("12", to_gpu("11", 1), speed=GEN5), nic("22", 400000, GEN5), speed=GEN5)),
-    )
-    for minor in (28, 30):
-        assert way(built(tree, minor=minor), "GPU/0-10000", "GPU/0-12000")[1:] == (20.0, "NVB")
 
 
 def test_a_device_of_another_domain_may_be_on_the_way_and_2_30_stops_there() -> None:
@@ -116,53 +99,9 @@ def hgx(nics: int = 2, **of_nic: object) -> Element:
 
 def test_a_gpu_sends_to_a_far_nic_over_the_gpu_beside_it() -> None:
     system = built(hgx())
-    assert way(system, "GPU/0-10000", "NET/0-1") == (5, 24.0, "PXN")
     assert [link.remote.label for link in system.gpus[0].paths["NET"][1].links][:2] == ["NVS/0-0", "GPU/0-11000"]
     assert pxn_proxy(system, system.gpus[0], system.nets[1]).label == "GPU/0-11000"
     assert pxn_proxy(system, system.gpus[0], system.nets[0]).label == "GPU/0-10000"
-
-
-def test_only_sending_goes_over_another_gpu() -> None:
-    assert way(built(hgx()), "NET/0-1", "GPU/0-10000") == (6, 22.0, "SYS")
-
-
-def test_pxn_can_be_switched_off() -> None:
-    assert way(built(hgx(), NCCL_PXN_DISABLE="1"), "GPU/0-10000", "NET/0-1") == (6, 22.0, "SYS")
-
-
-def test_pxn_needs_nvlink_between_the_gpus() -> None:
-    tree = host(*(cpu(at, pci(f"0{at + 1}", gpu(f"1{at}"), nic(f"2{at}", 40000))) for at in range(2)))
-    assert way(built(tree), "GPU/0-10000", "NET/0-1")[2] == "SYS"
-
-
-def test_pxn_needs_gpudirect_at_the_other_gpu_from_2_30_on() -> None:
-    """A NIC that may write GPU memory but not read it could not send from there."""
-    assert way(built(hgx(), minor=28, NCCL_NET_GDR_READ="0"), "GPU/0-10000", "NET/0-1")[2] == "PXN"
-    assert way(built(hgx(), minor=30, NCCL_NET_GDR_READ="0"), "GPU/0-10000", "NET/0-1")[2] == "SYS"
-
-
-def test_pxn_stays_within_a_host() -> None:
-    tray = hgx()
-    system = built(tray, tray)
-    assert way(system, "GPU/0-10000", "NET/1-1")[2] != "PXN"
-    assert way(system, "GPU/1-10000", "NET/1-1")[2] == "PXN"
-
-
-@pytest.mark.parametrize("minor", [18, 21, 28, 30])
-def test_without_gpudirect_both_directions_go_over_the_cpu(minor: int) -> None:
-    hops = 6 if minor == 30 else 5
-    system = built(hgx(gdr=0), minor=minor, nodes=2)
-    assert way(system, "GPU/0-10000", "NET/0-0") == (hops, 24.0, "PHB")
-    assert way(system, "NET/0-0", "GPU/0-10000") == (hops, 24.0, "PHB")
-    assert way(built(hgx(), minor=minor, nodes=2), "GPU/0-10000", "NET/0-0")[2] == "PIX"
-
-
-def test_up_to_2_20_even_a_way_over_the_cpu_is_told_anew_over_the_gpus_own_cpu() -> None:
-    """From 2.21 on a way of type PHB or more stays; before, it goes over the CPU nearest to the GPU: one way or another
-    the same hops here, as the NIC of the other socket is reached over both CPUs."""
-    tree = host(cpu(0, gpu("10")), cpu(1, nic("20", gdr=0)))
-    for minor in (20, 21):
-        assert way(built(tree, minor=minor, nodes=2), "GPU/0-10000", "NET/0-0")[2] == "SYS"
 
 
 def test_gpudirect_wants_both_the_gpu_and_the_nic_and_a_level() -> None:
@@ -208,17 +147,27 @@ def grace() -> Element:
     return host(*sides)
 
 
-@pytest.mark.parametrize(("minor", "kind"), [(26, "PHB"), (27, "P2C"), (28, "P2C"), (30, "P2C")])
-def test_a_nic_below_the_cpu_of_a_gpu_is_reached_over_chip_to_chip_links_from_2_27_on(minor: int, kind: str) -> None:
-    system = built(grace(), minor=minor, nodes=2)
-    assert way(system, "GPU/0-10000", "NET/0-0")[2] == kind
-    assert way(system, "NET/0-0", "GPU/0-10000")[2] == kind
+TREES = {
+    "under one switch": [host(cpu(0, pci("01", gpu("10"), gpu("11"))))],
+    "through a GPU": [
+        host(
+            cpu(0, pci("01", gpu("10", to_gpu("11", 2), speed=GEN5), nic("20", 400000, GEN5), speed=GEN5)),
+            cpu(1, pci("02", gpu("11", to_gpu("10", 2), to_gpu("12", 1)))),
+            cpu(2, pci("03", gpu("12", to_gpu("11", 1), speed=GEN5), nic("22", 400000, GEN5), speed=GEN5)),
+        )
+    ],
+    "on an NVSwitch": [hgx()],
+    "two trays": [hgx(), hgx()],
+    "without NVLink": [host(*(cpu(at, pci(f"0{at + 1}", gpu(f"1{at}"), nic(f"2{at}", 40000))) for at in range(2)))],
+    "without GPUDirect": [hgx(gdr=0)],
+    "a NIC of the other socket without GPUDirect": [host(cpu(0, gpu("10")), cpu(1, nic("20", gdr=0)))],
+    "Grace": [grace()],
+}
 
 
-def test_the_nic_of_the_other_superchip_is_reached_over_its_gpu() -> None:
-    assert way(built(grace(), nodes=2), "GPU/0-10000", "NET/0-1")[2] == "PXN"
-    assert way(built(grace(), nodes=2, NCCL_PXN_C2C="0"), "GPU/0-10000", "NET/0-1")[2] == "SYS"
-    assert way(built(grace(), nodes=2, minor=27), "GPU/0-10000", "NET/0-1")[2] == "SYS"
+@examples("tree", "asked")
+def test_ways_between_two_devices(tree: str, asked: list[Any]) -> None:
+    assert ways(TREES[tree], asked) == asked
 
 
 @pytest.mark.parametrize("minor", [26, 27, 28, 29, 30])

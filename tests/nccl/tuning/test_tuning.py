@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -113,10 +114,9 @@ def test_a_root_sends_once_round_unless_its_channels_differ() -> None:
     assert entry(h100(28, 2), "Broadcast", "Ring", "Simple")[0] == pytest.approx(8.4 + 16 * 14)
 
 
-def test_pat_is_for_one_gpu_per_node_unless_it_is_asked_for() -> None:
+def test_pat_is_for_one_gpu_per_node_and_none_before_2_23() -> None:
     assert entry(one_gpu_nodes(28, 4), "AllGather", "PAT", "Simple") == approx(8 + 2 * 14 / 3.5 + 4 * 2.8, 36)
     assert entry(h100(28, 4), "AllGather", "PAT", "Simple") == (0, 0)
-    assert entry(h100(28, 4), "AllGather", "PAT", "Simple", NCCL_PAT_ENABLE="1")[1] > 0
     assert entry(one_gpu_nodes(28, 4), "AllGather", "PAT", "Simple", NCCL_PAT_ENABLE="0") == (0, 0)
     assert "PAT" not in table(one_gpu_nodes(22, 4))["AllGather"]
 
@@ -130,54 +130,20 @@ def test_pat_had_no_latencies_of_its_own_up_to_2_27() -> None:
 # What is switched off.
 
 
-@examples("minor", "sm", "on")
-def test_ll128_is_used_unasked_only_on_gpus_known_to_keep_its_order(minor: int, sm: int, on: bool) -> None:
-    shape = replace(h100(minor), min_sm=sm, max_sm=sm)
-    assert (entry(shape, "AllReduce", "Ring", "LL128")[1] > 0) is on
-    assert entry(shape, "AllReduce", "Ring", "LL128", NCCL_PROTO="LL128")[1] > 0
+def machine(
+    minor: int = 28, nodes: int = 1, *, inter_type: str = "PIX", one_gpu: bool = False, with_collnet: bool = False,
+    **changes: Any,
+) -> CommShape:  # fmt: skip
+    shape = one_gpu_nodes(minor, nodes) if one_gpu else h100(minor, nodes, inter_type=inter_type)
+    if with_collnet:
+        shape = replace(shape, collnet=True, graphs={**shape.graphs, 2: shape.graphs[0], 4: shape.graphs[0]})
+    return replace(shape, **changes)
 
 
-def test_ll128_over_pxn_needs_hopper_and_can_be_forbidden_since_2_27() -> None:
-    far = h100(28, 2, inter_type="PXN")
-    assert entry(far, "AllReduce", "Ring", "LL128")[1] > 0
-    assert entry(far, "AllReduce", "Ring", "LL128", NCCL_LL128_C2C="0")[1] == 0
-    assert entry(replace(far, min_sm=80, max_sm=80), "AllReduce", "Ring", "LL128")[1] == 0
-
-
-def test_ll128_needs_equal_gpus_until_2_30() -> None:
-    for minor, on in ((29, False), (30, True)):
-        mixed = replace(h100(minor), max_sm=100)
-        assert (entry(mixed, "AllReduce", "Ring", "LL128")[1] > 0) is on
-
-
-def test_ll128_is_off_for_two_hoppers_under_cuda_11_8() -> None:
-    pair = replace(h100(28), nranks=2, local_ranks=(2,))
-    for cuda, on in ((11080, False), (12040, True)):
-        assert (entry(replace(pair, cuda=cuda), "AllReduce", "Ring", "LL128")[1] > 0) is on
-        assert entry(replace(pair, cuda=cuda), "AllGather", "Ring", "LL128")[1] > 0
-
-
-def test_nvls_between_nodes_needs_collnet_and_its_tree_more_than_one_node() -> None:
-    assert entry(h100(28), "AllReduce", "NVLSTree", "Simple")[1] == 0
-    assert entry(h100(28, 2), "AllReduce", "NVLSTree", "Simple")[1] > 0
-    assert entry(h100(28, 2), "AllReduce", "NVLS", "Simple")[1] == 0
-    assert entry(replace(h100(28, 2), collnet=True), "AllReduce", "NVLS", "Simple")[1] > 0
-
-
-def test_collnet_direct_needs_an_nvswitch() -> None:
-    on = h100(28, 2)
-    on = replace(on, collnet=True, graphs={**on.graphs, 2: on.graphs[0], 4: on.graphs[0]})
-    assert entry(on, "AllReduce", "CollNetDirect", "Simple")[1] > 0
-    assert entry(replace(on, nvs=False), "AllReduce", "CollNetDirect", "Simple")[1] == 0
-    assert entry(replace(on, nvs=False), "AllReduce", "CollNetChain", "Simple")[1] > 0
-
-
-def test_gathering_through_the_switches_needs_a_nic_for_every_gpu() -> None:
-    on = h100(28, 2)
-    on = replace(on, collnet=True, graphs={**on.graphs, 2: on.graphs[0], 4: on.graphs[0]})
-    for heads, usable in ((8, True), (4, False)):
-        for algorithm in ("NVLS", "CollNetDirect"):
-            assert (entry(replace(on, nvls_heads=heads), "AllGather", algorithm, "Simple")[1] > 0) is usable
+@examples("cases")
+def test_what_is_switched_off(cases: list[tuple[dict[str, Any], str, dict[str, str], bool]]) -> None:
+    for shape, combination, env, on in cases:
+        assert (entry(machine(**shape), *combination.split(), **env)[1] > 0) is on, (shape, combination, env)
 
 
 # What holds always.

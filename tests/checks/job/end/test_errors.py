@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.job.end.errors import FirstError
 from topodiag.checks.words import quoted
@@ -31,10 +32,6 @@ def closed(rank: int, **changes: object) -> Event:
     return jobs.event("peer closed", CLOSED, host, rank=rank, secondary=True, **changes)
 
 
-def test_a_job_without_errors_is_clean() -> None:
-    assert FirstError().judge(jobs.job()).status is Status.CLEAN
-
-
 def test_the_completion_error_is_first_and_the_closed_connections_follow() -> None:
     events = [closed(rank, ts=90.0) for rank in range(8)] + [port_error(ts=100.0)]
     [finding] = FirstError().judge(jobs.job(events=events)).findings
@@ -45,31 +42,11 @@ def test_the_completion_error_is_first_and_the_closed_connections_follow() -> No
     assert "peer n0 (10.0.0.1)" in finding.observed
 
 
-def test_by_time_the_earliest_is_first() -> None:
-    events = [port_error(ts=105.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.0)]
-    [finding] = FirstError().judge(jobs.job(events=events)).findings
-    assert finding.where.ranks == (2,)
-    assert finding.confidence is Confidence.MEDIUM  # no init compares the clocks of the two hosts
-
-
-def test_within_a_second_the_order_is_that_of_causes_and_the_clocks_are_named() -> None:
-    events = [port_error(ts=100.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.5)]
-    [finding] = FirstError().judge(jobs.job(events=events)).findings
-    assert finding.where.ranks == (2,)
-    assert "clocks" in finding.observed
-    assert finding.confidence is Confidence.MEDIUM
-
-
-def test_without_times_the_cause_comes_before_its_effects() -> None:
-    events = [jobs.event("connect", "connect to 10.0.0.2<1> failed", "n0", rank=0), port_error()]
-    [finding] = FirstError().judge(jobs.job(events=events)).findings
-    assert finding.where.ranks == (9,)
-
-
-def test_a_watchdog_yields_to_any_cause() -> None:
-    events = [jobs.event("watchdog", "Watchdog caught collective operation timeout", rank=0, ts=1.0, level="APP"),
-              port_error(ts=2.0)]  # fmt: skip
-    assert FirstError().judge(jobs.job(events=events)).findings[0].where.ranks == (9,)
+@examples("given", "wanted")
+def test_the_first_error_of_a_job(given: jobs.Given, wanted: Wanted) -> None:
+    texts = {"COMPLETION": COMPLETION, "REGISTER": COMPLETION.replace("status=12", "status=4")}
+    events = [[kind, texts.get(text, text), *more] for kind, text, *more in given["events"]]
+    assert shown(FirstError().judge(jobs.of_row({**given, "events": events})), wanted) == wanted
 
 
 def test_with_consequences_only_the_peer_most_name_is_a_suspect() -> None:
@@ -81,47 +58,11 @@ def test_with_consequences_only_the_peer_most_name_is_a_suspect() -> None:
     assert "8 of 8 reports" in finding.message
 
 
-def test_warnings_of_a_job_that_went_on_are_no_error() -> None:
-    events = [jobs.event("plugin", "Failed to open libfoo"), jobs.event("ib async", "GID table change", "n1")]
-    assert FirstError().judge(jobs.job(events=events)).status is Status.CLEAN
-
-
-def test_unwinding_is_evidence_and_no_error_of_its_own() -> None:
-    unwind = jobs.event("unwind", "init.cc:160 -> 5", level="UNWIND", secondary=True)
-    assert FirstError().judge(jobs.job(events=[unwind])).status is Status.UNKNOWN
-    [finding] = FirstError().judge(jobs.job(events=[unwind, jobs.event("other", "no room")])).findings
-    assert "no room" in finding.message
-    assert "later" not in finding.message
-
-
-def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
-    events = [
-        jobs.event("other", "ncclInvalidUsage: This usually reflects invalid usage", "", level="APP", secondary=True),
-        jobs.event("duplicate gpu", "Duplicate GPU detected : rank 3 and rank 0", "", level="APP", secondary=True),
-    ]
-    [finding] = FirstError().judge(jobs.job(hosts=1, events=events)).findings
-    assert finding.message.startswith("first error: n0: Duplicate GPU detected")
-    assert finding.confidence is Confidence.MEDIUM
-    assert "as the application repeats it" in finding.observed
-    [one] = FirstError().judge(jobs.job(events=events[:1])).findings
-    assert one.message == "1 error that follows from one not in the log"
-
-
 @examples("kind", "text", "place", "advice")
 def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
     events = [jobs.event(kind, text, place=place), jobs.event("unwind", "transport.cc:1 -> 2", level="UNWIND")]
     [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
     assert advice in finding.fix[0]
-
-
-def test_of_watchdogs_the_one_of_the_lowest_work_is_first_and_its_rank_is_placed() -> None:
-    events = [
-        jobs.event("watchdog", "Watchdog caught", "", rank=rank, level="APP", details={"seq": str(seq)})
-        for rank, seq in ((4, 7), (9, 5), (0, 56))
-    ]
-    [finding] = FirstError().judge(jobs.job(events=events)).findings
-    assert finding.message.startswith("first error: rank 9 on n1: ")
-    assert finding.where.nodes == ("n1",)
 
 
 def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> None:
@@ -154,20 +95,6 @@ def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
     assert fallout in finding.message
 
 
-def test_an_error_that_the_application_prints_makes_a_warning_before_it_the_first_error() -> None:
-    warned = jobs.event("other", "Call to ibv_create_cq failed", pid=5)
-    assert FirstError().judge(jobs.job(events=[warned])).status is Status.CLEAN
-    event = jobs.event("other", "NCCL error: unhandled system error", "", level="APP", secondary=True)
-    [finding] = FirstError().judge(jobs.job(events=[warned, event])).findings
-    assert "ibv_create_cq" in finding.message
-    assert finding.confidence is Confidence.MEDIUM
-
-
-def unwound(*texts: str) -> list[Event]:
-    return [jobs.event("unwind", text, place=text.split(" ")[0], level="UNWIND", secondary=True, pid=5)
-            for text in texts]  # fmt: skip
-
-
 def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
     failed = [jobs.event("cuda", "Cuda failure 1 'invalid argument'", rank=rank, place="transport/nvls.cc:621")
               for rank in (0, 1)]  # fmt: skip
@@ -178,13 +105,6 @@ def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
     event = jobs.event("other", "NCCL error: unhandled cuda error", "", level="APP", secondary=True)
     for job in (jobs.job(events=[*failed, event]), jobs.job(world=open_init, events=failed)):
         assert FirstError().judge(job).findings[0].severity is Severity.ERROR
-
-
-def test_the_advice_for_a_completion_is_that_of_its_status() -> None:
-    text = COMPLETION.replace("status=12", "status=4")
-    event = jobs.event("ib completion", text, details={"status": "4"})
-    [finding] = FirstError().judge(jobs.job(events=[event])).findings
-    assert "register the memory" in finding.fix[0]
 
 
 @pytest.mark.parametrize("ts", [None, 100.0])

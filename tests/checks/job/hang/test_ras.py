@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.checks.job.start.init import InitNotFinished
 from topodiag.model.connections import no_connections
@@ -47,38 +50,29 @@ def told(run: Job) -> tuple[Finding, ...]:
     return RankBehind().judge(run).findings
 
 
-def test_a_rank_that_stays_behind_is_the_one_the_others_wait_for() -> None:
-    (finding,) = told(job(counts({5: 49}, 0), counts({5: 49}, 20)))
-    assert (finding.severity, finding.where.ranks, finding.where.nodes) == (Severity.ERROR, (5,), ("10.0.0.2",))
-    assert "did not launch AllReduce number 50" in finding.message
-    assert "py-spy dump --pid 105" in finding.fix[0]
+def answered(at: float, asked: Mapping[str, Any]) -> RasAnswer:
+    """Of 8 ranks that launched 50, but for these; where processes are silent or dead, rank 6 is missing."""
+    gone = {
+        name: tuple(member(rank, 0).process for rank in asked[name]) for name in ("silent", "dead") if name in asked
+    }
+    members = [
+        member(
+            rank,
+            asked.get("counts", {}).get(str(rank), asked.get("others", 50)),
+            "" if gone and rank == 6 else asked.get("states", {}).get(str(rank), asked.get("state", "RUNNING")),
+            missing=bool(gone) and rank == 6,
+            **({"AllGather": asked["gathers"].get(str(rank), 7)} if "gathers" in asked else {}),
+        )
+        for rank in range(8)
+    ]
+    return answer(members, at, **gone)
 
 
-def test_one_answer_alone_is_no_hang() -> None:
-    (finding,) = told(job(counts({5: 49}, 0)))
-    assert finding.severity is Severity.WARNING
-    assert "ask RAS again" in finding.fix[0]
-
-
-def test_counts_that_move_are_of_a_job_that_runs() -> None:
-    assert told(job(counts({5: 49}, 0), answer([member(r, 90 if r == 2 else 91) for r in range(8)], 20))) == ()
-
-
-def test_a_mismatch_that_is_gone_in_the_last_answer_was_none() -> None:
-    assert told(job(counts({5: 49}, 0), counts({}, 20))) == ()
-
-
-def test_equal_counts_prove_nothing() -> None:
-    outcome = RankBehind().judge(job(counts({}, 0), counts({}, 20)))
-    assert outcome.status is Status.UNKNOWN
-    assert "ncclCommSplit" in outcome.why
-
-
-def test_a_rank_that_called_another_collective_is_told_with_both() -> None:
-    members = [member(r, 49 if r == 3 else 50, AllGather=8 if r == 3 else 7) for r in range(8)]
-    (finding,) = told(job(answer(members, 0), answer(members, 20)))
-    assert finding.where.ranks == (3,)
-    assert "rank 3 launched AllGather where 7 other ranks" in finding.message
+@examples("answers", "wanted")
+def test_answers_of_ras(answers: list[dict[str, Any]], wanted: Wanted) -> None:
+    """Of one job, 20 seconds apart."""
+    run = job(*(answered(20.0 * number, asked) for number, asked in enumerate(answers)))
+    assert shown(RankBehind().judge(run), wanted) == wanted
 
 
 def test_a_mismatch_of_halves_of_which_ras_lists_nobody_is_told() -> None:
@@ -91,49 +85,6 @@ def test_a_mismatch_of_halves_of_which_ras_lists_nobody_is_told() -> None:
     assert "ncclras -f json" in finding.fix[0]
 
 
-def test_one_rank_ahead_of_all_others_is_the_odd_one() -> None:
-    table = {rank: 49 for rank in range(8) if rank != 6}
-    (finding,) = told(job(counts(table, 0), counts(table, 20)))
-    assert finding.where.ranks == (6,)
-    assert "and 7 other ranks did not" in finding.message
-
-
-def test_a_rank_that_finalized_while_others_run_is_told_once() -> None:
-    members = [member(r, 49 if r == 2 else 50, "FINALIZE" if r == 2 else "RUNNING") for r in range(8)]
-    (finding,) = told(job(answer(members, 0), answer(members, 20)))
-    assert finding.where.ranks == (2,)
-    assert "left" in finding.message
-    assert "dead" not in finding.message
-
-
-def test_a_communicator_that_is_taken_down_is_no_fault() -> None:
-    members = [member(r, 50, "RUNNING" if r == 0 else "FINALIZE") for r in range(8)]
-    assert told(job(answer(members, 0), answer(members, 20))) == ()
-
-
-def lost(at: float, **parts: object) -> RasAnswer:
-    members = [member(r, 50, "" if r == 6 else "RUNNING", missing=r == 6) for r in range(8)]
-    return answer(members, at, **parts)
-
-
-def test_a_process_that_does_not_answer_is_named_and_its_node_is_cleared() -> None:
-    process = RasProcess("10.0.0.2", 106, "2")
-    (finding,) = told(job(lost(0, silent=(process,)), lost(20, silent=(process,))))
-    assert (finding.severity, finding.where.ranks) == (Severity.ERROR, (6,))
-    assert "3 other processes there answer" in finding.observed
-
-
-def test_a_process_that_answers_again_was_only_slow() -> None:
-    process = RasProcess("10.0.0.2", 106, "2")
-    assert told(job(lost(0, silent=(process,)), counts({}, 20))) == ()
-
-
-def test_a_process_that_ras_gave_up_is_an_error_in_one_answer() -> None:
-    (finding,) = told(job(lost(0, dead=(RasProcess("10.0.0.2", 106, "2"),))))
-    assert finding.severity is Severity.ERROR
-    assert "given up" in finding.observed
-
-
 def test_an_event_of_a_monitor_names_the_process() -> None:
     event = RasEvent("PEER_DEAD", 3.0, RasProcess("10.0.0.2", 106, "2"), jobs.origin("PEER_DEAD"))
     monitor = RasAnswer("m", form="monitor", events=(event,), time=3.0)
@@ -141,12 +92,6 @@ def test_an_event_of_a_monitor_names_the_process() -> None:
     assert finding.where.nodes == ("10.0.0.2",)
     recovered = RasEvent("PEER_RECOVERED", 4.0, event.process)
     assert told(job(counts({}, 0), replace(monitor, events=(event, recovered)))) == ()
-
-
-def test_two_sides_that_call_each_other_dead_are_a_broken_path() -> None:
-    one, other = RasProcess("10.0.0.2", 106, "2"), RasProcess("10.0.0.1", 101, "1")
-    (finding,) = told(job(lost(0, dead=(one,)), lost(20, dead=(other,))))
-    assert "two sides of the job do not reach each other" in finding.message
 
 
 def test_init_that_no_communicator_ends_is_told_by_two_answers() -> None:

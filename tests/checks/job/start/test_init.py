@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.checks.job.start.init import InitNotFinished
 from topodiag.model.finding import Severity, Status
@@ -29,35 +31,11 @@ def without(job: Job, *missing: int) -> Job:
     return replace(job, ranks=tuple(rank for rank in job.ranks if rank.rank not in missing))
 
 
-def test_a_job_that_came_up_is_clean() -> None:
-    assert InitNotFinished().judge(jobs.job()).status is Status.CLEAN
-
-
-def test_all_ranks_stuck_is_one_error_with_the_phase() -> None:
-    [finding] = InitNotFinished().judge(stuck(range(16))).findings
-    assert finding.severity is Severity.ERROR
-    assert "16 of 16 ranks" in finding.message
-    assert "stopped after: " in finding.observed
-    assert finding.where.nodes == ("n0", "n1")
-    assert finding.fix[0].endswith("`nc -l 29999` on n0, then `nc -vz n0 29999` on n1")
-
-
-def test_few_stuck_ranks_are_the_ones_to_look_at() -> None:
-    [finding] = InitNotFinished().judge(stuck(range(8))).findings
-    assert finding.fix[0] == "look first at ranks 0-7"
-
-
-def test_a_missing_line_beside_completed_ranks_of_the_host_is_a_torn_line() -> None:
-    [finding] = InitNotFinished().judge(stuck([3])).findings
-    assert finding.severity is Severity.INFO
-    assert "torn" in finding.message
-    assert finding.where.ranks == (3,)
-
-
-def test_a_host_of_which_no_rank_completed_is_stuck() -> None:
-    [finding] = InitNotFinished().judge(stuck(range(8))).findings
-    assert finding.severity is Severity.ERROR
-    assert finding.where.nodes == ("n0",)
+@examples("waiting", "missing", "wanted")
+def test_inits_that_do_not_end(waiting: list[int], missing: list[int], wanted: Wanted) -> None:
+    """Ranks from the first to the last that wait, and ranks of which no line is there."""
+    ranks = [rank for rank in range(*waiting) if rank not in missing]
+    assert shown(InitNotFinished().judge(without(stuck(ranks), *missing)), wanted) == wanted
 
 
 def test_a_rank_that_ran_operations_was_complete() -> None:
@@ -66,9 +44,7 @@ def test_a_rank_that_ran_operations_was_complete() -> None:
     assert InitNotFinished().judge(replace(job, communicators=(world,))).status is Status.CLEAN
 
 
-def test_missing_ranks_are_an_error_only_where_the_others_wait() -> None:
-    complete = InitNotFinished().judge(without(jobs.job(), 5, 6)).findings
-    assert [finding.severity for finding in complete] == [Severity.INFO]
+def test_missing_ranks_are_an_error_where_the_others_wait() -> None:
     waiting = InitNotFinished().judge(without(stuck([r for r in range(16) if r not in {5, 6}]), 5, 6)).findings
     assert [finding.severity for finding in waiting] == [Severity.ERROR, Severity.ERROR]
     assert waiting[1].where.ranks == (5, 6)

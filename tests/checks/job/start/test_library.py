@@ -8,18 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of
-from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, GivenSetting
 from topodiag.model.provenance import Origin
-
-POOL = "    ncclLocalOpAppend (libnccl.so.2.28.9)"
-RAS = " 4  /opt/nccl/lib/libnccl.so(rasMsgHandlePeersUpdate+0x1d) [0x7ff1c18c309d]"
-SLOTS = (
-    "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 2 'out of memory'. NCCL version"
-)
 
 
 def frame(text: str) -> Event:
@@ -32,27 +27,15 @@ def found(*events: Event, version: str = "") -> list[Finding]:
     return list(KnownLibraryFault().judge(job).findings)
 
 
-def test_a_stack_trace_names_the_fault_and_the_version_of_the_library() -> None:
-    [finding] = found(frame(POOL))
-    assert finding.message.startswith("a known fault of NCCL 2.28.9: the pool of proxy operations leaks")
-    assert finding.fix[0] == "NCCL 2.29.3 or later"
-    assert "issues/2353" in finding.fix[-1]
-    assert finding.confidence is Confidence.HIGH
-
-
-def test_a_backtrace_of_a_crash_names_the_thread_of_ras() -> None:
-    [finding] = found(frame(RAS), version="2.27.7+cuda12.4")
-    assert "NCCL_RAS_ENABLE=0" in finding.fix[0]
-
-
-def test_an_error_message_is_a_signature_in_the_releases_that_have_the_fault() -> None:
-    assert len(found(jobs.event("cuda", f"{SLOTS} 2.29.7", level="APP"))) == 1
-    assert found(jobs.event("cuda", f"{SLOTS} 2.28.9", level="APP")) == []
-
-
-@pytest.mark.parametrize("version", ["2.29.3", "2.30.7", "2.28.3"])
-def test_a_version_outside_the_range_is_silent(version: str) -> None:
-    assert found(frame("    ncclLocalOpAppend (libnccl.so)"), version=version) == []
+@examples("lines", "version", "wanted")
+def test_faults_of_nccl_by_their_signature(lines: list[str], version: str, wanted: Wanted) -> None:
+    """Lines of a stack trace, or with `cuda: ` in front errors of CUDA."""
+    events = [
+        jobs.event("cuda", line.removeprefix("cuda: "), level="APP") if line.startswith("cuda: ") else frame(line)
+        for line in lines
+    ]
+    job = replace(jobs.job(2, events=events), nccl_versions=(version,) if version else ())
+    assert shown(KnownLibraryFault().judge(job), wanted) == wanted
 
 
 def of_rccl(text: str, version: str) -> list[Finding]:
@@ -96,20 +79,6 @@ def test_batches_of_transfers_hang_on_more_than_32_nodes_alone() -> None:
     [finding] = with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7-HEAD:0d2c4fd", hosts=33)
     assert "more than 32 nodes" in finding.message
     assert with_setting("RCCL_P2P_BATCH_ENABLE", "0", "2.27.7", hosts=33) == []
-
-
-def test_without_a_version_the_confidence_is_low() -> None:
-    [finding] = found(frame("    ncclLocalOpAppend (libnccl.so)"))
-    assert finding.confidence is Confidence.LOW
-
-
-def test_other_functions_of_the_library_and_other_errors_are_silent() -> None:
-    assert found(frame("    ncclAllReduce (libnccl.so.2.28.9)")) == []
-    assert found(jobs.event("cuda", "Cuda failure 2 'out of memory'"), version="2.29.7") == []
-
-
-def test_a_job_without_errors_and_stack_traces_is_unknown() -> None:
-    assert KnownLibraryFault().judge(jobs.job(2)).status is Status.UNKNOWN
 
 
 def test_each_fault_has_range_signature_control_and_source() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.checks import jobs
 from tests.checks.excerpts import found
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.network.interfaces.check import WrongInterface
 from topodiag.model.finding import Severity, Status
@@ -31,30 +33,6 @@ def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
     assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
 
 
-def test_it_is_an_error_where_the_job_did_not_start() -> None:
-    job = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
-    assert WrongInterface().judge(job).findings[0].severity is Severity.ERROR
-
-
-@pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
-def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
-    job = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
-    assert WrongInterface().judge(job).status is Status.CLEAN
-
-
-def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
-    event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
-    job = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
-    (finding,) = WrongInterface().judge(job).findings
-    assert finding.severity is Severity.ERROR
-    assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
-
-
-def test_an_unnamed_interface_is_unknown() -> None:
-    job = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
-    assert WrongInterface().judge(job).status is Status.UNKNOWN
-
-
 def unfinished(communicator: Communicator) -> Communicator:
     return replace(communicator, completed=np.zeros(communicator.nranks, bool))
 
@@ -62,6 +40,28 @@ def unfinished(communicator: Communicator) -> Communicator:
 def at(*bootstraps: str) -> Callable[[int, int, Process], Process]:
     """The bootstrap of each host."""
     return lambda rank, host, process: replace(process, bootstrap=bootstraps[host])
+
+
+def sockets(rank: int, host: int, process: Process) -> Process:
+    """A data socket on a network of containers."""
+    line = jobs.message("sockets", "NET/Socket : Using [0]eth1:172.17.0.2<0>")
+    return replace(process, network="Socket", messages=(line,))
+
+
+def one_of_two_nodes(communicator: Communicator) -> Communicator:
+    ranks = communicator.ranks.copy()
+    ranks[8:] = -1
+    return replace(communicator, ranks=ranks, nodes=2)
+
+
+HOOKS: dict[str, Any] = {
+    "on": on, "at": at, "unfinished": unfinished, "sockets": sockets, "one_of_two_nodes": one_of_two_nodes
+}  # fmt: skip
+
+
+@examples("given", "wanted")
+def test_interfaces_over_which_ranks_meet(given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(WrongInterface().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 @examples("first", "second")
@@ -77,35 +77,6 @@ def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_m
 def test_an_address_that_may_be_right_is_left_alone(first: str, second: str) -> None:
     job = jobs.job(process=at(first, second), world=unfinished)
     assert not any("leads to no other node" in finding.message for finding in WrongInterface().judge(job).findings)
-
-
-def test_addresses_of_data_sockets_are_judged_too() -> None:
-    def sockets(rank: int, host: int, process: Process) -> Process:
-        text = "NET/Socket : Using [0]eth1:172.17.0.2<0>"
-        return replace(process, network="Socket", messages=(jobs.message("sockets", text),))
-
-    (finding,) = WrongInterface().judge(jobs.job(process=sockets, world=unfinished)).findings
-    assert finding.where.nics == ("eth1",)
-
-
-def test_queue_pairs_of_rdma_devices_are_not_the_interfaces_fault() -> None:
-    text = "Call to ibv_modify_qp failed with error Connection timed out"
-    event = jobs.event("connect", text)
-    assert WrongInterface().judge(jobs.job(events=[event], world=unfinished)).status is Status.CLEAN
-    told = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
-    assert WrongInterface().judge(jobs.job(events=[told], world=unfinished)).status is Status.FINDING
-
-
-def one_of_two_nodes(communicator: Communicator) -> Communicator:
-    ranks = communicator.ranks.copy()
-    ranks[8:] = -1
-    return replace(communicator, ranks=ranks, nodes=2)
-
-
-def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() -> None:
-    job = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
-    (finding,) = WrongInterface().judge(job).findings
-    assert "docker0" in finding.message
 
 
 def _piece(interface: str, data: str = "veth7a:169.254.60.11<0> [1]eth0:10.20.0.5<0>") -> list[str]:
