@@ -13,6 +13,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import pytest
 
+from topodiag.model.provenance import Fact
+
 _Test = TypeVar("_Test", bound=Callable[..., None])
 
 
@@ -47,7 +49,9 @@ def rows(module: str, test: str) -> list[Any]:
 
 def parts(value: Any, wanted: Any) -> Any:
     """What a value has where a row says what it should have: fields by their names, each item of a list, members of
-    enums by their names; TOML spells None out as "null"."""
+    enums by their names, the value of a fact; TOML spells None out as "null"."""
+    if isinstance(value, Fact) and not isinstance(wanted, dict):
+        return parts(value.value, wanted)
     if isinstance(wanted, dict):
         fields = value if isinstance(value, Mapping) else {name: getattr(value, name) for name in wanted}
         return {name: parts(fields.get(name), item) for name, item in wanted.items()}

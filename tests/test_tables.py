@@ -12,6 +12,7 @@ import pytest
 
 from tests import tables
 from tests.shown import ROOT
+from topodiag.model.provenance import known, unknown
 
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.toml") if path.with_suffix(".py").exists())
 
@@ -72,3 +73,5 @@ def test_the_parts_of_a_value_are_those_that_a_row_asks_for() -> None:
     }  # fmt: skip
     assert tables.parts(Path("a/b"), {"name": "?"}) == {"name": "b"}
     assert tables.parts((1, 2), [1]) == (1, 2)
+    assert tables.parts({"a": known(3), "b": unknown("?")}, {"a": 3, "b": "null"}) == {"a": 3, "b": "null"}
+    assert tables.parts(unknown("not there"), {"why": ""}) == {"why": "not there"}

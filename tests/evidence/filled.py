@@ -56,6 +56,12 @@ def values(entity: Entity) -> dict[str, Any]:
     return {name: offers[0].value for name, offers in (entity.offers | entity.counters).items()}
 
 
+def label(entity: Entity) -> str:
+    """What tables of pairs call a device."""
+    keys = entity.keys
+    return f"GPU{keys['index']}" if "index" in keys else str(keys.get("label", keys.get("rdma")))
+
+
 def why(entity: Entity, name: str) -> str:
     """The first reason offered for a field having no value."""
     return next((offer.why for offer in entity.offers.get(name, []) if offer.value is None), "")
@@ -90,5 +96,12 @@ def sections_of(kind: str) -> dict[str, dict[str, Any]]:
 
 def text_of(kind: str, name: str) -> str:
     """A text of a file of readings, where a test of more than a reading needs it."""
-    text: str = sections_of(kind)["texts"][name]
+    return expanded(kind, sections_of(kind)["texts"][name])
+
+
+def expanded(kind: str, text: str) -> str:
+    """A text with those of a file of readings in the place of their names in braces."""
+    for name, part in sections_of(kind).get("texts", {}).items():
+        if f"{{{name}}}" in text:
+            text = text.replace(f"{{{name}}}", expanded(kind, part))
     return text
