@@ -59,7 +59,7 @@ def values(entity: Entity) -> dict[str, Any]:
 def label(entity: Entity) -> str:
     """What tables of pairs call a device."""
     keys = entity.keys
-    return f"GPU{keys['index']}" if "index" in keys else str(keys.get("label", keys.get("rdma")))
+    return f"GPU{keys['index']}" if "index" in keys else str(keys.get("label", keys.get("rdma", keys.get("bus_id"))))
 
 
 def why(entity: Entity, name: str) -> str:

@@ -18,6 +18,7 @@ from tests.tables import parts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item, Parsed
+from topodiag.model.node import Node
 
 COLUMNS = {
     "recognised", "kinds", "devices", "keys", "facts", "counters", "whole", "whole_counters", "unknown", "unsaid",
@@ -30,7 +31,7 @@ facts that have no value (`unknown`) or are not spoken of (`unsaid`), with the r
 its words, and its `parts` by their names. Of `each` device of a kind, in their order: some keys, facts or counters, or
 "null". Of the whole text: how many lines were not read, which and why, how many records it has, what is missing; the
 words of the `pairs` of a table, all of them; and what the `node` has that the program makes of the text, read by every
-source that knows it."""
+source that knows it, with all words of its `smi_matrix` and its `copies`."""
 GIVEN = {"text", "of", "replaced", "filled", "argv"}
 SINGLES = {"node", "cpu", "os", "services", "scheduler", "registry"}
 
@@ -149,6 +150,17 @@ def words(draft: NodeDraft, table: str) -> dict[str, str]:
     return {f"{label(pair.a)} {label(pair.b)}": pair.offer.value for pair in draft.pairs if pair.table == table}
 
 
+def of_node(node: Node, wanted: dict[str, Any]) -> dict[str, Any]:
+    """What a node has of the parts that a row names; of its tables of pairs all."""
+    tables = {
+        name: {" ".join(pair): fact.value for pair, fact in table.items()}
+        for name, table in (("smi_matrix", node.smi_matrix), ("copies", node.copies))
+    }
+    return {
+        name: tables[name] if name in tables else plain(parts(getattr(node, name), wanted[name])) for name in wanted
+    }
+
+
 def of_text(text: str, parsed: Parsed[Any], draft: NodeDraft) -> dict[str, Any]:
     return {
         "kinds": list(registry.recognise(text)),
@@ -184,7 +196,7 @@ def test_a_text_is_read_as_its_row_says(name: str) -> None:
         elif column == "pairs":
             shown[column] = {each: words(draft, each) for each in value}
         elif column == "node":
-            shown[column] = plain(parts(node_of(text), value))
+            shown[column] = of_node(node_of(text), value)
         else:
             shown[column] = {each: said(device(draft, each), column, own) for each, own in value.items()}
     assert shown == wanted
