@@ -3,7 +3,7 @@
 The texts are rows of `readings/KIND.toml`, one file a source, each under its claim. A row has a `text`, in which
 `{NAME}` is that one of the file's `[texts]`, or is `of` one of them, perhaps with some words `replaced` by others. A
 row that is `filled` with a list of values is one for each, which stands for `{}`. `argv` is the command that a capture
-ran. Devices are named as `os`, `gpu 1`, `pci 0000:16:00.0` and `nic mlx5_0, port 1`.
+ran, `name` that of the file. Devices are named as `os`, `gpu 1`, `pci 0000:16:00.0` and `nic mlx5_0, port 1`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from topodiag.model.node import Node
 COLUMNS = {
     "recognised", "kinds", "devices", "keys", "facts", "counters", "whole", "whole_counters", "unknown", "unsaid",
     "why", "line", "quoted", "unread", "unread_lines", "unread_why", "records", "missing", "missing_why", "pairs",
-    "parts", "node", "each",
+    "parts", "node", "each", "draft", "read",
 }  # fmt: skip
 """What a row can say. Whether the source recognises the text, and all that do (`kinds`). How many `devices` of a kind
 there are. Of each: the keys that name it, values among its facts or its counters, or all of them (`whole`), and the
 facts that have no value (`unknown`) or are not spoken of (`unsaid`), with the reason, the line that a fact is from and
 its words, and its `parts` by their names. Of `each` device of a kind, in their order: some keys, facts or counters, or
-"null". Of the whole text: how many lines were not read, which and why, how many records it has, what is missing; the
-words of the `pairs` of a table, all of them; and what the `node` has that the program makes of the text, read by every
-source that knows it, with all words of its `smi_matrix` and its `copies`."""
-GIVEN = {"text", "of", "replaced", "filled", "argv"}
+"null". Of the whole text: how many lines were not read, which and why, how many records it has, what is missing; some
+fields of what was `read` and of the `draft`; the words of the `pairs` of a table, all of them; and what the `node` has
+that the program makes of the text, read by every source that knows it, with all words of its `smi_matrix` and its
+`copies`."""
+GIVEN = {"text", "of", "replaced", "filled", "argv", "name"}
 SINGLES = {"node", "cpu", "os", "services", "scheduler", "registry"}
 
 
@@ -47,7 +48,8 @@ def rows() -> dict[str, tuple[str, dict[str, Any]]]:
             assert row.keys() <= COLUMNS | GIVEN, f"{path.stem}: {claim}"
             assert row.keys() & COLUMNS, f"{path.stem}: {claim} says nothing"
             for value in row.pop("filled", [None]):
-                name = f"{path.stem}: {claim}" + ("" if value is None else f" [{value}]")
+                name = f"{path.stem}: {claim}" + ("" if value is None else f" [{value[:40]}]")
+                assert name not in table, name
                 table[name] = (path.stem, row | {"text": filled(path.stem, row, value)})
     return table
 
@@ -182,7 +184,7 @@ def test_a_text_is_read_as_its_row_says(name: str) -> None:
     draft = NodeDraft()
     draft.weight.trust = source.trust
     text = row["text"]
-    parsed = source.read(Blob("evidence.txt", text.encode(), item), draft)
+    parsed = source.read(Blob(row.get("name", "evidence.txt"), text.encode(), item), draft)
     wanted = {column: value for column, value in row.items() if column in COLUMNS - {"recognised"}}
     table = of_text(text, parsed, draft)
     shown: dict[str, Any] = {}
@@ -191,6 +193,8 @@ def test_a_text_is_read_as_its_row_says(name: str) -> None:
             shown[column] = table[column]
         elif column == "devices":
             shown[column] = {each: len(list(draft.entities(each))) for each in value}
+        elif column in {"draft", "read"}:
+            shown[column] = plain(parts(draft if column == "draft" else parsed.records, value))
         elif column == "each":
             shown[column] = {kind: each_of(draft, kind, own) for kind, own in value.items()}
         elif column == "pairs":

@@ -70,30 +70,10 @@ def test_every_offer_is_a_field_of_the_model() -> None:
             assert child.offers.keys() <= port_fields
 
 
-def test_a_counter_that_the_firmware_refuses_loses_only_itself() -> None:
-    draft = filled(WHOLE)
-    counters = draft.nic(rdma="mlx5_0").child("port", 1).counters
-    assert {name: offers[0].value for name, offers in counters.items()} == {"symbol_error": 3, "out_of_sequence": 7}
-    assert [missing.why for missing in draft.missing] == ["EINVAL Invalid argument"]
-    assert "link_downed, VL15_dropped" in draft.missing[0].what
-
-
 def test_the_second_sample_holds_counters_alone() -> None:
     text = tree(("=", f"{I0}/ports/1/counters/symbol_error", "9"))
     reading = filled(text, sample=1).nic(rdma="mlx5_0").child("port", 1).counters["symbol_error"][0]
     assert (reading.value, reading.sample) == (9, 1)
-
-
-def test_a_guid_of_zeros_is_no_reading() -> None:
-    offer = filled(WHOLE).nic(rdma="mlx5_1").offers["node_guid"][0]
-    assert (offer.value, bool(offer.why)) == (None, True)
-
-
-def test_a_rate_that_cannot_be_read_says_why() -> None:
-    lines = [line for line in INFINIBAND if not line[1].endswith("/rate")]
-    text = tree(*lines, ("!", f"{I0}/ports/1/rate", "EINVAL Invalid argument"))
-    offer = filled(text).nic(rdma="mlx5_0").child("port", 1).offers["rate_gbps"][0]
-    assert (offer.value, offer.why) == (None, "EINVAL Invalid argument")
 
 
 @pytest.mark.parametrize("name", ["state", "phys_state", "rate", "lid", "gids/0", "counters/symbol_error"])
