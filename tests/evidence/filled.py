@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.tables import within
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -101,7 +102,4 @@ def text_of(kind: str, name: str) -> str:
 
 def expanded(kind: str, text: str) -> str:
     """A text with those of a file of readings in the place of their names in braces."""
-    for name, part in sections_of(kind).get("texts", {}).items():
-        if f"{{{name}}}" in text:
-            text = text.replace(f"{{{name}}}", expanded(kind, part))
-    return text
+    return within(text, sections_of(kind).get("texts", {}))
