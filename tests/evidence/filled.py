@@ -16,6 +16,30 @@ from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.node import Node
 
+SINGLES = {"node", "cpu", "os", "services", "scheduler", "registry"}
+
+
+def device(draft: NodeDraft, name: str) -> Entity:
+    """The device of a draft that a row names, or its part."""
+    whole, _, part = name.partition(", ")
+    if part:
+        kind, number = part.split()
+        return device(draft, whole).child(kind, int(number))
+    kind, _, key = name.partition(" ")
+    if kind in SINGLES:
+        return draft.single(kind)
+    if kind == "gpu":
+        if key.isdecimal():
+            return draft.gpu(index=int(key))
+        return draft.gpu(uuid=key) if key.startswith("GPU-") else draft.gpu(bus_id=key)
+    if kind == "nic":
+        if ":" in key:
+            return draft.nic(bus_id=key)
+        return draft.nic(label=key) if key.startswith("NIC") else draft.nic(rdma=key)
+    if kind == "numa":
+        return draft.numa(int(key))
+    return {"pci": draft.pci, "netdev": draft.netdev}[kind](key)
+
 
 def draft_by(source: Source, blob: Blob, sample: int = 0) -> NodeDraft:
     """The draft that a source alone fills from a text."""

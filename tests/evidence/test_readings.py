@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.evidence.filled import READINGS, expanded, label, node_of, recognises, sections_of, text_of, values
+from tests.evidence.filled import READINGS, device, expanded, label, node_of, recognises, sections_of, text_of, values
 from tests.tables import parts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -34,7 +34,6 @@ fields of what was `read` and of the `draft`; the words of the `pairs` of a tabl
 that the program makes of the text, read by every source that knows it, with all words of its `smi_matrix` and its
 `copies`."""
 GIVEN = {"text", "of", "replaced", "filled", "argv", "name"}
-SINGLES = {"node", "cpu", "os", "services", "scheduler", "registry"}
 
 
 def rows() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -65,28 +64,6 @@ def filled(kind: str, row: dict[str, Any], value: str | None) -> str:
 
 
 ROWS = rows()
-
-
-def device(draft: NodeDraft, name: str) -> Entity:
-    """The device of a draft that a row names, or its part."""
-    whole, _, part = name.partition(", ")
-    if part:
-        kind, number = part.split()
-        return device(draft, whole).child(kind, int(number))
-    kind, _, key = name.partition(" ")
-    if kind in SINGLES:
-        return draft.single(kind)
-    if kind == "gpu":
-        if key.isdecimal():
-            return draft.gpu(index=int(key))
-        return draft.gpu(uuid=key) if key.startswith("GPU-") else draft.gpu(bus_id=key)
-    if kind == "nic":
-        if ":" in key:
-            return draft.nic(bus_id=key)
-        return draft.nic(label=key) if key.startswith("NIC") else draft.nic(rdma=key)
-    if kind == "numa":
-        return draft.numa(int(key))
-    return {"pci": draft.pci, "netdev": draft.netdev}[kind](key)
 
 
 def plain(value: Any) -> Any:
