@@ -274,15 +274,7 @@ def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -
     assert (named.values, step_line.values["s"]) == ({}, 0.912)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Time Step 30, time = 3000, dt = 1000",
-        "STEP = 10 TIME = 0.0123 DT = 0.00012",
-        "Step     10, t= 1.0000000E-02, DT= 1.0000000E-03, C=  0.530",
-        "Time step #10  dt = 0.001",
-    ],
-)
+@examples("line")
 def test_the_time_of_a_simulation_is_no_duration_of_a_step(line: str) -> None:
     step_line = read_line(line)
     assert step_line is not None
