@@ -15,7 +15,6 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
 from topodiag.model.devices import Nic, NicPort
 
-
 WHOLE = text_of("sys-infiniband", "WHOLE")
 
 
