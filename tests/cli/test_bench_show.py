@@ -171,16 +171,7 @@ def test_what_it_cannot_take_is_refused_in_one_line(args: tuple[str, ...], said:
         assert len(done.stderr.splitlines()) <= 2
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "is empty"),
-        ("hello\n", "holds no table of nccl-tests"),
-        ("<system version='1'><cpu numaid='0'/></system>", "topology file"),
-        ("host:1:2 [0] NCCL INFO x\n" * 5, "only NCCL's log"),
-        ("{}", "holds no table"),
-    ],
-)
+@examples("content", "said")
 def test_a_file_of_something_else_is_named_for_what_it_is(content: str, said: str, tmp_path: Path) -> None:
     place = tmp_path / "x.log"
     place.write_text(content)

@@ -95,19 +95,7 @@ def test_bundles_are_the_nodes_and_what_they_are() -> None:
     assert (ready.opened.cluster.system, ready.world) == ("DGX H100", 16)
 
 
-CYCLE = "SwitchName=a Switches=b\nSwitchName=b Switches=a\n"
-
-
-@pytest.mark.parametrize(
-    ("option", "content", "says"),
-    [
-        ("--topology", CYCLE, "the switches form a cycle"),
-        ("--hostfile", "gpu9:8\n", "host 'gpu9' is not in the cluster"),
-        ("--groups", "together: [0-3, 3-5]\n", "groups overlap: rank 3 is in two places"),
-        ("--free", "gpu9 0-3\n", "node 'gpu9' is not in the cluster"),
-        ("--rankfile", "rank zero\n", "is no line of a rankfile"),
-    ],
-)
+@examples("option", "content", "says")
 def test_a_bad_file_ends_with_2_and_one_line(
     option: str, content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

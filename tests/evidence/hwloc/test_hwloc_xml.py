@@ -89,12 +89,6 @@ def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: st
     assert all(line.line is None or line.line >= 1 for line in parsed.unread)
 
 
-HOPS = """<distances2 type="OSDev" nbobjs="3" kind="9" name="XGMIHops" indexing="gp">
-<indexes length="9">90 91 92</indexes>
-<u64values length="18">0 1 2 1 0 </u64values><u64values length="8">1 2 1 0</u64values>
-</distances2>"""
-
-
 V3 = TEXTS["v3"]
 GPU_V3 = """<object type="PCIDev" gp_index="20{at}" pci_busid="0004:0{at}:00.0" pci_type="0302 [10de:1db5]">
 <object type="OSDev" gp_index="60{at}" name="nvml{at}" subtype="NVML" osdev_type="12"/></object>

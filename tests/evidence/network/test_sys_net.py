@@ -13,7 +13,6 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.model.devices import NetDev
 
-N = "sys/class/net"
 WHOLE = text_of("sys-net", "WHOLE")
 
 

@@ -17,7 +17,7 @@ from topodiag.model.job import Communicator, FlightRecord, Operations
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import groups_of
 
-LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
+LOW, HIGH = Confidence.LOW, Confidence.HIGH
 
 
 def communicators(*members: list[int], world: int, operations: Sequence[str] = ()) -> list[Communicator]:
