@@ -1,7 +1,8 @@
 """What the sources read of a text: the facts of each device, in the words of the model, and what they leave.
 
 The texts are rows of `readings/KIND.toml`, one file a source, each under its claim. A row has a `text`, in which
-`{NAME}` is that one of the file's `[texts]`, or is `of` one of them, perhaps with some words `replaced` by others. A
+`{NAME}` is that one of the file's `[texts]`, or is `of` one of them, or a `file` of those
+that are mutated, perhaps with some words `replaced` by others. A
 row that is `filled` with a list of values is one for each, which stands for `{}`. `argv` is the command that a capture
 ran, `name` that of the file. Devices are named as `os`, `gpu 1`, `pci 0000:16:00.0` and `nic mlx5_0, port 1`.
 """
@@ -9,6 +10,7 @@ ran, `name` that of the file. Devices are named as `os`, `gpu 1`, `pci 0000:16:0
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +35,8 @@ its words, and its `parts` by their names. Of `each` device of a kind, in their 
 fields of what was `read` and of the `draft`; the words of the `pairs` of a table, all of them; and what the `node` has
 that the program makes of the text, read by every source that knows it, with all words of its `smi_matrix` and its
 `copies`."""
-GIVEN = {"text", "of", "replaced", "filled", "argv", "name"}
+SEEDS = Path(__file__).parents[1] / "fuzz" / "texts"
+GIVEN = {"text", "of", "replaced", "filled", "argv", "name", "file"}
 
 
 def rows() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -55,7 +58,10 @@ def rows() -> dict[str, tuple[str, dict[str, Any]]]:
 
 def filled(kind: str, row: dict[str, Any], value: str | None) -> str:
     """The text of a row, with one of its values."""
-    text = text_of(kind, row["of"]) if "of" in row else expanded(kind, row["text"])
+    if "file" in row:
+        text = (SEEDS / row["file"]).read_text(encoding="utf-8")
+    else:
+        text = text_of(kind, row["of"]) if "of" in row else expanded(kind, row["text"])
     for old, new in row.get("replaced", {}).items():
         assert old in text, f"{kind}: {old} is not in the text"
         text = text.replace(old, new)
