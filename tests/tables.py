@@ -43,12 +43,12 @@ def texts(module: str) -> dict[str, Any]:
 
 
 def with_texts(text: str, module: str) -> str:
-    """A text of a row with those of `texts` in the place of their names in braces, in these again."""
+    """A text of a row with those of `texts` where their names stand in braces, in these again."""
     return within(text, texts(module))
 
 
 def within(text: str, named: Mapping[str, str]) -> str:
-    """A text with others in the place of their names in braces, in these again."""
+    """A text with others where their names stand in braces, in these again."""
     for name, part in named.items():
         if f"{{{name}}}" in text:
             text = text.replace(f"{{{name}}}", within(part, named))

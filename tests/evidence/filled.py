@@ -125,5 +125,5 @@ def text_of(kind: str, name: str) -> str:
 
 
 def expanded(kind: str, text: str) -> str:
-    """A text with those of a file of readings in the place of their names in braces."""
+    """A text with those of a file of readings where their names stand in braces."""
     return within(text, sections_of(kind).get("texts", {}))

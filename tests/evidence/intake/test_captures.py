@@ -34,7 +34,7 @@ def names_of(bundles: Captures) -> list[str]:
 
 
 def captured(words: str) -> str:
-    """A text of a row with what the commands printed in the place of their names."""
+    """A text of a row with what the commands printed instead of their names."""
     for machine, name in (("WELL", WELL), ("SICK", SICK)):
         for word, command in (("topo", TOPO), ("links", LINKS), ("ibstat", IBSTAT)):
             if f"{machine} {word}" in words:
