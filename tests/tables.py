@@ -13,6 +13,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import pytest
 
+from topodiag.model.provenance import Fact
+
 _Test = TypeVar("_Test", bound=Callable[..., None])
 
 
@@ -40,22 +42,46 @@ def texts(module: str) -> dict[str, Any]:
     return _sections(module)["texts"]
 
 
+def with_texts(text: str, module: str) -> str:
+    """A text of a row with those of `texts` where their names stand in braces, in these again."""
+    return within(text, texts(module))
+
+
+def within(text: str, named: Mapping[str, str]) -> str:
+    """A text with others where their names stand in braces, in these again."""
+    for name, part in named.items():
+        if f"{{{name}}}" in text:
+            text = text.replace(f"{{{name}}}", within(part, named))
+    return text
+
+
 def rows(module: str, test: str) -> list[Any]:
     """The rows of a test's section, as they stand, for a test of the table."""
     return _sections(module)[test]["rows"]
 
 
-def parts(value: Any, wanted: Any) -> Any:
-    """What a value has where a row says what it should have: fields by their names, each item of a list, members of
-    enums by their names; TOML spells None out as "null"."""
+def parts(value: Any, wanted: Any, *, whole: bool = False) -> Any:
+    """What a value has where a row says what it should have: fields by their names, each item of a list or an array,
+    members of enums by their names, the value of a fact; keys of a mapping are spelt as texts, a pair "a b", and with
+    `whole` all of them count. TOML spells None out as "null"."""
+    if isinstance(value, Fact) and not isinstance(wanted, dict):
+        return parts(value.value, wanted, whole=whole)
+    if isinstance(wanted, dict) and isinstance(value, Mapping):
+        fields = {_spelt(key): item for key, item in value.items()}
+        return {name: parts(fields.get(name), wanted.get(name), whole=whole) for name in (fields if whole else wanted)}
     if isinstance(wanted, dict):
-        fields = value if isinstance(value, Mapping) else {name: getattr(value, name) for name in wanted}
-        return {name: parts(fields.get(name), item) for name, item in wanted.items()}
+        return {name: parts(getattr(value, name), item, whole=whole) for name, item in wanted.items()}
+    if isinstance(wanted, list) and hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(wanted, list) and isinstance(value, list | tuple) and len(value) == len(wanted):
-        return [parts(item, part) for item, part in zip(value, wanted, strict=True)]
+        return [parts(item, part, whole=whole) for item, part in zip(value, wanted, strict=True)]
     if isinstance(value, Enum):
         return value.name
     return "null" if value is None else value
+
+
+def _spelt(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 @cache

@@ -13,10 +13,10 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator
 
-import pytest
 from radon.visitors import Class, ComplexityVisitor, Function
 
 from tests.shown import ROOT
+from tests.tables import examples
 
 MOST_COMPLEX = 20
 MOST_LINES = 400
@@ -182,18 +182,6 @@ def _with_branches(count: int, above: str = "") -> str:
     return f"class Made:\n{above}    @property\n    def of(self, a):\n{body}\n        return a\n"
 
 
-@pytest.mark.parametrize(
-    ("branches", "above", "fault"),
-    [
-        (19, "", ""),
-        (20, "", "Made.of has complexity 21: part it, or say why above it"),
-        (20, "    # Complexity 21: a table.\n", ""),
-        (20, "    # Complexity 21: a table\n    # of states.\n", ""),
-        (21, "    # Complexity 21: a table.\n", "Made.of has complexity 22: part it, or say why above it"),
-        (20, "    # Complexity 21:\n", "Made.of has complexity 21: part it, or say why above it"),
-        (20, "    # A table.\n", "Made.of has complexity 21: part it, or say why above it"),
-        (5, "    # Complexity 21: a table.\n", "Made.of has complexity 6: it needs no reason"),
-    ],
-)
+@examples("branches", "above", "fault")
 def test_the_line_above_a_function_allows_its_number_and_no_more(branches: int, above: str, fault: str) -> None:
     assert faults_of(_with_branches(branches, above)) == ([fault] if fault else [])

@@ -8,10 +8,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests import tables
 from tests.shown import ROOT
+from topodiag.model.provenance import known, unknown
 
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.toml") if path.with_suffix(".py").exists())
 
@@ -28,7 +30,9 @@ def read_by(module: Path) -> set[str]:
         for test in tree.body
         if isinstance(test, ast.FunctionDef) and any("examples(" in ast.unparse(expr) for expr in test.decorator_list)
     }
-    calls = any(isinstance(call, ast.Call) and ast.unparse(call.func) == "texts" for call in ast.walk(tree))
+    calls = any(
+        isinstance(call, ast.Call) and ast.unparse(call.func) in {"texts", "with_texts"} for call in ast.walk(tree)
+    )
     return names | {"texts"} if calls else names
 
 
@@ -72,3 +76,8 @@ def test_the_parts_of_a_value_are_those_that_a_row_asks_for() -> None:
     }  # fmt: skip
     assert tables.parts(Path("a/b"), {"name": "?"}) == {"name": "b"}
     assert tables.parts((1, 2), [1]) == (1, 2)
+    assert tables.parts({"a": known(3), "b": unknown("?")}, {"a": 3, "b": "null"}) == {"a": 3, "b": "null"}
+    assert tables.parts(unknown("not there"), {"why": ""}) == {"why": "not there"}
+    assert tables.parts({3: 1, ("a", "b"): 2, 4: 5}, {"3": 1, "a b": 2}) == {"3": 1, "a b": 2}
+    assert tables.parts({3: 1, 4: 5}, {"3": 1}, whole=True) == {"3": 1, "4": 5}
+    assert tables.parts({"groups": np.asarray([1, 2])}, {"groups": [1, 9]}) == {"groups": [1, 2]}

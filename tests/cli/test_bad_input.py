@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import os
 import signal
 import subprocess
@@ -14,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 
 HEALTHY = "fixture:dgx-h100-healthy"
-MANIFEST = json.dumps({"schema": "1.0", "host": "h", "items": []}).encode()
 MEMORY = 3 << 28
 """What the program may take beyond its own code, bytes: three times the most that a bundle may unpack to."""
 
@@ -149,19 +148,7 @@ def test_a_report_that_cannot_be_written_is_said():
     refused(scan(HEALTHY, "--output", "/dev/full"), "/dev/full", "No space left")
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"LC_ALL": "C"},
-        {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"LC_ALL": "xx_YY.NONE"},
-        {"COLUMNS": "1"},
-        {"COLUMNS": "-7"},
-        {"COLUMNS": "9" * 99},
-        {"HOME": "", "TERM": ""},
-    ],
-)
+@examples("env")
 def test_no_environment_stops_the_report(env):
     done = scan(HEALTHY, "-v", env=env)
     assert (done.returncode, done.stderr) == (0, "")

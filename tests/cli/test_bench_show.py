@@ -17,6 +17,7 @@ import pytest
 
 from tests import program
 from tests.shown import ROOT, assert_printed, shown_on
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.cli.bench.judge import judge
 
@@ -160,24 +161,7 @@ def test_ascii_output_is_ascii(out: str) -> None:
     assert run(out, "--ascii", "--fail-on", "never").stdout.isascii()
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ((), "Usage:"),
-        (("nonsense",), "No such command or file: 'nonsense'"),
-        (("/nonexistent/x.log",), "no such file"),
-        (("--csv", "rows", "--format", "json", "X"), "exclude each other"),
-        (("--machine", "a", "--system", "b", "X"), "exclude each other"),
-        (("--machine", "a", "--nics", "8x400", "X"), "exclude each other"),
-        (("--nics", "8by400", "X"), "write it like 8x400"),
-        (("X", "-", "-"), "only once"),
-        (("X", "--svg", "x.pdf"), "does not end in .svg"),
-        (("X", "--machine", "/nonexistent/bundle"), "no such file"),
-        (("X", "--machine", "X"), "hint: it takes a bundle"),
-        (("X", "--system", "dgx-h1000"), "did you mean dgx-h100"),
-        (("X", "--nccl", "9.9"), "9.9"),
-    ],
-)
+@examples("args", "said")
 def test_what_it_cannot_take_is_refused_in_one_line(args: tuple[str, ...], said: str, out: str) -> None:
     done = run(*(out if arg == "X" else arg for arg in args))
     assert said in done.stderr + done.stdout
@@ -187,16 +171,7 @@ def test_what_it_cannot_take_is_refused_in_one_line(args: tuple[str, ...], said:
         assert len(done.stderr.splitlines()) <= 2
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "is empty"),
-        ("hello\n", "holds no table of nccl-tests"),
-        ("<system version='1'><cpu numaid='0'/></system>", "topology file"),
-        ("host:1:2 [0] NCCL INFO x\n" * 5, "only NCCL's log"),
-        ("{}", "holds no table"),
-    ],
-)
+@examples("content", "said")
 def test_a_file_of_something_else_is_named_for_what_it_is(content: str, said: str, tmp_path: Path) -> None:
     place = tmp_path / "x.log"
     place.write_text(content)

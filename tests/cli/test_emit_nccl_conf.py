@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 from topodiag.cli.emit.nccl_conf import nccl_conf
 
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
@@ -74,15 +75,7 @@ def test_a_job_s_logs_will_do(topodiag, tmp_path) -> None:
     assert "unset NCCL_IB_DISABLE in the environment too" in sick.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["nowhere"], "nowhere: no such file"),
-        (["--log", "nowhere"], "nowhere"),
-        ([HOST, "-o", "."], ".: is a folder, not a file to write to"),
-        ([HOST, "-o", "/dev/null/nccl.conf"], "its folder cannot be made"),
-    ],
-)
+@examples("args", "message")
 def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -> None:
     run = topodiag(*args, cwd=tmp_path)
     assert run.returncode == 2

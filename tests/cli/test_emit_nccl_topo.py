@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.cli.errors import run as run_inside
@@ -253,32 +254,7 @@ def test_a_flat_guest_with_more_devices_than_an_old_parser_takes_below_one_proce
     assert run.stdout.count("<net ") == 32
 
 
-BAD = {
-    "no source": ([], "Missing argument 'SOURCE'."),
-    "no such file": (["nowhere.xml"], "nowhere.xml: no such file"),
-    "two ways": ([GUEST, "--instance", "x", "--affinity", "y"], "--instance and --affinity cannot go together"),
-    "a map alone": ([GUEST, "--pairs", "a=b"], "--pairs names devices with those of --host-capture."),
-    "unknown type": ([GUEST, "--instance", "ND96isr_H100_v6"], "--instance ND96isr_H100_v6: is no instance type"),
-    "another type": ([GUEST, "--instance", "p4d.24xlarge"], "p4d.24xlarge has 8 GPUs and 4 compute NICs, and this"),
-    "no such capture": ([GUEST, "--host-capture", "nowhere"], "nowhere: no such file"),
-    "no such map": ([GUEST, "--host-capture", HOST, "--pairs", "nowhere"], "nowhere: no such file"),
-    "half a map": ([GUEST, "--host-capture", HOST, "--pairs", "GPU0=GPU0"], "GPU1, GPU2, GPU3, GPU4 and 3 more of the"),
-    "no pair": ([GUEST, "--host-capture", HOST, "--pairs", "GPU0=a=b"], "--pairs: 'GPU0=a=b' is no pair"),
-    "no marks": ([GUEST, "--host-capture", HOST], "no UUID or GUID says which device of the host is GPU0"),
-    "no such matrix": ([GUEST, "--affinity", "nowhere"], "nowhere: no such file"),
-    "a folder as matrix": ([GUEST, "--affinity", "."], ".: is a folder"),
-    "a version before all known": ([HOST, "--nccl", "2.3"], "Invalid value for '--nccl'"),
-    "no node": ([HOST, "--nodes", "0"], "Invalid value for '--nodes'"),
-    "no GPU": (["fixture:no-gpu"], "fixture:no-gpu: is not enough for NCCL's topology"),
-    "a folder as output": ([HOST, "-o", "."], ".: is a folder, not a file to write to"),
-    "no folder": (
-        [HOST, "-o", "/dev/null/topo.xml"],
-        "cannot be written: its folder cannot be made",
-    ),
-}
-
-
-@pytest.mark.parametrize(("args", "message"), BAD.values(), ids=BAD)
+@examples("args", "message")
 def test_each_bad_input_is_told_in_one_line(capsys, monkeypatch, tmp_path, args, message) -> None:
     monkeypatch.chdir(tmp_path)
     code = run_inside(cli, ["emit", "nccl-topo", *args])  # in this process: twenty starts would take their time

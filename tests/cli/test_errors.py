@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests import program
+from tests.shown import ROOT
+from tests.tables import examples
 from topodiag.cli.errors import print_note
 
-ERRORS = {
-    ("dgx-h100-healthy",): "fixture:dgx-h100-healthy",
-    ("scan", "dgx-h100-healthy"): "fixture:dgx-h100-healthy",
-    ("scan", "fixture:dgx-h100-helthy"): "did you mean dgx-h100-healthy",
-    ("scna",): "Did you mean scan?",
-    ("explain", "GPX"): "Did you mean GPU?",
-    ("explain", "NVL9"): "Did you mean NVL",
-    ("bench", "fixture:all-reduce-healthy", "--nodes", "two"): "'two' is not a whole number from 1 to 100000",
-    ("model", "step", "--layers", "-3"): "'-3' is not a whole number from 1 to 10000",
-    ("model", "step", "--efficiency", "nan"): "'nan' is not a number from 0.01 to 1",
-    ("diagnose", "no-such-folder/"): "no such file or folder",
-    ("scan", "https://example.com/node.tar.gz"): "topodiag reads local files: download it first",
-    ("bench", "read", __file__): "give the folder of `topodiag bench run`",
-    ("env", "--to"): "see topodiag env --help",
-    ("diagnose", "fixture:healthy", "--tp", "3"): "needs a multiple of 3 ranks; the job has 16",
-    ("place", "audit", "--tp", "8", "--model", "params=many"): "write it like params=7B,layers=32",
-    ("logs",): "Missing argument 'PATH...'",
-    ("fixture:demo", "--redacted"): "see topodiag diagnose --help",
-    ("place", "emit", "--nodes", "8"): "--nodes belongs to topodiag place audit and solve; see",
-    ("place", "emit"): "Choose from: slurm-hostfile, slurm-flags",
-    ("ras", str(Path(__file__).parent)): "Answers that were kept: topodiag logs",
-}
 
-
-@pytest.mark.parametrize("args", ERRORS, ids=" ".join)
-def test_an_error_is_one_line_with_its_remedy(args: tuple[str, ...]) -> None:
-    done = program.run(*args)
+@examples("command", "words")
+def test_an_error_is_one_line_with_its_remedy(command: str, words: str) -> None:
+    done = program.run(*shlex.split(command), cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("topodiag: error: ")
     assert len(done.stderr.splitlines()) <= 2
-    assert ERRORS[args] in done.stderr
+    assert words in done.stderr
 
 
 def test_a_family_of_checks_is_listed() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests import program
 from tests.evidence.live.test_ras import status
+from tests.tables import examples
 
 DOCS = Path(__file__).parents[2] / "docs" / "exit-codes.md"
 PROGRAM = Path(__file__).parent / "fake_program.py"
@@ -21,39 +22,13 @@ def test_a_clean_node_is_0(topodiag):
     assert topodiag("scan").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("worst", "fail_on", "code"),
-    [
-        ("error", None, 1),
-        ("warning", None, 0),
-        ("info", None, 0),
-        ("warning", "warning", 1),
-        ("info", "warning", 0),
-        ("info", "info", 1),
-        ("error", "never", 0),
-    ],
-)
+@examples("worst", "fail_on", "code")
 def test_findings_at_or_above_fail_on_are_1(topodiag, worst, fail_on, code):
     args = ["--fail-on", fail_on] if fail_on else []
     assert topodiag("scan", *args, fake=worst).returncode == code
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["scan", "--no-such-option"],
-        ["scna"],
-        ["scan", "--sample", "5 parsecs"],
-        ["scan", "--width", "3"],
-        ["scan", "x", "--save", "y"],
-        ["scan", "-", "-"],
-        ["explain", "NVL999"],
-        ["explain", "whatever"],
-        ["completion", "tcsh"],
-        ["scan", "--output", "/dev/null/folder/file"],
-        ["scan", "--output", "/"],
-    ],
-)
+@examples("args")
 def test_wrong_usage_is_2_in_one_line_without_a_traceback(topodiag, args):
     done = topodiag(*args)
     assert done.returncode == 2
@@ -88,19 +63,7 @@ def test_an_interrupt_is_130(topodiag):
     assert (done.returncode, done.stderr) == (130, "topodiag: interrupted\n")
 
 
-@pytest.mark.parametrize(
-    ("fake", "code", "state"),
-    [
-        ("clean", 0, "OK"),
-        ("info", 0, "OK"),
-        ("warning", 1, "WARNING"),
-        ("error", 2, "CRITICAL"),
-        ("no-gpu", 3, "UNKNOWN"),
-        ("unreadable", 3, "UNKNOWN"),
-        ("bug", 3, "UNKNOWN"),
-        ("interrupt", 3, "UNKNOWN"),
-    ],
-)
+@examples("fake", "code", "state")
 def test_nagios_has_its_own_codes_and_always_one_line(topodiag, fake, code, state):
     done = topodiag("scan", "--format", "nagios", fake=fake)
     assert done.returncode == code

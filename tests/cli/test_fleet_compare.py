@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.app.test_compare import found, having
 from tests.fleet.fleets import fleet, with_fact
+from tests.tables import examples
 from topodiag.app import compare as use_case
 from topodiag.cli.errors import Outcome
 from topodiag.cli.fleet.compare import FORMATS, compare
@@ -63,11 +64,7 @@ def test_exit_codes_are_those_of_scan() -> None:
     assert asked("--fail-on", "never")[1] == 0
 
 
-@pytest.mark.parametrize(
-    ("driver_of", "excluded", "codes"),
-    [((7,), True, (1, 1, 0)), (tuple(range(10)), False, (0, 0, 0)), ((), False, (0, 0, 0))],
-    ids=["one node differs", "half of the nodes differ: two populations", "no node differs"],
-)
+@examples("driver_of", "excluded", "codes")
 def test_a_node_to_exclude_is_exit_1_whatever_its_severity(
     driver_of: tuple[int, ...], excluded: bool, codes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.app.judge.test_since import FIXTURES, capture
 from tests.cli import small_log
 from tests.cli.command_tree import ALL
 from tests.report.html.pages import Element, by_id, data_of, read
+from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
 from topodiag.model.sweep import Fabric
@@ -177,15 +178,7 @@ def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> Non
     assert "placement" not in {element.attributes.get("id") for element in read(page.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("-", "--html writes a file"),
-        ("/dev/null/report.html", "its folder cannot be made"),
-        ("{input}", "would be written over"),
-        ("{output}", "is named for two outputs"),
-    ],
-)
+@examples("path", "said")
 def test_a_place_that_cannot_be_meant_is_refused_before_any_work(
     path: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

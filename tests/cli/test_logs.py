@@ -10,6 +10,7 @@ import pytest
 
 from tests import program
 from tests.cli.small_log import log
+from tests.tables import examples
 from topodiag.cli.logs import logs
 
 
@@ -73,16 +74,7 @@ def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
     assert target.read_bytes()[:4] == b"PAR1"
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["--parquet", "ranks"],
-        ["--csv", "ranks", "--format", "json"],
-        ["--csv", "ranks", "--rings"],
-        ["--ranks", "--format", "json"],
-        ["--tp", "0"],
-    ],
-)
+@examples("args")
 def test_options_that_make_no_sense_together_are_refused(small, args):
     done = run(small, *args)
     assert (done.returncode, done.stdout) == (2, "")

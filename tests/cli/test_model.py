@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests import program
+from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 LINKS = ("--inside", "1.0,300", "--outside", "5.0,12.5")
@@ -143,31 +144,7 @@ def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> N
     assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("link", "--system", "dgx-h1000"), "did you mean dgx-h100"),
-        (("link", "--system", "dgx"), "several systems are called"),
-        (("link", "--size", "0"), "not between 1 byte and 1 PiB"),
-        (("link", "--link", "fast"), "is not a link"),
-        (("link", "--svg", "plot.jpg"), "does not end in .svg"),
-        (("link", "--svg", "/dev/null/plot.svg"), "its folder cannot be made"),
-        (("link", "--sizes", "1G:1K"), "the first size is the greater one"),
-        (("collective", "all_to_all", "--algo", "ring"), "it has direct"),
-        (("collective", "--placement", "1x9"), "8 GPUs in one domain"),
-        (("collective", "--inside", "1,300"), "no NIC for the job is known"),
-        (("collective", "--outside", "1,300"), "--outside goes with --inside"),
-        (("step", "--tp", "3"), "does not divide 64 GPUs"),
-        (("step", "--tp", "8", "--dp", "4"), "not the 64 GPUs"),
-        (("step", "--global-batch", "7"), "no multiple of dp x micro-batch"),
-        (("step", "--order", "tp-xx"), "at most once"),
-        (("step", "--efficiency", "nan"), "is not a number"),
-        (("step", "--oversubscription", "0.5"), "not a number from 1 to 1000"),
-        (("step", "--overlap", "dp"), "write it like dp=0.5"),
-        (("step", "--precision", "fp8", "--system", "dgx-a100"), "give --peak-tflops"),
-        (("steps",), "Did you mean step"),
-    ],
-)
+@examples("args", "said")
 def test_a_question_that_cannot_be_answered_says_why_and_exits_2(model: Run, args: tuple[str, ...], said: str) -> None:
     done = model(*args)
     assert done.returncode == 2

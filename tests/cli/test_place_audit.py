@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
@@ -123,23 +124,7 @@ def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_pat
     assert [violation["id"] for violation in answer["violations"]] == ["PLC005"], "one GPU on each node holds no pair"
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("--tp", "3", "--dp", "4", "--world-size", "16"), "needs 12 ranks; the job has 16"),
-        (("--tp", "8", "--dp", "8"), "64 ranks do not fit on 32 usable GPUs"),
-        ((), "Which ranks form groups"),
-        (("--tp", "8", "--order", "tp-xp"), "does not name each dimension"),
-        (("--model", "params=7B"), "--model goes with --tp"),
-        (("--tp", "8", "--model", "params=7B,layers=31", "--pp", "2"), "no multiple of pp x chunks"),
-        (
-            ("--tp", "8", "--model", "layer=31"),
-            "'--ulysses', '--zero'?); write it like",
-        ),
-        (("--tp", "8", "--model", "layers=few"), "'few' is not a whole number from 1 to 10000; write it like"),
-        (("--tp", "8", "--model", "layers"), "requires an argument; write it like params=7B"),
-    ],
-)
+@examples("args", "words")
 def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
     code, out, err = told(capsys, *CLUSTER, *args)
     assert (code, out) == (2, "")

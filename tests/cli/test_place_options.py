@@ -8,6 +8,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.tables import examples
 from topodiag.app.judge.placing import Ready, open_place
 from topodiag.cli import cli
 from topodiag.cli.errors import run
@@ -83,26 +84,7 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
     assert ready.world == 16
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (("--nodes", "2", "--tp", "8", "--pp", "4", "--dp", "8"), "256 ranks do not fit on 16 usable GPUs of 2 nodes"),
-        (("--nodes", "2", "--tp", "8", "--pp", "4"), "32 ranks of one replica do not fit on 16 usable GPUs"),
-        (("--nodes", "4", "--tp", "5", "--world-size", "32"), "needs a multiple of 5 ranks; the job has 32"),
-        (("--nodes", "4", "--tp", "8", "--dp", "3", "--world-size", "32"), "needs 24 ranks; the job has 32"),
-        (("--nodes", "4", "--tp", "8", "--order", "tp-xx"), "the order tp-xx does not name each dimension"),
-        (("--nodes", "4", "--order", "tp-dp"), "--order goes with"),
-        (("--nodes", "4", "--tp", "8", "--groups", "x"), "--groups and parallel sizes both say"),
-        (("--nodes", "1", "--exclude", "node001", "--tp", "8"), "no GPU of the cluster is usable"),
-        (("--nodes", "4", "--exclude", "gpu[1-", "--tp", "8"), "--exclude: 'gpu[1-' is no node set"),
-        (("--topology", "/", "--tp", "8"), "a folder of bundles goes in as --bundles"),
-        (("--bundles", "/nonexistent", "--tp", "8"), "no such file"),
-        (("--bundles", "fixture:no-gpu", "--tp", "8"), "holds no node with GPUs"),
-        (("--bundles", "fixture:hgx-a100", "--nodes", "4"), "--bundles names the nodes"),
-        (("--nodes", "0"), "'0' is not a whole number from 1"),
-        (("--nics", "many"), "'many' is not NICs"),
-    ],
-)
+@examples("args", "says")
 def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> None:
     assert says in refused(*args)
 
@@ -113,19 +95,7 @@ def test_bundles_are_the_nodes_and_what_they_are() -> None:
     assert (ready.opened.cluster.system, ready.world) == ("DGX H100", 16)
 
 
-CYCLE = "SwitchName=a Switches=b\nSwitchName=b Switches=a\n"
-
-
-@pytest.mark.parametrize(
-    ("option", "content", "says"),
-    [
-        ("--topology", CYCLE, "the switches form a cycle"),
-        ("--hostfile", "gpu9:8\n", "host 'gpu9' is not in the cluster"),
-        ("--groups", "together: [0-3, 3-5]\n", "groups overlap: rank 3 is in two places"),
-        ("--free", "gpu9 0-3\n", "node 'gpu9' is not in the cluster"),
-        ("--rankfile", "rank zero\n", "is no line of a rankfile"),
-    ],
-)
+@examples("option", "content", "says")
 def test_a_bad_file_ends_with_2_and_one_line(
     option: str, content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

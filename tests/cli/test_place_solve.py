@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RACK = Path(__file__).parents[3] / "shared" / "corpus" / "jobs" / "h_gb200_2tray" / "logs"
@@ -133,15 +134,7 @@ def test_trays_of_a_rack_are_one_domain_to_the_solver_too(place: Run) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("solve", *SYSTEM, "--tp", "8", "--dp", "7"), "56 ranks do not fit on 48 usable GPUs"),
-        (("solve", *SYSTEM), "Which ranks form groups?"),
-        (("emit", "hostfile", "/nonexistent/map.json"), "no such file"),
-        (("emit", "pbs", "-"), "'pbs' is not one of"),
-    ],
-)
+@examples("args", "said")
 def test_bad_input_is_one_line(place: Run, args: tuple[str, ...], said: str) -> None:
     done = place(*args)
     assert done.returncode == 2

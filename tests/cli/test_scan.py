@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click import BadParameter
 
+from tests.tables import examples
 from topodiag.cli.params import Duration
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
@@ -56,36 +57,12 @@ def test_output_may_be_a_device(topodiag):
     assert "gpu-001" in topodiag("scan", "--output", "/dev/stdout").stdout
 
 
-@pytest.mark.parametrize(
-    ("args", "env", "colored"),
-    [
-        ([], {}, False),
-        (["--color", "always"], {}, True),
-        (["--color", "always"], {"NO_COLOR": "1"}, True),
-        (["--color", "always"], {"TERM": "dumb"}, True),
-        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
-        ([], {"FORCE_COLOR": "1"}, True),
-        ([], {"CLICOLOR_FORCE": "1"}, True),
-        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        ([], {"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
-        ([], {"FORCE_COLOR": "0"}, False),
-    ],
-)
+@examples("args", "env", "colored")
 def test_colour_follows_option_then_no_color_then_force_color(topodiag, args, env, colored):
     assert ("\x1b[" in topodiag("scan", *args, env=env).stdout) is colored
 
 
-@pytest.mark.parametrize(
-    ("args", "env", "plain"),
-    [
-        ([], {}, False),
-        (["--ascii"], {}, True),
-        ([], {"LC_ALL": "C"}, True),
-        ([], {"LC_ALL": "C.UTF-8"}, False),
-        ([], {"PYTHONIOENCODING": "latin-1"}, True),
-        ([], {"PYTHONIOENCODING": "ascii"}, True),
-    ],
-)
+@examples("args", "env", "plain")
 def test_ascii_where_the_reader_cannot_take_more(topodiag, args, env, plain):
     assert topodiag("scan", *args, env=env).stdout.isascii() is plain
 

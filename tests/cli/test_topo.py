@@ -174,37 +174,9 @@ def test_a_reader_that_goes_away_is_no_error(command):
     assert (code, data) == (0, b"")
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("check", "/nonexistent.xml"), "no such file"),
-        (("check", "fixture:no-gpu"), "holds no topology file"),
-        (("check", HEALTHY, "--nccl", "3.1"), "3.1"),
-        (("check", HEALTHY, "--against", "/nonexistent"), "/nonexistent"),
-        (("predict", HEALTHY, "--nodes", "0"), "--nodes"),
-        (("predict", HEALTHY, "--nccl", "2.5"), "2.5"),
-        (("predict", HEALTHY, "--env", "P2P=1"), "NCCL_P2P_LEVEL=PHB"),
-        (("predict", "fixture:no-gpu"), "is not enough"),
-        (("what-if", HEALTHY), "No change: give --down"),
-        (("what-if", HEALTHY, "--down", "GPU3"), "nvlink:GPU3:6"),
-        (("what-if", HEALTHY, "--down", "nvlink:GPU9:1"), "no GPU9"),
-        (("what-if", HEALTHY, "--down", "nvlink:GPU3:19"), "18 NVLinks"),
-        (("what-if", HEALTHY, "--remove", "nic:mlx5_99"), "no NIC mlx5_99"),
-        (("what-if", HEALTHY, "--lanes", "GPU5=5"), "lanes"),
-        (("what-if", HEALTHY, "--speed", "GPU5=gen9"), "gen1 to gen6"),
-        (("what-if", HEALTHY, "--rate", "mlx5_0=fast"), "Gb/s"),
-        (("what-if", HEALTHY, "--off", "nvlink"), "gdr"),
-        (("what-if", HEALTHY, "--off", "gdr", "--size", "many"), "is not a size"),
-        (("diff", "-", "-"), "only once"),
-        (("check", "-", "--against", "-"), "only once"),
-        (("predict", HEALTHY, "--nodes", "100000"), "800000 ranks"),
-        (("diff", HEALTHY, "/nonexistent.xml"), "no such file"),
-        (("predict", HEALTHY, "--output", "/dev/null/made"), "/dev/null"),
-        (("wat",), "No such command"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_meant_is_told_in_one_line(args, words):
-    refused(topo(*args), words)
+@examples("command", "words")
+def test_what_cannot_be_meant_is_told_in_one_line(command: str, words: str) -> None:
+    refused(topo(*shlex.split(command), cwd=ROOT), words)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.tables import within
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -14,6 +15,30 @@ from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.node import Node
+
+SINGLES = {"node", "cpu", "os", "services", "scheduler", "registry"}
+
+
+def device(draft: NodeDraft, name: str) -> Entity:
+    """The device of a draft that a row names, or its part."""
+    whole, _, part = name.partition(", ")
+    if part:
+        kind, number = part.split()
+        return device(draft, whole).child(kind, int(number))
+    kind, _, key = name.partition(" ")
+    if kind in SINGLES:
+        return draft.single(kind)
+    if kind == "gpu":
+        if key.isdecimal():
+            return draft.gpu(index=int(key))
+        return draft.gpu(uuid=key) if key.startswith("GPU-") else draft.gpu(bus_id=key)
+    if kind == "nic":
+        if ":" in key:
+            return draft.nic(bus_id=key)
+        return draft.nic(label=key) if key.startswith("NIC") else draft.nic(rdma=key)
+    if kind == "numa":
+        return draft.numa(int(key))
+    return {"pci": draft.pci, "netdev": draft.netdev}[kind](key)
 
 
 def draft_by(source: Source, blob: Blob, sample: int = 0) -> NodeDraft:
@@ -56,6 +81,12 @@ def values(entity: Entity) -> dict[str, Any]:
     return {name: offers[0].value for name, offers in (entity.offers | entity.counters).items()}
 
 
+def label(entity: Entity) -> str:
+    """What tables of pairs call a device."""
+    keys = entity.keys
+    return f"GPU{keys['index']}" if "index" in keys else str(keys.get("label", keys.get("rdma", keys.get("bus_id"))))
+
+
 def why(entity: Entity, name: str) -> str:
     """The first reason offered for a field having no value."""
     return next((offer.why for offer in entity.offers.get(name, []) if offer.value is None), "")
@@ -90,5 +121,9 @@ def sections_of(kind: str) -> dict[str, dict[str, Any]]:
 
 def text_of(kind: str, name: str) -> str:
     """A text of a file of readings, where a test of more than a reading needs it."""
-    text: str = sections_of(kind)["texts"][name]
-    return text
+    return expanded(kind, sections_of(kind)["texts"][name])
+
+
+def expanded(kind: str, text: str) -> str:
+    """A text with those of a file of readings where their names stand in braces."""
+    return within(text, sections_of(kind).get("texts", {}))

@@ -6,8 +6,7 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
+from tests.tables import examples
 from topodiag_probes.run import Finished, Groups, LineSink, Sink, run
 
 SLACK_S = 3.0
@@ -51,11 +50,7 @@ def test_a_file_that_is_no_program_is_an_error_and_a_missing_one_absent(stubs: P
     assert _run([str(stubs / "nothing")]).status == "absent"
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["echo begun; exec sleep 600", "trap '' TERM; echo begun; while :; do sleep 1; done"],
-    ids=["hangs", "hangs and ignores SIGTERM"],
-)
+@examples("script")
 def test_a_command_that_hangs_is_killed_and_keeps_what_it_printed(stub, script: str):
     begun = time.monotonic()
     done = _run([str(stub("tool", script))], seconds=0.5)

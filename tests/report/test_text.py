@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.tables import examples
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
@@ -107,15 +108,7 @@ def test_a_command_for_which_no_line_is_left_is_counted() -> None:
     assert [line.plain for line in page.lines][-2:] == ["seen", "  … 2 more lines (-v)"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "end"),
-    [
-        (5, ["assumed 1", "assumed 2"]),
-        (21, ["node 20", "  … 2 more lines (-v)"]),
-        (22, ["node 17", "  … 4 more nodes, 2 more lines (-v)"]),
-        (40, ["node 17", "  … 22 more nodes, 2 more lines (-v)"]),
-    ],
-)
+@examples("rows", "end")
 def test_rows_of_a_table_are_all_there_or_counted_below_the_last(rows: int, end: list[str]) -> None:
     page, rest = Page(Style(width=60)), Page(Style(width=60))
     rest.add("node  ranks")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 from topodiag.app.case.behind import ranks_behind
 
 STEPS = ["running step 1/2", "running step 2/2", "COMPLETE!"]
@@ -48,15 +49,7 @@ def test_who_lacks_the_last_line_of_all_others(lines: list[str], ranks: tuple[in
     assert ranks_behind({line: number for number, line in enumerate(lines, 1)}) == (ranks, lacks)
 
 
-@pytest.mark.parametrize(
-    ("end", "is_said"),
-    [
-        (LIMIT, True),
-        (LIMIT.replace(" DUE TO TIME LIMIT", ""), True),
-        (f"{LIMIT[:3]}Fatal Python error: Aborted", False),
-    ],
-    ids=["a time limit", "a user", "its own end"],
-)
+@examples("end", "is_said")
 def test_who_was_behind_is_said_of_a_job_that_was_ended_from_outside(end: str, is_said: bool, tmp_path: Path) -> None:
     (tmp_path / "job.out").write_text("\n".join([*TRIAL, *BEHIND, end, ""]), encoding="utf-8")
     done = program.run("diagnose", "job.out", "--width", "250", cwd=tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import program
+from tests.tables import examples
 from topodiag.app import diagnose
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
@@ -81,15 +82,7 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pyte
     assert [line.number for line in found[0][0]] == [4, 5, 6]
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("step {n}00 loss 2.31", "4 lines of progress and no line of NCCL, a GPU or a link"),
-        ("[1,  {n}000] loss: 2.186", "4 lines of progress and no line of NCCL, a GPU or a link"),
-        ("step {n}0 \t total loss = 2.312, sub4 = 0.400 (1.503 sec/step)", "steps at 1.5 s a step"),
-        ("packet {n} lost, 2.5 % loss at step 3", "1 text without a line of NCCL, a GPU or a link"),
-    ],
-)
+@examples("line", "says")
 def test_a_training_without_a_line_of_nccl_is_unknown_and_no_error(line: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(f"{line.format(n=n)}\n" for n in range(1, 5)), encoding="utf-8")
     done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
@@ -104,19 +97,7 @@ TRACEBACK = """Traceback (most recent call last):
 """
 
 
-@pytest.mark.parametrize(
-    ("above", "error", "below", "says"),
-    [
-        ("loading", "requests.exceptions.Timeout: no answer", "", ("FAILED", "train.log:5", "train.py:9 raised")),
-        ("step 1 loss 2", "KeyError: 'x'", "", ("FAILED", "train.log:5", "train.py:9 raised")),
-        ("loading", "RuntimeError: CUDA error: device-side assert triggered", "CUDA kernel errors might be wrong",
-         ("FAILED", "train.log:5", "CUDA_LAUNCH_BLOCKING=1")),
-        ("loading", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "",
-         ("FAILED", "train.log:5", "a smaller batch")),
-        ("loading", "KeyError: 'x'", "step 1 loss 2\nstep 2 loss 1\nstep 3 loss 1", ("UNKNOWN",)),
-        ("ERROR request 7 failed", "KeyError: 'x'", "", ("UNKNOWN",)),
-    ],
-)  # fmt: skip
+@examples("above", "error", "below", "says")
 def test_a_process_that_ends_with_a_traceback_failed_and_one_that_goes_on_did_not(
     above: str, error: str, below: str, says: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -247,19 +228,17 @@ RUN_STOP = (
 )
 
 
-@pytest.mark.parametrize(
-    ("last", "below", "state"),
-    [("step 2000/2000 | loss 0.1", LEFT, "UNKNOWN"), ("step 1980/2000 | loss 0.1", LEFT, "FAILED"),
-     ("epoch 1/9 step 200/200 | loss 0.1", LEFT, "FAILED"), (RUN_STOP, LEFT, "UNKNOWN"),
-     (RUN_STOP, SERVICE, "UNKNOWN"), (RUN_STOP, REFUSED, "FAILED")],
-    ids=["the last step", "a step before it", "the last step of an epoch", "MLPerf's run that succeeded",
-         "NCCL's own thread", "a call that NCCL refused"],
-)  # fmt: skip
+BELOW = {"a peer": LEFT, "NCCL's own thread": SERVICE, "a refused call": REFUSED}
+
+
+@examples("last", "below", "state")
 def test_what_ranks_meet_when_others_leave_is_no_failure_below_the_last_step(
     last: str, below: str, state: str, tmp_path: Path
 ) -> None:
     steps = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, 9)]
-    (tmp_path / "train.log").write_text("\n".join([*steps, last, below, ""]), encoding="utf-8")
+    (tmp_path / "train.log").write_text(
+        "\n".join([*steps, last.replace("RUN STOP", RUN_STOP), BELOW[below], ""]), encoding="utf-8"
+    )
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
 
 

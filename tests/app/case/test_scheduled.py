@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.whole.case import nccl_start, text
+from tests.tables import examples
 from topodiag.api import diagnose
 
 HOSTS = ["gpu01", "gpu02", "gpu03", "gpu04"]
@@ -84,12 +85,7 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("more", "nodes"),
-    [("", [("gpu03",)]), ("slurmstepd: error: *** JOB 602215 ON gpu01 CANCELLED AT 2026-04-07T12:00:00 DUE TO NODE"
-                          " FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n", [])],
-    ids=["down", "down, and the job says so itself"],
-)  # fmt: skip
+@examples("more", "nodes")
 def test_a_node_that_only_its_peers_name_is_of_the_job(tmp_path: Path, more: str, nodes: list[tuple[str, ...]]) -> None:
     (tmp_path / "job.log").write_text("".join(LOST) + more)
     (tmp_path / "sinfo.txt").write_text(SINFO.format(state="down*"))

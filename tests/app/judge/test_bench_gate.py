@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.test_bench import SIZES, table
+from tests.app.test_bench import SIZES, printed
 from topodiag.app.bench import bench
 from topodiag.app.judge.bench_gate import gates
 from topodiag.app.judge.runs import BenchOptions
@@ -31,12 +31,12 @@ def _slower(line: str) -> str:
 
 
 TEXTS = {
-    "healthy": table(270),
-    "far-below": table(50),
-    "one-row": slow_row(table(270)),
-    "crashed": table(270).partition("# Out of bounds")[0] + ERROR,
-    "wrong": table(270).replace("values : 0 OK", "values : 4 FAILED"),
-    "half": table(136, ranks=16, hosts=2),
+    "healthy": printed(270),
+    "far-below": printed(50),
+    "one-row": slow_row(printed(270)),
+    "crashed": printed(270).partition("# Out of bounds")[0] + ERROR,
+    "wrong": printed(270).replace("values : 0 OK", "values : 4 FAILED"),
+    "half": printed(136, ranks=16, hosts=2),
 }
 assert 1 << 26 in SIZES
 

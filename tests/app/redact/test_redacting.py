@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.app.redact.redacting import hidden, redacted
 from topodiag.app.scan import scan
@@ -172,13 +173,7 @@ def test_a_word_that_no_text_of_ours_holds_is_replaced_in_a_sentence_too() -> No
     ), text
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("gpu1:5021:5386 [0] NCCL INFO Using network IB", ":5021:5386 [0] NCCL INFO Using network IB"),
-        ("Nov 19 04:12:31 gpu1 kernel: link is down", " kernel: link is down"),
-    ],
-)
+@examples("text", "kept")
 def test_a_host_that_is_named_like_a_word_is_replaced_where_only_a_host_can_stand(text: str, kept: str) -> None:
     finding = redacted(found("gpu1: GPU1 is lost on gpu1", "gpu1", evidence=text), KEY).findings[0]
     token = Tokens(KEY).host("gpu1")
@@ -206,21 +201,7 @@ def test_what_a_cut_leaves_of_a_login_or_a_token_is_hidden() -> None:
         assert message.startswith(line[: min(length, 17)])
 
 
-@pytest.mark.parametrize(
-    ("quote", "shown"),
-    [
-        ("[rank9]: KeyError: 'rouge_l'", r"\[rank9\]: KeyError: 'name-[0-9a-f]{10}'"),
-        ("BrokenPipeError of heronError on sm90", r"BrokenPipeError of name-[0-9a-f]{10} on sm90"),
-        ("see commands/dmesg.txt:1", r"see commands/dmesg\.txt:1"),
-        ("see commands/heron.txt:1", r"see commands/host-[0-9a-f]{10}\.[0-9a-f]{10}\.example:1"),
-        ("see osprey/dmesg.txt:1", r"see name-[0-9a-f]{10}/dmesg\.txt:1"),
-        ("in rank0.log, all_reduce.txt", r"in rank0\.log, all_reduce\.txt"),
-        ("in alice.log", r"in host-[0-9a-f]{10}\.[0-9a-f]{10}\.example"),
-        ("in gpu07.log", r"in host-[0-9a-f]{10}\.[0-9a-f]{10}\.example"),
-        ("torch.distributed.DistBackendError", r"torch\.distributed\.DistBackendError"),
-        ("socketProgress: [Errno 2]", r"socketProgress: \[Errno 2\]"),
-    ],
-)
+@examples("quote", "shown")
 def test_pythons_exceptions_ranks_architectures_and_files_of_a_bundle_are_no_names(quote: str, shown: str) -> None:
     finding = redacted(found(quote, evidence=quote), KEY).findings[0]
     assert re.fullmatch(shown, finding.message), finding.message

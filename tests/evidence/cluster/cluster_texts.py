@@ -16,7 +16,7 @@ def facts(text: str) -> ClusterFacts:
     return read_cluster(Blob("cluster", text.encode()))
 
 
-def levels(cluster_facts: ClusterFacts) -> list[tuple[str, list[int]]]:
+def levels_of(cluster_facts: ClusterFacts) -> list[tuple[str, list[int]]]:
     return [(partition.kind, partition.group.tolist()) for partition in cluster_facts.partitions]
 
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
-from tests.tables import examples, texts
+from tests.evidence.cluster.cluster_texts import facts, levels_of, listed, node, refused
+from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.cluster import slurm
 from topodiag.evidence.cluster.files import READERS, read_cluster
 from topodiag.evidence.interface import Blob
 from topodiag.model.cluster_facts import nested, usable
 from topodiag.model.errors import InputError
 
+TEXTS = texts(__file__)
+TREE, YAML, LINKINFO = TEXTS["tree"], TEXTS["yaml"], TEXTS["linkinfo"]
+
+
+@examples("text", "levels", "shown")
+def test_a_cluster_is_read_as_its_row_says(
+    text: str, levels: list[tuple[str, list[int]]], shown: dict[str, Any] | None
+) -> None:
+    cluster_facts = facts(with_texts(text, __file__))
+    assert levels_of(cluster_facts) == levels
+    assert shown is None or parts(cluster_facts, shown) == shown
+
+
 # --- CSV ------------------------------------------------------------------------------------------------------
-
-
-def test_a_csv_has_a_row_per_node_and_a_column_per_level() -> None:
-    cluster_facts = facts("node,gpus,rack,leaf\nn1,8,r1,l1\nn2,8,r1,l1\nn3,4,r1,l2\nn4,8,r2,l3\n")
-    assert cluster_facts.nodes == ("n1", "n2", "n3", "n4")
-    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 2]), ("rack", [0, 0, 0, 1])]
-    assert cluster_facts.gpus.tolist() == [8, 8, 4, 8]
-
-
-def test_groups_of_one_name_in_different_racks_are_different_groups() -> None:
-    cluster_facts = facts("node,rack,leaf\nn1,r1,a\nn2,r1,b\nn3,r2,a\nn4,r2,b\n")
-    assert levels(cluster_facts) == [("leaf", [0, 1, 2, 3]), ("rack", [0, 0, 1, 1])]
-
-
-def test_the_rows_show_which_level_is_inside_which() -> None:
-    cluster_facts = facts("node,leaf,rack\nn1,l1,r1\nn2,l1,r2\nn3,l2,r3\n")
-    assert [kind for kind, _ in levels(cluster_facts)] == ["rack", "leaf"]
 
 
 def test_a_row_may_name_a_node_set_and_the_gpus_that_are_free() -> None:
@@ -39,12 +37,6 @@ def test_a_row_may_name_a_node_set_and_the_gpus_that_are_free() -> None:
     assert usable(cluster_facts, 8).tolist() == [
         [True, True, False, True], [True, True, False, True], [False] * 4, [True] * 4,
     ]  # fmt: skip
-
-
-def test_a_node_without_a_label_stands_alone_and_says_so() -> None:
-    cluster_facts = facts("node,leaf\nn1,a\nn2,\nn3,\nn4,a\n")
-    assert levels(cluster_facts) == [("leaf", [0, 1, 2, 0])]
-    assert cluster_facts.notes == ("2 nodes without a leaf: each counts as alone there",)
 
 
 def test_a_missing_outer_label_does_not_split_the_group_inside() -> None:
@@ -56,7 +48,7 @@ def test_a_missing_outer_label_does_not_split_the_group_inside() -> None:
 def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
     cluster_facts = facts("node,gpus,free,leaf\nn1,4,0-1,a\nn2,4,,b\n".replace(",", mark))
     assert usable(cluster_facts, 8).sum(axis=1).tolist() == [2, 4]
-    assert levels(cluster_facts) == [("leaf", [0, 1])]
+    assert levels_of(cluster_facts) == [("leaf", [0, 1])]
 
 
 @examples("text", "says")
@@ -67,63 +59,6 @@ def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
 
 
 # --- Slurm ----------------------------------------------------------------------------------------------------
-
-TEXTS = texts(__file__)
-TREE = TEXTS["tree"]
-
-
-def test_a_slurm_tree_gives_a_level_per_tier() -> None:
-    cluster_facts = facts(TREE)
-    assert cluster_facts.nodes == tuple(f"gpu0{n}" for n in range(1, 7))
-    assert levels(cluster_facts) == [
-        ("leaf", [0, 0, 1, 1, 2, 2]), ("spine", [0, 0, 0, 0, 1, 1]), ("core", [0] * 6),
-    ]  # fmt: skip
-    assert cluster_facts.partitions[0].names == ("leaf1", "leaf2", "leaf3")
-
-
-def test_a_leaf_that_hangs_higher_than_others_is_its_own_group_below() -> None:
-    cluster_facts = facts(
-        "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=s Switches=a\nSwitchName=top Switches=s,b\n"
-    )
-    assert levels(cluster_facts)[-1] == ("core", [0, 0])
-
-
-def test_what_scontrol_shows_is_read_as_the_file_it_comes_from() -> None:
-    tree = "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
-    cluster_facts = facts(f"{tree}SwitchName=s Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n")
-    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
-    blocks = "".join(f"BlockName=b{n} BlockIndex={n} Nodes=n[{2 * n}-{2 * n + 1}] BlockSize=2\n" for n in range(4))
-    cluster_facts = facts(f"{blocks}AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[0-3] BlockSize=4\n")
-    assert levels(cluster_facts) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
-
-
-def test_a_node_below_two_leaves_is_said_and_one_that_a_spine_repeats_is_not() -> None:
-    leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]\nSwitchName=s Switches=a,b"
-    cluster_facts = facts(f"{leaves} Nodes=n[1-3]\n")
-    assert levels(cluster_facts) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
-    assert cluster_facts.notes == ("node n2 is below a and b: the lowest switch counts, else the first",)
-
-
-def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:
-    cluster_facts = facts(
-        "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\n"
-        "BlockName=b4 Nodes=n[7-8]\nBlockSizes=2,4\n"
-    )
-    assert levels(cluster_facts) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
-
-
-YAML = TEXTS["yaml"]
-
-
-def test_the_default_topology_of_a_topology_yaml_is_read() -> None:
-    cluster_facts = facts(YAML)
-    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
-    assert cluster_facts.notes == ("of 3 topologies, 'tree' is read",)
-
-
-def test_a_block_topology_of_a_topology_yaml_is_read() -> None:
-    cluster_facts = facts(YAML.replace("cluster_default: true", "cluster_default: false").replace("  tree:", "  flat:"))
-    assert levels(cluster_facts) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
 
 
 @examples("text", "says")
@@ -172,7 +107,7 @@ def discovered(pods: int = 2, leaves: int = 4, nodes: int = 4, spines: int = 2, 
 
 def test_nodes_that_share_leaf_switches_are_one_group_and_spines_join_pods() -> None:
     cluster_facts = facts(discovered())
-    assert levels(cluster_facts) == [("leaf", [0] * 4 + [1] * 4), ("core", [0] * 8)]
+    assert levels_of(cluster_facts) == [("leaf", [0] * 4 + [1] * 4), ("core", [0] * 8)]
     assert cluster_facts.rails == 4
 
 
@@ -192,19 +127,8 @@ def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
     cluster_facts = facts(
         discovered(pods=1, leaves=1) + discovered(pods=1, leaves=1).replace("gpu0", "gpu7").replace("S-100", "S-1ff")
     )
-    assert [kind for kind, _ in levels(cluster_facts)] == ["leaf", "spine"]
+    assert [kind for kind, _ in levels_of(cluster_facts)] == ["leaf", "spine"]
     assert cluster_facts.rails == 1, "all that a node has is on one switch"
-
-
-LINKINFO = TEXTS["linkinfo"]
-
-
-def test_iblinkinfo_tells_the_same() -> None:
-    cluster_facts = facts(LINKINFO)
-    assert cluster_facts.nodes == ("gpu01", "gpu02", "gpu03")
-    assert levels(cluster_facts) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
-    assert cluster_facts.partitions[0].names == ("leaf1", "leaf2")
-    assert cluster_facts.partitions[0].oversubscription == 1.5  # 2:1 and 1:1
 
 
 def test_iblinkinfo_by_line_tells_the_same() -> None:
@@ -220,7 +144,7 @@ def test_iblinkinfo_by_line_tells_the_same() -> None:
             left, right = line.split("==>")
             lines.append(f'{guid} "{name:>30}" {left.strip()}==>  0x0000000000000aaa {right.strip()}')
     cluster_facts = facts("\n".join(lines))
-    assert levels(cluster_facts) == levels(facts(LINKINFO))
+    assert levels_of(cluster_facts) == levels_of(facts(LINKINFO))
 
 
 def test_global_links_between_the_spines_of_a_dragonfly_join_its_groups() -> None:

@@ -9,33 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import read, recognises, text_of, value
-from tests.tables import examples
+from tests.evidence.filled import read, recognises, text_of
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 WHOLE = text_of("lspci", "WHOLE")
-
-
-@examples("header", "code", "vendor", "device")
-def test_a_header_with_or_without_numbers_says_what_it_can(
-    header: str, code: int | None, vendor: int | None, device: int | None
-) -> None:
-    draft, _ = read("lspci", header + "\n")
-    entity = draft.pci("0000:1b:00.0")
-    assert (value(entity, "class_code"), value(entity, "vendor"), value(entity, "device")) == (code, vendor, device)
-
-
-def test_a_fragment_without_its_device_gives_records_and_no_offers() -> None:
-    text = "    LnkCap: Port #0, Speed 16GT/s, Width x16\n    LnkSta: Speed 2.5GT/s (downgraded), Width x16 (ok)\n"
-    draft, parsed = read("lspci", text)
-    assert parsed.records == [1, 2]
-    assert list(draft.entities("pci")) == []
-    assert recognises("lspci", text)
-
-
-@examples("text")
-def test_other_texts_with_bus_ids_are_not_taken_for_lspci(text: str) -> None:
-    assert not recognises("lspci", text)
 
 
 def test_fragments_from_public_threads_are_read() -> None:

@@ -19,12 +19,6 @@ WANTED = {
 }  # fmt: skip
 
 
-@examples("path")
-def test_any_file_that_nccl_tests_shows_peer_memory(path: str) -> None:
-    draft, _ = read("os-state", f"= {path}\t570.86.15\n")
-    assert value(draft.single("os"), "peermem") is True
-
-
 @examples("vendor", "product", "word")
 def test_the_hypervisor_is_told_by_the_firmware_or_unknown(vendor: str, product: str, word: str | None) -> None:
     draft, _ = read("os-state", f"= {DMI}/sys_vendor\t{vendor}\n= {DMI}/product_name\t{product}\n")

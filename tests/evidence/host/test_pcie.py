@@ -7,17 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
+from tests.tables import examples
 from topodiag.evidence.host.pcie import LIMITED_CONFIG, NO_ACS, gen_of_speed, read_config
 
 
-@pytest.mark.parametrize(
-    ("text", "gen"),
-    [
-        ("2.5 GT/s PCIe", 1), ("5.0 GT/s PCIe", 2), ("8 GT/s", 3), ("8.0 GT/s PCIe", 3), ("16GT/s", 4),
-        ("32.0 GT/s PCIe", 5), ("64.0 GT/s PCIe", 6), ("Unknown", None), ("Unknown speed", None), ("7 GT/s", None),
-        ("", None),
-    ],
-)  # fmt: skip
+@examples("text", "gen")
 def test_a_speed_in_any_kernel_or_lspci_spelling_is_a_generation(text: str, gen: int | None) -> None:
     assert gen_of_speed(text) == gen
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
-from tests.evidence.filled import drop_lines, place, read, text_of, value, why
+from tests.evidence.filled import drop_lines, place, read, text_of, value
 from tests.tables import examples
 from topodiag.model.cpulist import parse_cpulist
 
@@ -18,36 +17,6 @@ FIELDS = {
     "gen": 4, "width": 8, "max_gen": 5, "max_width": 16, "numa": 0, "local_cpus": "0-55,112-167", "driver": "nvidia",
     "iommu_type": "identity", "parent": "0000:15:01.0", "root": "pci0000:15",
 }  # fmt: skip
-
-
-def test_a_fact_names_the_line_that_it_was_read_from() -> None:
-    draft, _ = read("sys-pci", GPU)
-    line, text = place(draft.pci("0000:16:00.0"), "width")
-    assert (line, text) == (8, f"{AT}/current_link_width\t8")
-
-
-@pytest.mark.parametrize("width", ["0", "255"])
-def test_widths_that_stand_for_not_known_are_unknown(width: str) -> None:
-    draft, parsed = read("sys-pci", f"= {AT}/current_link_width\t{width}\n= {AT}/max_link_width\t16\n")
-    gpu = draft.pci("0000:16:00.0")
-    assert value(gpu, "width") is None
-    assert f"width {width}" in why(gpu, "width")
-    assert value(gpu, "max_width") == 16
-    assert parsed.unread == []
-
-
-@pytest.mark.parametrize("speed", ["Unknown", "Unknown speed"])
-def test_an_unknown_speed_is_unknown_and_no_fault_of_the_file(speed: str) -> None:
-    draft, parsed = read("sys-pci", f"= {AT}/current_link_speed\t{speed}\n")
-    assert value(draft.pci("0000:16:00.0"), "gen") is None
-    assert "Unknown" in why(draft.pci("0000:16:00.0"), "gen")
-    assert parsed.unread == []
-
-
-def test_a_path_that_is_no_bus_id_is_left_and_the_rest_is_kept() -> None:
-    draft, parsed = read("sys-pci", f"= sys/bus/pci/devices/0000:1f:7f.0/class\t0x060000\n{GPU}")
-    assert [line.line for line in parsed.unread] == [1]
-    assert value(draft.pci("0000:16:00.0"), "width") == 8
 
 
 def test_the_config_space_gives_acs_and_port_type() -> None:

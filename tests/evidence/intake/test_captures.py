@@ -7,8 +7,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
-import pytest
-
+from tests.tables import examples
 from topodiag.evidence.intake.captures import Captures, captures, evidence_of
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.evidence.intake.gather import gather
@@ -30,8 +29,38 @@ def of(*paths: Path) -> Captures:
     return captures(gather([str(path) for path in paths]))
 
 
-def names(bundles: Captures) -> list[str]:
+def names_of(bundles: Captures) -> list[str]:
     return sorted(capture.label or capture.host or os.path.basename(capture.name) for capture in bundles.captures)
+
+
+def captured(words: str) -> str:
+    """A text of a row with what the commands printed instead of their names."""
+    for machine, name in (("WELL", WELL), ("SICK", SICK)):
+        for word, command in (("topo", TOPO), ("links", LINKS), ("ibstat", IBSTAT)):
+            if f"{machine} {word}" in words:
+                words = words.replace(f"{machine} {word}", text(name, command).decode())
+    return words
+
+
+@examples("files", "names", "sizes", "aside", "note")
+def test_texts_are_of_the_nodes_that_their_row_names(
+    tmp_path: Path,
+    *,
+    files: dict[str, str],
+    names: list[str] | None,
+    sizes: list[int],
+    aside: list[tuple[str, str]] | None,
+    note: str | None,
+) -> None:
+    for path, words in files.items():
+        put(tmp_path / path, captured(words).encode())
+    bundles = of(tmp_path)
+    assert names is None or names_of(bundles) == names
+    assert [len(capture.pieces) for capture in bundles.captures] == sizes
+    if aside is not None:
+        assert [os.path.basename(file.path) for file in bundles.aside] == [name for name, _ in aside]
+        assert all(why in file.why for (_, why), file in zip(aside, bundles.aside, strict=True))
+    assert note is None or note in bundles.notes[0]
 
 
 TABLE = b"""| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
@@ -45,54 +74,8 @@ def test_reports_of_nvidia_smi_that_are_named_for_two_hosts_are_two_nodes(tmp_pa
         put(tmp_path / "hosts" / name, TABLE)
     for name in ("nvidia-smi-before.txt", "nvidia-smi-2.txt", "nvidia-smi.run3.txt", "nvidia-smi-L.txt"):
         put(tmp_path / "moments" / name, TABLE)
-    assert names(of(tmp_path / "hosts")) == ["w01", "w02"]
+    assert names_of(of(tmp_path / "hosts")) == ["w01", "w02"]
     assert len(of(tmp_path / "moments").captures) == 1
-
-
-def test_a_folder_of_loose_texts_is_one_node(tmp_path: Path) -> None:
-    for command in (TOPO, LINKS, IBSTAT):
-        put(tmp_path / command, text(WELL, command))
-    put(tmp_path / "notes.txt", b"taken on Monday\n")
-    bundles = of(tmp_path)
-    assert [len(capture.pieces) for capture in bundles.captures] == [4]
-    assert bundles.aside == ()
-
-
-def test_texts_parted_by_subject_are_one_node(tmp_path: Path) -> None:
-    put(tmp_path / "nvidia" / TOPO, text(WELL, TOPO))
-    put(tmp_path / "infiniband" / IBSTAT, text(WELL, IBSTAT))
-    assert len(of(tmp_path).captures) == 1
-
-
-def test_a_folder_per_host_is_a_node_per_host(tmp_path: Path) -> None:
-    put(tmp_path / "gpu-001" / TOPO, text(WELL, TOPO))
-    put(tmp_path / "gpu-002" / TOPO, text(SICK, TOPO))
-    put(tmp_path / "gpu-003" / IBSTAT, text(SICK, IBSTAT))
-    assert names(of(tmp_path)) == ["gpu-001", "gpu-002", "gpu-003"]
-
-
-@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_texts_of_two_hosts_in_one_folder_are_two_nodes(tmp_path: Path, order: tuple[str, str]) -> None:
-    for word, name in zip(order, (WELL, SICK), strict=True):
-        for command in (TOPO, LINKS):
-            put(tmp_path / f"node-{word}.{command}", text(name, command))
-    bundles = of(tmp_path)
-    assert names(bundles) == ["node-a", "node-b"]
-    assert [len(capture.pieces) for capture in bundles.captures] == [2, 2]
-    assert "texts of 2 nodes lie together" in bundles.notes[0]
-
-
-def test_hosts_that_texts_name_part_them(tmp_path: Path) -> None:
-    for host, name in (("gpu-001", WELL), ("gpu-002", SICK)):
-        prompt = f"root@{host}:~# nvidia-smi topo -m\n".encode()
-        put(tmp_path / f"{host}.txt", prompt + text(name, TOPO))
-        put(tmp_path / f"{host}-ib.txt", text(name, IBSTAT))
-    put(tmp_path / "lost.txt", text(WELL, LINKS))
-    bundles = of(tmp_path)
-    assert names(bundles) == ["gpu-001", "gpu-002"]
-    assert [len(capture.pieces) for capture in bundles.captures] == [2, 2]
-    assert [os.path.basename(file.path) for file in bundles.aside] == ["lost.txt"]
-    assert "names no host" in bundles.aside[0].why
 
 
 def test_one_device_with_two_serials_is_two_nodes(tmp_path: Path) -> None:
@@ -109,7 +92,7 @@ def test_the_same_bundle_as_a_folder_and_as_an_archive_counts_once(tmp_path: Pat
         for name in ("commands", "json", "trees"):
             packed.add(tmp_path / "node" / name, name)
     bundles = of(tmp_path)
-    assert names(bundles) == ["dgx-017"]
+    assert names_of(bundles) == ["dgx-017"]
     assert "the same capture as" in bundles.aside[0].why
 
 
@@ -120,7 +103,7 @@ def test_a_text_that_adds_to_the_bundle_of_its_host_is_of_that_node(tmp_path: Pa
     shutil.copytree(fixture_path(WELL), tmp_path / "bundle")
     put(tmp_path / "qos.txt", QOS)
     bundles = of(tmp_path)
-    assert names(bundles) == ["dgx-017"]
+    assert names_of(bundles) == ["dgx-017"]
     assert [len(capture.pieces) for capture in bundles.captures] == [2]
     read = evidence_of(bundles.captures[0], gather([str(tmp_path)]))
     assert str(tmp_path / "qos.txt") in {blob.name for blob in read.blobs}
@@ -148,7 +131,7 @@ def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:
         manifest = tmp_path / name / "manifest.json"
         manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-017"'))
     bundles = of(tmp_path)
-    assert names(bundles) == ["dgx-017#1", "dgx-017#2"]
+    assert names_of(bundles) == ["dgx-017#1", "dgx-017#2"]
     assert "2 captures of dgx-017, judged one by one" in bundles.notes[0]
 
 
@@ -156,7 +139,7 @@ def test_an_archive_of_folders_is_a_node_for_each(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as packed:
         for name in (WELL, SICK):
             packed.add(fixture_path(name), name)
-    assert names(of(tmp_path / "all.tar.gz")) == ["dgx-017", "dgx-018"]
+    assert names_of(of(tmp_path / "all.tar.gz")) == ["dgx-017", "dgx-018"]
 
 
 def test_kernel_logs_named_for_two_hosts_are_two_nodes_and_two_logs_of_one_tool_are_one(tmp_path: Path) -> None:
@@ -170,17 +153,3 @@ def test_kernel_logs_named_for_two_hosts_are_two_nodes_and_two_logs_of_one_tool_
     for name in ("dmesg.txt", "journal.txt"):
         (one / name).write_text(line)
     assert len(captures(gather([str(one)])).captures) == 1
-
-
-def test_two_forms_of_one_matrix_that_are_named_for_their_commands_are_one_node(tmp_path: Path) -> None:
-    for name in ("topo_m.txt", "topo_mp.txt", "nvidia-smi_topo_matrix.log"):
-        put(tmp_path / "node" / name, text(WELL, TOPO))
-    assert len(of(tmp_path / "node").captures) == 1
-
-
-def test_a_matrix_that_is_named_for_a_host_is_not_of_the_node_of_one_that_is_named_for_its_command(
-    tmp_path: Path,
-) -> None:
-    for name in ("topo.txt", "w02-topo.txt"):
-        put(tmp_path / "node" / name, text(WELL, TOPO))
-    assert len(of(tmp_path / "node").captures) == 2

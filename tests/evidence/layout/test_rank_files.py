@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.group_file import read_groups
@@ -156,14 +157,7 @@ def test_what_cannot_be_taken_out_says_why(word: str, says: str) -> None:
         take_out(np.ones((1, 4), bool), {"n1": 0}, (word,))
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("n1 x\n", ":1: 'x' is no list of GPUs"),
-        ("n1\nn1 0\n", ":2: names node 'n1' twice"),
-        ("#\n", "names no free GPU"),
-    ],
-)
+@examples("text", "says")
 def test_a_bad_file_of_free_gpus_is_one_clear_line(text: str, says: str) -> None:
     assert says in refused(read_free, text)
 

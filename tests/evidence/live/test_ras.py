@@ -4,121 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tests.tables import texts
+from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.live.ras_client import in_order, read_ras
-from topodiag.model.ras import RasAnswer, RasProcess
+from topodiag.model.ras import RasProcess
 
 TEXTS = texts(__file__)
 HEAD = TEXTS["head"]
-WARNINGS = """\
-Warnings
-========
-
-"""
+WARNINGS = TEXTS["warnings"]
 
 
-def answer(errors: str = "", warnings: str = "") -> RasAnswer:
-    (ras_answer,) = read_ras(HEAD + errors + WARNINGS + warnings, "ras.txt")
-    return ras_answer
-
-
-def test_the_job_and_its_communicators_are_counted() -> None:
-    ras_answer = answer()
-    assert (ras_answer.version, ras_answer.nodes, ras_answer.processes, ras_answer.total, ras_answer.whole) == (
-        "2.27.3",
-        4,
-        32,
-        9,
-        True,
-    )
-    assert not ras_answer.communicators
-
-
-def test_several_tables_of_an_uneven_job_end_in_the_totals() -> None:
-    text = HEAD.replace(
-        "  Nodes  Processes         GPUs  Processes     GPUs\n(total)   per node  per process    (total)  (total)\n"
-        "      4          8            1         32       32\n",
-        "  Nodes  Processes         GPUs\n          per node  per process\n      3          8            1\n"
-        "      1          7            1\n\n  Nodes  Processes         GPUs\n(total)    (total)      (total)\n"
-        "      4         31           31\n\nThe outlier node:\n"
-        "  Node 10.0.0.4 running processes 11,12,13,14,15,16,17\n",
-    )
-    (ras_answer,) = read_ras(text + WARNINGS, "ras.txt")
-    assert (ras_answer.nodes, ras_answer.processes) == (4, 31)
-
-
-def test_an_outlier_is_named_with_its_count_and_the_others_are_counted() -> None:
-    ras_answer = answer(
-        warnings="#0-0 (27a079b828ff1a75) MISMATCH\n"
-        "  Communicator ranks have different AllReduce operation counts\n"
-        "  30 ranks have launched up to operation 6650\n"
-        "  2 ranks have launched up to operation 6649\n"
-        "  Rank 0 -- GPU 0 managed by process 483072 on node 172.16.64.210\n"
-        "  Rank 2 -- GPU 2 (NVML 6) managed by process 483074 on node 172.16.64.210\n\n"
-    )
-    (comm,) = ras_answer.communicators
-    assert (comm.hash, comm.size) == (0x27A079B828FF1A75, 32)
-    assert comm.counts == {"AllReduce": {6650: 30, 6649: 2}}
-    assert [(member.rank, member.counts["AllReduce"]) for member in comm.members] == [(0, 6649), (2, 6649)]
-    assert comm.members[1].process == RasProcess("172.16.64.210", 483074, "2 (NVML 6)")
-
-
-def test_one_rank_alone_has_a_form_of_its_own() -> None:
-    ras_answer = answer(
-        warnings="#0-0 (27a079b828ff1a75) MISMATCH\n"
-        "  Communicator ranks have different collective operation counts\n"
-        "  31 ranks have launched up to operation 7\n"
-        "  Rank 9 has not launched any operations -- GPU 1 managed by process 12 on node 10.0.0.2\n"
-    )
-    assert ras_answer.communicators[0].counts == {"": {7: 31, 0: 1}}
-    assert ras_answer.communicators[0].members[0].counts == {"": 0}
-
-
-def test_status_and_counts_of_one_rank_stand_below_one_header() -> None:
-    ras_answer = answer(
-        warnings="#0-0 (8e7e079a6d65e71f) MISMATCH\n"
-        "  Communicator ranks have different status\n"
-        "  31 ranks have status RUNNING\n"
-        "  Rank 2 has status FINALIZE -- GPU 2 managed by process 13 on node 10.0.0.1\n"
-        "  Communicator ranks have different AllReduce operation counts\n"
-        "  31 ranks have launched up to operation 81\n"
-        "  Rank 2 has launched up to operation 80 -- GPU 2 managed by process 13 on node 10.0.0.1\n\n"
-    )
-    (member,) = ras_answer.communicators[0].members
-    assert (member.state, dict(member.counts), member.missing) == ("FINALIZE", {"AllReduce": 80}, False)
-    assert ras_answer.communicators[0].states == {"RUNNING": 31, "FINALIZE": 1}
-
-
-def test_processes_that_do_not_answer_and_the_ranks_they_hold() -> None:
-    ras_answer = answer(
-        errors="INCOMPLETE\n  Missing communicator data from 1 job process\n"
-        "  Process 3487984 on node 172.16.64.213 managing GPU 5\n\n"
-        "#0-0 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 21\n\n",
-        warnings="TIMEOUT\n  Encountered 2 communication timeouts while gathering communicator data\n\n",
-    )
-    assert ras_answer.silent == (RasProcess("172.16.64.213", 3487984, "5"),)
-    assert ras_answer.dead == ()
-    assert [(member.rank, member.missing) for member in ras_answer.communicators[0].members] == [(21, True)]
-
-
-def test_processes_that_ras_gave_up_are_dead() -> None:
-    ras_answer = answer(
-        errors="DEAD\n  2 job processes are considered dead (unreachable via the RAS network)\n"
-        "  Process 5 on node 10.0.0.1 managing GPU 0\n  Process 6 on node 10.0.0.1 managing GPUs 1,2\n\n"
-    )
-    assert ras_answer.dead == (RasProcess("10.0.0.1", 5, "0"), RasProcess("10.0.0.1", 6, "1,2"))
-    assert ras_answer.silent == ()
-
-
-def test_errors_of_ranks_are_read() -> None:
-    ras_answer = answer(
-        errors="#0-0 (27a079b828ff1a75) ERROR\n  Asynchronous error on 1 rank\n"
-        "  Rank 3 reported unhandled system error -- GPU 3 managed by process 9 on node 10.0.0.1\n\n"
-    )
-    assert ras_answer.communicators[0].members[0].error == "unhandled system error"
+@examples("text", "answer")
+def test_an_answer_says_what_its_row_says(text: str, answer: dict[str, Any]) -> None:
+    (ras_answer,) = read_ras(with_texts(text, __file__), "ras.txt")
+    assert parts(ras_answer, answer, whole=True) == answer
 
 
 def test_an_answer_that_was_cut_is_known_as_such() -> None:
@@ -181,19 +83,6 @@ def test_a_rank_that_left_is_missing_and_not_dead() -> None:
     (ras_answer,) = read_ras(json.dumps(document, indent=2), "ras.json")
     assert (ras_answer.silent, ras_answer.dead) == ((), ())
     assert ras_answer.communicators[0].states == {"RUNNING": 3, "NOCOMM": 1}
-
-
-def test_a_monitor_is_read_in_both_forms() -> None:
-    text = "OK\n[2026-11-22 08:30:15] PEER_DEAD: Process 14083 on node 10.21.0.4 managing GPU 2 \n"
-    objects = 'OK\nOK\n{\n  "timestamp": "2026-11-22 08:30:15",\n  "group": "LIFECYCLE",\n  "event": "PEER_DEAD",\n'
-    objects += (
-        '  "peer": {\n    "host": "10.21.0.4",\n    "pid": 14083,\n    "cuda_devs": [2]\n  },\n  "details": ""\n}'
-    )
-    for form in (text, objects):
-        (ras_answer,) = read_ras(form, "monitor")
-        (event,) = ras_answer.events
-        assert (event.what, event.process) == ("PEER_DEAD", RasProcess("10.21.0.4", 14083, "2"))
-        assert event.time == 1795336215.0
 
 
 def test_two_answers_of_one_second_that_say_the_same_are_one_snapshot() -> None:

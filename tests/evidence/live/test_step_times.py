@@ -21,94 +21,12 @@ MEGATRON = (
     " global batch size:   128 | lm loss: 1.044022E+01 | number of skipped iterations:   0 |"
 )
 
-FORMS = {
-    "Megatron-LM": (MEGATRON.format(at=50, n=2), 2, "s", 12.9361),
-    "Megatron-DeepSpeed": (
-        " iteration      199/  317892 | consumed tokens:    625999872 | elapsed time per iteration (ms): 14287.5 |"
-        " global batch size:   768 | actual seqlen:  4096 | samples per second: 53.753",
-        199, "s", 14.2875,
-    ),
-    "NeMo 2": (
-        "Training epoch 0, iteration 1/249 | lr: 3.9e-06 | global_batch_size: 8 | global_step: 501 |"
-        " reduced_train_loss: 1.653 | train_step_timing in s: 2.505 | consumed_samples: 16",
-        501, "s", 2.505,
-    ),
-    "NeMo 1 in a bar": (
-        "Epoch 0: : 100%|██████████| 100/100 [10:48<00:00, reduced_train_loss=0.0172, global_step=99.00,"
-        " consumed_samples=25600.0, train_step_timing in s=3.130]",
-        99, "s", 3.13,
-    ),
-    "NeMo's DLLogger": (
-        'DLLL { "elapsedtime": "1750.2", "type": "LOG", "step": 16, "data": { "global_step": 16.0,'
-        ' "train_backward_timing in s": 4.64e-05, "train_step_timing in s": 92.287, "epoch": 0 } }',
-        16, "s", 92.287,
-    ),
-    "DeepSpeed": (
-        "[2023-08-02 00:41:17,936] [INFO] [timer.py:215:stop] epoch=0/micro_step=40/global_step=10,"
-        " RunningAvgSamplesPerSec=220.69530887096045, CurrSamplesPerSec=222.88787331278564, MemAllocated=0.07GB",
-        10, "samples/s", 222.88787331278564,
-    ),
-    "DeepSpeed before 0.8": (
-        "[2022-08-29 06:58:56,176] [INFO] [timer.py:198:stop] 0/20, RunningAvgSamplesPerSec=232.7,"
-        " CurrSamplesPerSec=227.5, MemAllocated=0.36GB",
-        20, "samples/s", 227.5,
-    ),
-    "DeepSpeed's pipeline": (
-        "steps: 200 loss: 5.5508 lm loss: 5.5103 moe loss: 0.0405 iter time (s): 0.936 samples/sec: 136.706",
-        200, "s", 0.936,
-    ),
-    "torchtitan": (
-        "[rank0]:[titan] 2025-01-10 10:00:00,123 - root - INFO - step: 10  loss:  7.1234  grad_norm:  1.2"
-        "  memory: 30.1GiB(31.7%)  tps: 5,821  tflops: 337.1  mfu: 34.10%",
-        10, "tokens/s", 5821.0,
-    ),
-    "MaxText": (
-        "completed step: 10, seconds: 1.234, TFLOP/s/device: 123.456, Tokens/s/device: 4567.890, loss: 7.123",
-        10, "s", 1.234,
-    ),
-    "timm": (
-        "Train: 0 [  10/1251 (  1%)]  Loss: 6.9 (6.9)  Time: 0.414s, 2472.39/s  (0.900s, 1137.68/s)  LR: 1e-4"
-        "  Data: 0.014 (0.1)",
-        10, "s", 0.414,
-    ),
-    "PyTorch's ImageNet example": (
-        "Epoch: [1][  10/5005]\tTime  0.210 (  0.532)\tData  0.001 (  0.231)\tLoss 6.9 (6.9)", 5015, "s", 0.210,
-    ),
-    "mmengine": (
-        "2024-01-01 00:00:00,000 - mmengine - INFO - Epoch(train)  [1][ 50/7330]  lr: 2e-4 eta: 1 day, 2:00:00"
-        "  time: 0.436  data_time: 0.012  memory: 5000  loss: 1.2",
-        7380, "s", 0.436,
-    ),
-    "detectron2": (
-        "eta: 0:10:00  iter: 19  total_loss: 1.2  time: 0.4521  last_time: 0.4411  data_time: 0.01  lr: 0.01",
-        19, "s", 0.4521,
-    ),
-    "fairseq": (
-        "epoch 001:     10 / 1000 loss=12.1, ppl=4500, wps=12345.6, ups=1.25, wpb=10240, bsz=64, num_updates=10",
-        10, "s", 0.8,
-    ),
-    "nanoGPT": ("iter 100: loss 2.3456, time 123.45ms, mfu 12.34%", 100, "s", 0.12345),
-    "llm.c": (
-        "step   10/19560 | loss 10.2 (+nanz)| norm 15.3 (+nanz)| lr 8.57e-06 | 123.45 ms | 45.6% bf16 MFU |"
-        " 1234567 tok/s",
-        10, "s", 0.12345,
-    ),
-    "tf_slim": ("INFO:tensorflow:global step 10: loss = 2.3026 (1.503 sec/step)", 10, "s", 1.503),
-    "ICNet-tensorflow": ("step 10 \t total loss = 2.312, sub4 = 0.400, sub24 = 0.761 (1.503 sec/step)", 10, "s", 1.503),
-    "milliseconds a step": ("step 10/400 loss: 2.3 51ms/step", 10, "s", 0.051),
-    "torchtune": ("Step 1 | loss:1.2 lr:2e-5 tokens_per_second_per_gpu:1234.5", 1, "tokens/s", 1234.5),
-    "a sentence": ("step 10 took 1.2 s", 10, "s", 1.2),
-    "a rate": ("[step 12/400] loss=2.1 0.50 it/s", 12, "s", 2.0),
-    "tqdm": (" 12%|█▏        | 12/100 [00:10<01:20,  1.20s/it]", 12, "s", 1.2),
-}  # fmt: skip
-
 TEXTS = texts(__file__)
 NO_STEPS = TEXTS["no_steps"]
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_a_line_with_a_step_and_a_duration_or_a_rate_is_read(name: str) -> None:
-    line, number, unit, value = FORMS[name]
+@examples("line", "number", "unit", "value")
+def test_a_line_with_a_step_and_a_duration_or_a_rate_is_read(line: str, number: int, unit: str, value: float) -> None:
     step_line = read_line(line)
     assert step_line is not None
     assert step_line.number == number
@@ -257,9 +175,9 @@ def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
     read_line(data.decode("utf-8", "replace"))
 
 
-@examples("name", "waited")
-def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, waited: float | None) -> None:
-    step_line = read_line(FORMS[name][0])
+@examples("line", "waited")
+def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(line: str, waited: float | None) -> None:
+    step_line = read_line(line)
     assert step_line is not None
     assert step_line.waited == waited
 
@@ -274,15 +192,7 @@ def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -
     assert (named.values, step_line.values["s"]) == ({}, 0.912)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Time Step 30, time = 3000, dt = 1000",
-        "STEP = 10 TIME = 0.0123 DT = 0.00012",
-        "Step     10, t= 1.0000000E-02, DT= 1.0000000E-03, C=  0.530",
-        "Time step #10  dt = 0.001",
-    ],
-)
+@examples("line")
 def test_the_time_of_a_simulation_is_no_duration_of_a_step(line: str) -> None:
     step_line = read_line(line)
     assert step_line is not None

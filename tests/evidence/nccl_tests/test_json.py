@@ -9,45 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, parts, texts
 from topodiag.evidence.nccl_tests import read_runs
 from topodiag.evidence.nccl_tests.json_output import load
 from topodiag.model.bench import BenchRun
 
+DOCUMENT = texts(__file__)["document"]
 
-def document(**changes: Any) -> dict[str, Any]:
-    def block(time: float, alg: float, wrong: float | None) -> dict[str, Any]:
-        return {"time": time, "alg_bw": alg, "bus_bw": alg * 1.75, "nwrong": wrong}
 
-    answer: dict[str, Any] = {
-        "version": 2,
-        "start_time": "2026-03-01 12:00:00",
-        "args": ["/opt/nccl-tests/build/all_reduce_perf", "-b", "8"],
-        "env": ["NCCL_IB_HCA=mlx5", "AWS_SECRET_ACCESS_KEY=hunter2", "PATH=/bin"],
-        "nccl_version": 22809,
-        "config": {
-            "nthreads": 1,
-            "ngpus": 1,
-            "minimum_bytes": 8,
-            "maximum_bytes": 1024,
-            "step_factor": 2,
-            "iterations": 20,
-            "devices": [
-                {"rank": rank, "group": 0, "pid": 7 + rank, "hostname": "gpu-a01", "device": rank,
-                 "device_hex": f"0000:{0x18 + rank:02x}:00", "device_info": "NVIDIA H100 80GB HBM3"}
-                for rank in range(8)
-            ],
-        },
-        "results": [
-            {"size": 1 << 20, "count": 1 << 18, "type": "float", "redop": "sum", "root": "    -1",
-             "out_of_place": block(52.41, 20.0, 0.0), "in_place": block(51.9, 20.2, None)},
-            {"size": 1 << 30, "count": 1 << 28, "type": "float", "redop": "sum", "root": "    -1",
-             "out_of_place": block(4520.1, 237.5, 2.0), "in_place": block(4519.0, 237.6, 0.0)},
-        ],
-        "out_of_bounds": {"count": 1, "okay": "false"},
-        "average_bus_bandwidth": {"bandwidth": 252.041, "okay": "unchecked"},
-        "errors": [],
-    }  # fmt: skip
-    return answer | changes
+def document() -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(DOCUMENT)
+    return answer
 
 
 def only(answer: dict[str, Any]) -> BenchRun:
@@ -56,32 +28,16 @@ def only(answer: dict[str, Any]) -> BenchRun:
     return runs[0]
 
 
-def test_a_run_is_read_with_its_devices_and_rows() -> None:
-    run = only(document())
-    assert (run.collective, run.nccl, run.nranks, run.complete) == ("all_reduce", "2.28.9", 8, True)
-    assert (run.average_gbs, run.out_of_bounds) == (252.041, 1)
-    assert run.rows[0].root == -1
-    assert run.rows[0].in_place.wrong is None
-    assert run.rows[1].out_of_place.wrong == 2
-    assert run.devices[2].bus_id == "0000:1a:00.0"
-    assert run.parameters["maxBytes"] == "1024"
-
-
-def test_of_the_environment_only_settings_of_communication_are_kept() -> None:
-    assert dict(only(document()).env) == {"NCCL_IB_HCA": "mlx5"}
-
-
-def test_early_versions_misspelt_the_average() -> None:
-    answer = document()
-    answer["average_bus_bandwidith"] = {"bandwidith": 99.5, "okay": "unchecked"}
-    del answer["average_bus_bandwidth"]
-    assert only(answer).average_gbs == 99.5
-
-
-def test_a_number_that_is_none_is_the_word_nan() -> None:
-    answer = document()
-    answer["results"][0]["out_of_place"]["bus_bw"] = "nan"
-    assert only(answer).rows[0].out_of_place.busbw_gbs is None
+@examples("text", "replaced", "run")
+def test_a_run_has_what_its_document_says(
+    text: str | None, replaced: dict[str, str] | None, run: dict[str, Any] | None
+) -> None:
+    text = text or DOCUMENT
+    for old, new in (replaced or {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    runs, _ = read_runs(text.encode(), "out.json")
+    assert [parts(made, run) for made in runs] == ([] if run is None else [run])
 
 
 def test_processes_of_several_gpus_list_only_their_first_one() -> None:
@@ -109,10 +65,6 @@ def test_a_row_without_its_second_block_was_cut() -> None:
     text = json.dumps(document())
     runs, _ = read_runs(text[: text.rindex('"in_place"')].encode(), "out.json")
     assert [row.cut for row in runs[0].rows] == [False, True]
-
-
-def test_json_of_something_else_is_no_run() -> None:
-    assert read_runs(b'{"schema_version": "1.0", "facts": {}}', "x")[0] == ()
 
 
 @given(st.integers(2, 2600))

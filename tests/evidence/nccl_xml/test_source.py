@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import topodiag
 from tests.depth import some_of
-from tests.evidence.filled import place, read, recognises, value
-from tests.tables import examples, texts
+from tests.evidence.filled import read, text_of
+from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -34,91 +34,7 @@ DRAWN = [file for file in FILES if file.stem.startswith("gen") and file.stem not
 ASKED = [file for file in FILES if file.stat().st_size and (file not in DRAWN or file in some_of(DRAWN, "drawn"))]
 """Of the files that are drawn by chance and deserve no alarm a third, all with TOPODIAG_TESTS=deep."""
 
-PCI = 'vendor="0x10de" device="0x2330" link_speed="32.0 GT/s PCIe" link_width="16"'
-NIC = 'class="0x020700" vendor="0x15b3" device="0x1021" link_speed="32.0 GT/s PCIe" link_width="16"'
-TEXTS = texts(__file__)
-DUMP = TEXTS["dump"]
-
-
-def test_nccls_files_are_recognised_good_and_refused_ones() -> None:
-    assert recognises("nccl-xml", DUMP)
-    assert recognises("nccl-xml", '<?xml version="1.0"?>\n<!-- by hand -->\n' + DUMP)
-    assert recognises("nccl-xml", '<system version="1"/>')
-    assert recognises("nccl-xml", "\ufeff" + DUMP.replace("  ", "\t"))
-
-
-@examples("text")
-def test_other_texts_are_not(text: str) -> None:
-    assert not recognises("nccl-xml", text)
-
-
-def test_processors_and_numa_nodes_are_offered() -> None:
-    draft, _ = read("nccl-xml", DUMP)
-    cpu = draft.single("cpu")
-    assert [value(cpu, name) for name in ("arch", "vendor", "family", "model")] == ["x86_64", "GenuineIntel", 6, 143]
-    assert value(draft.numa(0), "cpus") == "0-15,32-35"
-    assert value(draft.numa(1), "cpus") is None
-
-
-def test_gpus_are_offered_with_their_place_and_links() -> None:
-    draft, _ = read("nccl-xml", DUMP)
-    gpu = draft.gpu(index=0)
-    assert gpu.keys == {"index": 0, "bus_id": "0000:19:00.0"}
-    assert (value(gpu, "sm"), value(gpu, "numa"), place(gpu, "sm")[0]) == (90, 0, 5)
-    links = [gpu.child("nvlink", number) for number in range(18)]
-    assert {value(link, "state") for link in links} == {"active"}
-    assert {value(link, "remote_type") for link in links} == {"switch"}
-    assert [value(links[number], "remote_bus_id") for number in (9, 10)] == ["0000:07:00.0", "0000:08:00.0"]
-    assert place(links[10], "state") == (7, '<nvlink target="0000:08:00.0" count="8" tclass="0x068000"/>')
-    peer = draft.gpu(index=1).child("nvlink", 1)
-    assert (value(peer, "remote_type"), value(peer, "remote_bus_id")) == ("gpu", "0000:19:00.0")
-
-
-def test_a_file_of_2_31_names_all_switches_by_one_target_and_gpus_by_the_class_from_nvml() -> None:
-    """xml.cc: NVML says whether a switch or a GPU is at the far end; a switch has no place of its own there."""
-    text = DUMP.replace(
-        """<nvlink target="0000:07:00.0" count="10" tclass="0x068000"/>
-          <nvlink target="0000:08:00.0" count="8" tclass="0x068000"/>""",
-        """<nvlink target="fffffff:ffff:ff" tclass="0x068000" count="18"/>""",
-    ).replace('count="2" tclass="0x030200"', 'tclass="0x03" count="2"')
-    draft, parsed = read("nccl-xml", text)
-    assert not parsed.unread
-    links = [draft.gpu(index=0).child("nvlink", number) for number in range(18)]
-    assert {(value(link, "state"), value(link, "remote_type")) for link in links} == {("active", "switch")}
-    peer = draft.gpu(index=1).child("nvlink", 1)
-    assert (value(peer, "remote_type"), value(peer, "remote_bus_id")) == ("gpu", "0000:19:00.0")
-
-
-def test_links_of_pci_are_abilities_and_never_trained_values() -> None:
-    draft, _ = read("nccl-xml", DUMP)
-    function = draft.pci("0000:19:00.0")
-    wanted = {
-        "class_code": 0x030200, "vendor": 0x10DE, "device": 0x2330, "numa": 0, "parent": "0000:15:01.0",
-        "slot_max_gen": 5, "slot_max_width": 16,
-    }  # fmt: skip
-    assert {name: value(function, name) for name in wanted} == wanted
-    assert not {"gen", "width", "max_gen", "max_width"} & function.offers.keys()
-
-
-def test_networks_are_nics_or_interfaces_by_name_and_port() -> None:
-    draft, _ = read("nccl-xml", DUMP)
-    nic = draft.nic(rdma="mlx5_0")
-    assert nic.keys["bus_id"] == "0000:1a:00.0"
-    assert (value(nic.child("port", 1), "rate_gbps"), value(nic.child("port", 1), "state")) == (400.0, None)
-    assert value(draft.netdev("eth0"), "speed_mbps") == 10000
-    assert [entity.keys.get("rdma") for entity in draft.entities("nic")] == ["mlx5_0"]
-
-
-def test_a_nic_merged_of_two_is_both() -> None:
-    draft, _ = read("nccl-xml", DUMP.replace('"mlx5_0"', '"mlx5_0+mlx5_1"').replace("400000", "800000"))
-    rates = {str(nic.keys["rdma"]): value(nic.child("port", 1), "rate_gbps") for nic in draft.entities("nic")}
-    assert rates == {"mlx5_0": 400.0, "mlx5_1": 400.0}
-
-
-def test_c2c_is_the_sum_of_its_links() -> None:
-    draft, _ = read("nccl-xml", DUMP.replace("</gpu>", '<c2c bw="44712" count="10"/></gpu>', 1))
-    gpu = draft.gpu(index=0)
-    assert (value(gpu, "c2c"), value(gpu, "c2c_gbs")) == (True, 447.12)
+DUMP = text_of("nccl-xml", "DUMP")
 
 
 @examples("mask", "cpus")
@@ -136,14 +52,9 @@ def node_of(tmp_path: Path, text: str) -> Node:
     return diagnosed(tmp_path, text).nodes[0]
 
 
-def test_a_file_alone_makes_a_node_with_nccls_paths(tmp_path: Path) -> None:
+def test_a_file_alone_makes_a_node_of_its_name_that_keeps_the_file(tmp_path: Path) -> None:
     node = node_of(tmp_path, DUMP)
     assert node.host == "topo"
-    first = node.gpus[0]
-    assert (first.label, first.bus_id, first.name.value) == ("GPU0", "0000:19:00.0", "H100 80GB HBM3")
-    assert node.paths["GPU0", "mlx5_0"].type is PathType.PIX
-    assert node.paths["GPU0", "GPU1"].type is PathType.NVL
-    assert node.paths["GPU1", "mlx5_0"].type in (PathType.PHB, PathType.PXN)
     assert node.nccl_file is not None
     assert node.nccl_file.tree.children[0].get("numaid") == "0"
 
@@ -162,16 +73,6 @@ def test_a_dump_of_several_hosts_is_the_node_of_the_first(tmp_path: Path) -> Non
     assert node.nccl_file is not None
     assert len(node.nccl_file.tree.children) == 4
     assert any("1 more hosts" in gap.what for gap in node.not_observed)
-
-
-def test_a_capability_that_contradicts_the_pci_id_names_no_product(tmp_path: Path) -> None:
-    node = node_of(tmp_path, DUMP.replace('sm="90"', 'sm="80"'))
-    assert {gpu.name.value for gpu in node.gpus} == {None}
-
-
-def test_a_gpu_without_index_gets_one_by_bus_id(tmp_path: Path) -> None:
-    node = node_of(tmp_path, DUMP.replace(' dev="0" sm', " sm").replace(' dev="1" sm', " sm"))
-    assert [gpu.bus_id for gpu in node.gpus] == ["0000:19:00.0", "0000:2a:00.0"]
 
 
 def test_a_file_that_names_places_alone_has_gpus_and_nics_without_names(tmp_path: Path) -> None:

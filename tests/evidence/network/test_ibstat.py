@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by, text_of
-from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -30,24 +29,6 @@ def value(entity: Entity, name: str) -> object:
 
 def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:
     return filled(text).nic(rdma=device).child("port", number)
-
-
-def test_a_fact_knows_its_line() -> None:
-    origin = port(TWO_DEVICES).offers["rate_gbps"][0].origin
-    assert (origin.source, origin.line, origin.text) == ("ibstat.txt", 11, "Rate: 400")
-
-
-def test_an_unknown_state_loses_only_itself() -> None:
-    text = TWO_DEVICES.replace("State: Active", "State: ???", 1)
-    entity = port(text)
-    assert value(entity, "state") is None
-    assert entity.offers["state"][0].why
-    assert value(entity, "rate_gbps") == 400.0
-
-
-@examples("text")
-def test_other_formats_are_not_taken_for_ibstat(text: str) -> None:
-    assert not Ibstat().recognises(text)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")

@@ -17,14 +17,6 @@ def test_a_quoted_paste_reads_the_same(margin: str) -> None:
     assert value(draft.nic(rdma="mlx5_0").child("port", 1), "rate_gbps") == 400.0
 
 
-def test_lines_before_any_port_and_of_an_impossible_port_belong_to_none() -> None:
-    draft, parsed = read(
-        "ibstatus", "\tstate: 4: ACTIVE\nInfiniband device 'mlx5_0' port 999 status:\n\tstate: 4: ACTIVE\n"
-    )
-    assert not draft.nic(rdma="mlx5_0").children
-    assert [line.line for line in parsed.unread] == [2, 3]
-
-
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_costs_that_value_alone(word: str) -> None:
     draft, _ = read("ibstatus", TEXT.replace("400 Gb/sec (4X NDR)", f"fast {word}"))

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by, text_of, values
-from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.rdma_blocks import IbvDevinfo
@@ -31,17 +30,6 @@ def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:
 
 def value(entity: Entity, name: str) -> object:
     return entity.offers[name][0].value
-
-
-def test_a_second_device_does_not_inherit_from_the_first() -> None:
-    nic = filled(VERBOSE + "hca_id:\tmlx5_1\n\tfw_ver:\t\t\t\t22.38.1900\n").nic(rdma="mlx5_1")
-    assert set(nic.offers) == {"firmware"}
-    assert nic.children == {}
-
-
-@examples("text")
-def test_other_formats_are_not_taken_for_ibv_devinfo(text: str) -> None:
-    assert not IbvDevinfo().recognises(text)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.model.devices import NetDev
 
-N = "sys/class/net"
 WHOLE = text_of("sys-net", "WHOLE")
 
 
@@ -22,25 +20,10 @@ def filled(text: str, sample: int = 0) -> NodeDraft:
     return draft_by(SysNet(), Blob("net.tree", text.encode()), sample)
 
 
-def value(name: str, field: str, text: str = WHOLE) -> object:
-    return filled(text).netdev(name).offers[field][0].value
-
-
 def test_every_offer_is_a_field_of_the_model() -> None:
     fields = {field.name for field in dataclasses.fields(NetDev)}
     for entity in filled(WHOLE).entities("netdev"):
         assert entity.offers.keys() <= fields
-
-
-def test_carrier_and_speed_of_an_interface_that_is_down_are_unknown_with_why() -> None:
-    offers = filled(WHOLE).netdev("ens2").offers
-    for name in ("carrier", "speed_mbps"):
-        assert (offers[name][0].value, offers[name][0].why) == (None, "EINVAL Invalid argument")
-
-
-@pytest.mark.parametrize("text", ["-1", "4294967295", "65535", "0"])
-def test_a_speed_that_stands_for_unknown_is_no_speed(text: str) -> None:
-    assert value("eth9", "speed_mbps", f"= {N}/eth9/speed\t{text}\n") is None
 
 
 def test_without_a_route_table_nothing_is_said_of_default_routes() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, text_of
+from tests.evidence.filled import draft_by, label, text_of, value
 from tests.tables import examples
-from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, first_node
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
@@ -19,29 +19,12 @@ CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 TEXT = text_of("nvidia-smi-topo", "TEXT")
 
 
-def fill(text: str, argv: tuple[str, ...] = ()) -> NodeDraft:
-    item = Item("nvidia-smi-topo-m", "nvidia-smi-topo", "topo.txt", argv=argv) if argv else None
-    return draft_by(NvidiaSmiTopo(), Blob("topo.txt", text.encode(), item))
+def fill(text: str) -> NodeDraft:
+    return draft_by(NvidiaSmiTopo(), Blob("topo.txt", text.encode()))
 
 
-def label(entity: Entity) -> str:
-    keys = entity.keys
-    return f"GPU{keys['index']}" if "index" in keys else str(keys.get("label", keys.get("rdma")))
-
-
-def words(draft: NodeDraft, table: str = "smi") -> dict[tuple[str, str], Any]:
-    return {(label(pair.a), label(pair.b)): pair.offer.value for pair in draft.pairs if pair.table == table}
-
-
-def value(entity: Entity, name: str) -> Any:
-    return next((offer.value for offer in entity.offers.get(name, ()) if offer.value is not None), None)
-
-
-def test_both_triangles_are_offered() -> None:
-    table = words(fill(TEXT))
-    assert table["GPU0", "GPU1"] == table["GPU1", "GPU0"] == "NV18"
-    assert table["GPU1", "NIC0"] == table["NIC0", "GPU1"] == "SYS"
-    assert len(table) == 6
+def words(draft: NodeDraft) -> dict[tuple[str, str], Any]:
+    return {(label(pair.a), label(pair.b)): pair.offer.value for pair in draft.pairs if pair.table == "smi"}
 
 
 def test_a_cell_carries_its_line() -> None:
@@ -50,49 +33,9 @@ def test_a_cell_carries_its_line() -> None:
     assert origin.text.startswith("GPU0")
 
 
-def test_old_drivers_name_the_columns_by_device_in_any_order() -> None:
-    draft = fill("\tGPU0\tmlx5_1\tmlx5_0\nGPU0\t X \tPHB\tPIX\nmlx5_1\tPHB\t X \tSYS\nmlx5_0\tPIX\tSYS\t X \n")
-    assert words(draft)["GPU0", "mlx5_0"] == "PIX"
-    assert words(draft)["mlx5_1", "mlx5_0"] == "SYS"
-
-
-@pytest.mark.parametrize("cell", ["-31,64-95", "N/A", "", "0-", "99999999999", "x" * 300])
-def test_a_cpu_list_that_is_none_is_unknown(cell: str) -> None:
-    gpu = fill(TEXT.replace("0-55,112-167", cell)).gpu(index=0)
-    assert value(gpu, "cpu_affinity") is None
-    assert gpu.offers["cpu_affinity"][0].why
-    assert value(gpu, "numa") == 0
-
-
 @examples("cell", "node")
 def test_the_numa_node_is_the_first_of_a_list_that_names_one(cell: str, node: int | None) -> None:
     assert first_node(cell) == node
-
-
-def test_old_words_are_given_in_todays() -> None:
-    table = words(fill("GPU0 GPU1 GPU2\nGPU0 X PSB SOC\nGPU1 PSB X SOC\nGPU2 SOC SOC X\n"))
-    assert table["GPU0", "GPU1"] == "PIX"
-    assert table["GPU0", "GPU2"] == "SYS"
-
-
-def test_numbers_with_gaps_stay_as_they_are() -> None:
-    table = words(fill("\tGPU0\tGPU2\tGPU3\nGPU0\t X \tSYS\tSYS\nGPU2\tSYS\t X \tPIX\nGPU3\tSYS\tPIX\t X \n"))
-    assert table["GPU2", "GPU3"] == "PIX"
-    assert ("GPU0", "GPU1") not in table
-
-
-@pytest.mark.parametrize("argv", [("nvidia-smi", "topo", "-mp"), ()])
-def test_the_pcie_matrix_is_a_table_of_its_own(argv: tuple[str, ...]) -> None:
-    text = "GPU0 GPU1\nGPU0 X NODE\nGPU1 NODE X\n"
-    draft = fill(text if argv else "$ nvidia-smi topo -mp\n" + text, argv)
-    assert words(draft, "pcie") == {("GPU0", "GPU1"): "NODE", ("GPU1", "GPU0"): "NODE"}
-    assert not words(draft)
-
-
-@examples("text")
-def test_other_tables_and_prose_are_not_recognised(text: str) -> None:
-    assert not NvidiaSmiTopo().recognises(text)
-    assert not words(fill(text))
 
 
 @given(st.lists(st.sampled_from(TEXT.splitlines()), max_size=12), st.integers(0, 80))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.nvidia.smi_matrix import Matrix, read_matrices
 
@@ -102,14 +103,7 @@ def test_an_impossible_cell_costs_only_that_cell(word: str) -> None:
     assert read(text).unread_count == 1
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "GPU0 X PIX SYS\nGPU1 X SYS\nGPU2 SYS SYS X\n",  # a cell of GPU1 is missing
-        "GPU0 X PIX SYS\nGPU1 PIX SYS X\nGPU2 SYS SYS X\n",  # GPU1 is not itself
-        "GPU0 X PIX SYS\nGPU1 SYS X SYS\nGPU2 SYS SYS X\n",  # GPU0 and GPU1 say different paths
-    ],
-)
+@examples("rows")
 def test_a_matrix_whose_rows_disagree_is_rejected_as_a_whole(rows: str) -> None:
     text = "GPU0 GPU1 GPU2\n" + rows
     assert cells(text) == {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.tables import examples
 from topodiag.evidence.signatures.denial import counts_none, denies, warns
 
@@ -21,16 +19,6 @@ def test_a_count_of_zero_reports_nothing(fields: dict[str, int], none: bool) -> 
     assert counts_none(fields) is none
 
 
-@pytest.mark.parametrize(
-    ("line", "warned"),
-    [
-        (
-            "/opt/lib/graph/typing.py:63: UserWarning: cannot import 'scatter': x.so: undefined symbol: _ZN5torch3jit",
-            True,
-        ),
-        ("ImportError: /opt/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", False),
-        ("undefined symbol: x in lib.py:3: UserWarning: y", False),
-    ],
-)
+@examples("line", "warned")
 def test_a_warning_of_python_ends_no_program(line: str, warned: bool) -> None:
     assert warns(line, line.index("undefined symbol")) is warned

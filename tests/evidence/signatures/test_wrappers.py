@@ -49,32 +49,13 @@ def test_an_event_inside_an_object_is_a_sentence_with_its_host_and_device() -> N
     assert members(S) == []
 
 
-LABELLED = {
-    "mpirun": ["[1,0]<stdout>:a", "[1,0]<stderr>:b"],
-    "srun": ["0: a", "0:"],
-    "pod": ["[pod/train-0/main] a", "[pod/train-0/main] b"],
-    "cri": ["2026-03-01T11:00:01.5Z stdout F a", "2026-03-01T11:00:02.5Z stderr F b"],
-    "syslog": ["Mar 01 11:00:01 n1 train[47]: a", "Mar 01 11:00:02 n1 train[47]: b"],
-    "compose": ["trainer-1  | a", "trainer-1  |"],
-}
-UNLABELLED = {
-    "one line": ["trainer-1  | a"],
-    "two containers": ["trainer-1  | a", "trainer-2  | b"],
-    "two ranks": ["0: a", "1: b"],
-    "numbered interfaces": ["1: lo: <LOOPBACK>", "2: eth0: <UP>"],
-    "a line without": ["trainer-1  | a", "b"],
-    "two programs": ["Mar 01 11:00:01 n1 train[47]: a", "Mar 01 11:00:02 n1 sshd[9]: b"],
-    "the kernel's own": ["Mar  1 11:00:01 n1 kernel: a", "Mar  1 11:00:02 n1 kernel: b"],
-}
+@examples("name", "lines")
+def test_a_label_that_all_lines_share_is_known_and_taken_off(name: str, lines: list[str]) -> None:
+    assert shared_label(lines) == name
+    assert [line.strip() for line in map(without_label(name), lines)] in (["a", "b"], ["a", ""])
 
 
-@pytest.mark.parametrize("name", LABELLED)
-def test_a_label_that_all_lines_share_is_known_and_taken_off(name: str) -> None:
-    assert shared_label(LABELLED[name]) == name
-    assert [line.strip() for line in map(without_label(name), LABELLED[name])] in (["a", "b"], ["a", ""])
-
-
-@pytest.mark.parametrize("lines", UNLABELLED.values(), ids=UNLABELLED)
+@examples("lines")
 def test_what_not_all_lines_share_is_no_label(lines: list[str]) -> None:
     assert shared_label(lines) == ""
 

@@ -24,6 +24,7 @@ from tests.report.html.pages import (
     slow_job,
 )
 from tests.report.verdict.test_page import LINKS
+from tests.tables import examples
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Sheet
 from topodiag.report.html.page import ORDER, environment, pieces
@@ -137,15 +138,7 @@ def test_a_command_in_a_step_is_code_with_a_button_that_copies_it_and_prose_is_n
     assert not any("power-cycle" in text for text in code | buttons)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("run `nvidia-smi -r`, then wait", [("run ", False), ("nvidia-smi -r", True), (", then wait", False)]),
-        ("`a` or `b c`", [("a", True), (" or ", False), ("b c", True)]),
-        ("a back quote ` alone", [("a back quote ` alone", False)]),
-        ("", []),
-    ],
-)
+@examples("text", "found")
 def test_what_is_to_be_typed_stands_between_back_quotes(text: str, found: list[tuple[str, bool]]) -> None:
     assert [piece for piece in pieces(text) if piece[0]] == found
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
@@ -228,16 +229,7 @@ def test_csv_cells_are_neither_escapes_nor_formulas():
     assert stream.getvalue().splitlines()[1].startswith("'=cmd()")
 
 
-@pytest.mark.parametrize(
-    ("label", "bare", "short"),
-    [
-        ("P2P/CUMEM/read", "P2P/CUMEM/read", "P2P"),
-        ("NET/IB/3/GDRDMA/Shared", "NET/IB", "IB+GDR"),
-        ("NET/AWS Libfabric/0/GDRDMA(PCI)", "NET/AWS Libfabric", "AWS Libfabric+GDR"),
-        ("SHM/direct/direct", "SHM/direct/direct", "SHM"),
-        ("NET/Socket/0", "NET/Socket", "Socket"),
-    ],
-)
+@examples("label", "bare", "short")
 def test_transports_are_named_without_device(label, bare, short):
     assert (bare_transport(label), short_transport(label)) == (bare, short)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.app.case.topology import open_topology, predict_topology
 from topodiag.report.documents.write_json import plain
@@ -25,17 +26,7 @@ def test_the_published_schema_is_itself_valid():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize(
-    ("name", "asked"),
-    [
-        ("dgx-h100-healthy", {"nodes": 2, "explain": True}),
-        ("dgx1v-mesh", {"version": "2.18"}),
-        ("gb200-tray-healthy", {"version": "2.30", "nodes": 4}),
-        ("gpu-without-nvlink", {}),
-        ("prolog", {}),
-        ("no-gpu", {}),
-    ],
-)
+@examples("name", "asked")
 def test_every_kind_of_prediction_is_valid(name, asked):
     assert_valid(made(name, **asked), SCHEMA)
 

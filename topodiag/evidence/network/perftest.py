@@ -68,8 +68,10 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
         test.layer = _value_of(text, "Link type") or test.layer
         if text.startswith("#bytes"):
             test.gbps = _GBPS.get(text.partition("BW average")[2].lstrip(" [").partition("/sec")[0], 0.0)
-        elif test.gbps and len(cells) == 5 and all(to_float(cell) is not None for cell in cells):
-            test.rows.append((line, int(float(cells[0])), float(cells[3]) * test.gbps))
+        elif test.gbps:
+            numbers = [number for cell in cells if (number := to_float(cell)) is not None]
+            if len(numbers) == len(cells) == 5:
+                test.rows.append((line, int(numbers[0]), numbers[3] * test.gbps))
     return tests
 
 

@@ -8,115 +8,14 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
+from tests.tables import texts
 from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 
-_MESSAGES = (
-    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
-    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
-    "ncclCommInitRank comm 0x77 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 commId 0x8 - Init START",
-    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 0",
-    "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
-    "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
-    "Channel 71/1 : 15[7] -> 0[0] [receive] via NET/IB/2/GDRDMA/Shared",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/AWS Libfabric/3(3)/GDRDMA(PCI)/Shared",
-    "Channel 02 : 0[1b000] -> 1[100000] via SHM/direct/direct",
-    "Channel 02 : 0[10] -> 1[20] via direct shared memory",
-    "Channel 02/0 : 0[0] -> 1[1] via P2P/indirect/3[3]/read",
-    "Channel 02/0 : 0[0] -> 1[1] via P2P/IPC comm 0x7f001 nRanks 08 busId 1000",
-    "Channel 02/0 : 0[0] -> 1[1] via something new",
-    "Channel 123456789/0 : 0[0] -> 1[1] via P2P/IPC",
-    "Channel 02/0 : 123456789[0] -> 1[1] via P2P/IPC",
-    "Channel 02/0 : 1[0123456789] -> 1[1] via P2P/IPC",
-    "Channel 02/0 : 0[0] -> 1[1",
-    "Channel 00/02 :    0   1   2   3",
-    "Ring 00 : 3 -> 0 -> 1",
-    "Trees [0] 1/-1/-1->0->3 [1] 1/-1/-1->0->3 [2] -1/-1/-1->0->-1",
-    "=== System : maxBw 48.0 totalBw 370.8 ===",
-    "CPU/0-0 (1/1/3)",
-    "NCCL version 2.28.9+cuda13.0",
-    "NCCL_IB_HCA set to mlx5",
-    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
-    "Send: opCount 0 sendbuff (nil) recvbuff 0x7 count 8 datatype 7 op 0 root 3 comm 0x77 [nranks=2] stream 0x1",
-    "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",
-    "Init timings - ncclCommInitRank: rank 0 nranks 4 total 1.84 (kernels 0.21, topo 0.28, rest 0.04)",
-    "transport/net.cc:412 -> 6",
-    "what nobody has seen 0x1234 17",
-    "",
-    # As written by hand or by others: nearly what is read for all lines together.
-    "ncclCommSplit comm 0x78 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 parent 0x77 splitCount 1 color 3 key 1 "
-    "- Init START",
-    "ncclCommInitRank comm 0xffffffffffffffff rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
-    "ncclCommInitRank comm 0x0 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
-    "ncclCommInitRank comm 0x79 rank 0 nranks 0 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
-    "ncclCommInitRank comm 0x79 rank 3 nranks 4294967297 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
-    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev -1 busId 1B000 commId 0x9f - Init COMPLETE",
-    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init STARTED",
-    "ncclCommInitRank comm 0x79 rank 0  nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
-    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 2",
-    "AllReduce: opCount 1f sendbuff  recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
-    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream ",
-    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/007(12)/GDRDMA",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/-1/GDRDMA",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3(4",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3/4",
-    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/A network with a very long name/3(4)/GDRDMA",
-    "Channel 02/1 : 11[3] -> 0[0] [receive] via NET/Socket/0",
-    "Channel 002/1 : 0[0] -> 1[1] via P2P/IPC",
-    "Channel 2 : 0[0] -> 1[1] via P2P/IPC",
-    "Channel 02/1 : 00[0] -> 1[1] via P2P/CUMEM/read",
-    "Ring 0 : 3 -> 0 -> 1",
-    "Ring 100 : 3 -> 0 -> 1",
-    "Ring 01 : 3 -> 0 -> 1 and more",
-    "Trees [0] 1->0->3|3->0->1 [64] 1/-1/-1->0->3 [1]  1/2->0->-1",
-    "GPU Direct RDMA Enabled for GPU 3 / HCA 1 (distance 4 <= 5), read 0 mode Default",
-    "GPU Direct RDMA  ",
-    "Connected to proxy localRank 3 -> connection 0x1",
-    "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=mlx5 speed=400000 ü",
-    "AllReduce [Symmetric]: 1 Bytes -> Kernel x",
-    "comm 0x55aa rank 0 nranks 4 cudaDev 0 busId 1b000 commId 0x9f - Finalize START",
-    "comm 0x55aa rank 0 proxy stop error 3",
-    "Config minCTAs=99 is ignored because value out of bound min/max=[1, 64]",
-    "Mismatched NCCL git versions detected: rank 0 fingerprint 0x1f2e3d4c, rank 3 fingerprint 0x0badcafe",
-    "Init CE, rank 2 baseUCSymReadyPtr 0x7f, baseUCSymComplPtr 0x7f, seq num 1",
-)
-_HEADS = (
-    "node01:311:352 [0] NCCL INFO ",
-    "node01:311:353 [1] NCCL INFO ",
-    "node-2.x:9:9 [-1] NCCL INFO ",
-    "node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
-    "node01:311:352 NCCL CALL ",
-    "[0] NCCL INFO ",
-    "node01:311:352 [0] INFO ",
-    "node01:311:352 [0] include/socket.h:360 WARN ",
-    "[2025-08-14 09:31:07] node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
-    "node01:311:352 [123456] NCCL INFO ",
-    "a-node-with-a-name-of-forty-bytes.example:311:352 [0] NCCL INFO ",
-    f"{'a-node-with-a-very-long-name.' * 4}example:311:352 [0] NCCL INFO ",
-    "node01:311:352 [0] NCCL INFO NCCL INFO ",
-    "",
-)
-_LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ",
-           "said by 3: ", "old:1:2 [0] INFO x ", "old:1:2 [0] a.h:3 WARN x ", "2025-08-14 09:31:07 ")  # fmt: skip
-_APPLICATION = (
-    "step 3 | loss 2.1",
-    "NCCL version 2.28.9+cuda13.0",
-    "HIP version : 6.4",
-    "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, ncclUnhandledCudaError: failed",
-    "[E ProcessGroupNCCL.cpp:1] [PG 0 Rank 3] Watchdog caught collective operation timeout: x",
-    "Last error:",
-    "Process group watchdog thread terminated with exception",
-    "  AllReduce | 1 1 1 | 1 1",
-    "last enqueued work: 3",
-    "[rank3]: socketStartConnect: Connect to 10.0.0.5<43211> failed : Software caused connection abort",
-    "Error while creating shared memory segment /dev/shm/nccl-3aQk9n (size 9637888)",
-    "[rank0]: Cuda failure 2 'out of memory'",
-    "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
-    "",
-)
+_TEXTS = texts(__file__)
+_MESSAGES, _HEADS = _TEXTS["messages"], _TEXTS["heads"]
+_LABELS, _APPLICATION = _TEXTS["labels"], _TEXTS["application"]
 
 _records = st.builds("".join, st.tuples(*(st.sampled_from(x) for x in (_LABELS, _HEADS, _MESSAGES))))
 _torn = st.builds(lambda line, cut: line[cut:], _records, st.integers(0, 60))

@@ -83,29 +83,14 @@ def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: in
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
 
 
-@pytest.mark.parametrize(
-    ("below", "frame"),
-    [
-        pytest.param('  File "/opt/venv/lib/python3.11/site-packages/torch/x.py", line 3, in f\nKeyError: 1\n',
-                     "lib/model.py:9", id="a package raised it, called by the program"),
-        pytest.param("KeyError: 'worker caught KeyError:\\n  File \"data/set.py\", line 5, in get\\nKeyError: 1'\n",
-                     "data/set.py:5", id="it quotes a traceback of another process"),
-    ],
-)  # fmt: skip
+@examples("below", "frame")
 def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
     last = _last(TRACEBACK + below)
     assert last is not None
     assert last.frame == frame
 
 
-@pytest.mark.parametrize(
-    ("handled", "link", "root"),
-    [
-        ("KeyError: 'leaf'", "During handling of the above exception, another exception occurred:", "MeshError"),
-        ("KeyError: 'leaf'", "The above exception was the direct cause of the following exception:", "KeyError"),
-        ("OSError: no route", "During handling of the above exception, another exception occurred:", "OSError"),
-    ],
-)
+@examples("handled", "link", "root")
 def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str, link: str, root: str) -> None:
     last = _last(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n")
     assert last is not None

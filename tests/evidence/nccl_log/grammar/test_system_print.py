@@ -4,12 +4,13 @@ import gzip
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples, texts
+from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_name
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import SystemLink
@@ -18,7 +19,6 @@ from topodiag.model.provenance import Origin
 JOBS = Path(__file__).resolve().parents[5] / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))
 
-END = "=========================================="
 
 TEXTS = texts(__file__)
 OLD = TEXTS["old"]
@@ -63,43 +63,11 @@ def test_all_versions_read_the_same(text: str) -> None:
     }
 
 
-def test_gpus_below_dev_rows_are_found() -> None:
-    text = f"""=== System : maxBw 48.0 totalBw 370.8 ===
-CPU/0-0 (1/1/3)
-+ PCI[48.0] - DEV/0-1b000 (10de233010de16c1)
-              + LOC[5000.0] - GPU/0-1b000
-              + NVL[370.8] - NVS/0-0
-              + C2C[447.1] - CPU/0-0
-+ PCI[48.0] - NIC/0-18000
-              + NET[50.0] - GIN/0-0
-{END}"""
-    system = read_print(text).system
-    assert system is not None
-    assert system.devices["GPU/0-1b000"].parent == "DEV/0-1b000"
-    assert system.devices["GPU/0-1b000"].rank == -1
-    assert system.devices["GIN/0-0"].parent == "NIC/0-18000"
-    assert system.devices["CPU/0-0"].parent == ""
-
-
-def test_the_last_complete_print_counts() -> None:
-    trimmed = OLD.replace("maxWidth 12.0", "maxWidth 24.0")
-    system = read_print(f"{OLD}\n{trimmed}\n=== System : maxWidth 9.0 totalWidth 9.0 ===\nCPU/0 (1/1/2)").system
-    assert system is not None
-    assert system.max_gbs == 24.0
-
-
-def test_versions_without_a_total_say_so() -> None:
-    for header in ("=== System : maxWidth 5 maxSpeed 12 ===", "=== System : maxWidth 5.0 ==="):
-        system = read_print(f"{header}\nCPU/0\n+ QPI[8] - CPU/1\n{END}").system
-        assert system is not None
-        assert (system.max_gbs, system.total_gbs) == (5.0, None)
-        assert system.links == (SystemLink("CPU/0-0", "CPU/0-1", "SYS", 8.0),)
-
-
-def test_a_type_that_stands_for_several_is_left_out() -> None:
-    system = read_print("GPU/6000 :GPU/6000 (0/5000/0) GPU/7000 (1/21/1) CPU/0 (2/12/3) CPU/1 (2/12/XYZ) ").system
-    assert system is not None
-    assert sorted(path.type for path in system.paths.values()) == [PathType.LOC, PathType.NVL]
+@examples("text", "shown", "entries")
+def test_a_print_says_what_its_row_says(text: str, shown: dict[str, Any], entries: int | None) -> None:
+    made = read_print(with_texts(text, __file__))
+    assert parts(made, shown) == shown
+    assert entries is None or len(made.tuning) == entries
 
 
 @examples("row", "expected")
@@ -110,89 +78,10 @@ def test_a_path_printed_dis_up_to_2_20_goes_over_the_network(row: str, expected:
     assert system.paths["GPU/0-6000", "GPU/0-7000"].type is expected
 
 
-def test_the_net_that_2_23_prints_at_both_ends_of_a_ring_is_kept_as_printed() -> None:
-    """src/graph/search.cc of 2.23 prints the number of the first NET twice: which NIC a ring leaves by is not in it."""
-    rows = """Pattern 4, crossNic 2, nChannels 2, bw 48.000000/24.500000, type NVL/PIX, sameChannels 0
- 0 : NET/0-0 GPU/0 GPU/1 NET/0-0
- 1 : NET/0-1 GPU/1 GPU/0 NET/0-1"""
-    (ring,) = read_print(rows).graphs
-    assert ring.orders == (("NET/0-0", "GPU/0", "GPU/1", "NET/0-0"), ("NET/0-1", "GPU/1", "GPU/0", "NET/0-1"))
-    assert ring.cross_nic == 2
-
-
 def test_ids_of_any_spelling_are_one() -> None:
     assert vertex_name("GPU", "1B000") == vertex_name("GPU", "0-1b000") == "GPU/0-1b000"
     assert vertex_name("GPU", "10000000001B000") == vertex_name("GPU", "1-1b000")
     assert vertex_name("CPU", "FFFFFFFFFFFFFFFF") == vertex_name("CPU", "0-ffffffffffffffff")
-
-
-def test_graphs_come_with_their_channels() -> None:
-    rows = """Pattern 4, crossNic 2, nChannels 2, bw 48.000000/24.500000, type NVL/PIX, sameChannels 0
- 0 : NET/0-0 GPU/0-1b000 GPU/0-43000 NET/0-1
- 1 : NET/0-1 GPU/0-43000 GPU/0-1b000 NET/0-0
-Pattern 3, crossNic 0, nChannels 1, speed 6.000000/5.000000, type PHB/SYS, sameChannels 1
- 0 : NET/12 GPU/3 GPU/11 NET/12
-Pattern 1, crossNic 0, nChannels 1, speed 21/21, nvlink 1, type 2, sameChannels 1"""
-    ring, tree, oldest = read_print(rows, Origin("log")).graphs
-    assert (ring.pattern, ring.cross_nic, ring.channels, ring.bw_intra, ring.bw_inter) == (4, 2, 2, 48.0, 24.5)
-    assert (ring.type_intra, ring.type_inter, ring.same_channels) == ("NVL", "PIX", False)
-    assert ring.orders[1] == ("NET/0-1", "GPU/0-43000", "GPU/0-1b000", "NET/0-0")
-    assert tree.same_channels
-    assert (oldest.type_intra, oldest.type_inter, oldest.bw_intra) == ("", "", 21.0)
-
-
-def test_network_devices_of_channels_are_named_as_in_the_system() -> None:
-    """Decimal up to 2.20, hexadecimal in 2.21 and 2.22; GPUs are ranks before 2.27."""
-    pattern = "Pattern 4, crossNic 0, nChannels 1, bw 12.0/12.0, type NVL/PIX, sameChannels 1"
-    decimal = read_print(f"{OLD}\n{pattern}\n 0 : NET/10 GPU/0 GPU/1 NET/10").graphs
-    hexadecimal = read_print(f"{MIXED}\n{pattern}\n 0 : NET/A GPU/0 GPU/1 NET/10").graphs
-    assert decimal[0].orders == (("NET/0-a", "GPU/0", "GPU/1", "NET/0-a"),)
-    assert hexadecimal[0].orders == (("NET/0-a", "GPU/0", "GPU/1", "NET/0-10"),)
-
-
-def test_the_wide_tuning_table_is_read() -> None:
-    rows = """Latency/AlgBw |    Tree/    LL |    Tree/ LL128 |    Ring/Simple |
- Max NThreads |            512 |            640 |            512 |
-    Broadcast |     0.0/   0.0 |     0.0/   0.0 |    11.8/ 360.0 |
-    AllReduce |    15.2/  43.6 |    31.5/ 128.8 |    56.0/"""
-    assert read_print(rows).tuning == {
-        ("Broadcast", "TREE", "LL"): (0.0, 0.0),
-        ("Broadcast", "TREE", "LL128"): (0.0, 0.0),
-        ("Broadcast", "RING", "SIMPLE"): (11.8, 360.0),
-        ("AllReduce", "TREE", "LL"): (15.2, 43.6),
-        ("AllReduce", "TREE", "LL128"): (31.5, 128.8),
-    }
-
-
-def test_blocks_of_the_tuning_table_go_by_their_algorithms() -> None:
-    protocols = "  Protocol    |             LL |          LL128 |         Simple |" + " LL | LL128 | Simple |" * 2
-    rows = f"""  Algorithm   |          CollNetChain        |        NVLSTree           |
-{protocols}
- Max NThreads |              0 |              0 |            640 |
-    AllReduce |     0.0/   0.0 |     0.0/   0.0 |    69.2/   0.0 |     0.0/   0.0 |     0.0/   0.0 |    25.0/ 272.0 |
-  Algorithm   |                             PAT                  |
-{protocols}
-    AllGather |     1.0/   2.0 |     3.0/   4.0 |     5.0/   6.0 |"""
-    tuning = read_print(rows).tuning
-    assert len(tuning) == 9
-    assert tuning["AllReduce", "COLLNET_CHAIN", "SIMPLE"] == (69.2, 0.0)
-    assert tuning["AllReduce", "NVLS_TREE", "SIMPLE"] == (25.0, 272.0)
-    assert tuning["AllGather", "PAT", "LL128"] == (3.0, 4.0)
-
-
-def test_what_a_collective_cannot_run_is_nothing_whether_printed_as_minus_one_or_as_zero() -> None:
-    rows = """  Algorithm   |                           Tree                  |
-  Protocol    |             LL |          LL128 |         Simple | LL | LL128 | Simple | LL | LL128 | Simple |
-    Broadcast |    -1.0/  -1.0 |    -1.0/  -1.0 |     0.0/   0.0 |
-    AllReduce |    15.2/  43.6 |    31.5/ 128.8 |    64.4/ 165.6 |"""  # 2.31, which prints no row of threads
-    tuning = read_print(rows).tuning
-    assert {tuning["Broadcast", "TREE", protocol] for protocol in ("LL", "LL128", "SIMPLE")} == {(0.0, 0.0)}
-    assert tuning["AllReduce", "TREE", "LL128"] == (31.5, 128.8)
-
-
-def test_nothing_printed_is_nothing_known() -> None:
-    nothing = read_print("")
-    assert (nothing.system, nothing.graphs, dict(nothing.tuning)) == (None, (), {})
 
 
 _PIECES = st.sampled_from(

@@ -1,5 +1,9 @@
 """Roles of communicators: by name, by the declared layout, or guessed and marked as such."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,19 +17,16 @@ from topodiag.model.job import Communicator, FlightRecord, Operations
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import groups_of
 
-LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
+LOW, HIGH = Confidence.LOW, Confidence.HIGH
 
 
-def communicators(*members: list[int], world: int, operation: str = "") -> list[Communicator]:
+def communicators(*members: list[int], world: int, operations: Sequence[str] = ()) -> list[Communicator]:
     """The world, and below it one communicator per list, split together when their sizes agree."""
     groups = [Communicator(0, world, np.arange(world, dtype=np.int64))]
-    for ranks in members:
+    for ranks, operation in zip_longest(members, operations, fillvalue=""):
         done = {0: Operations(bytes_by_collective={operation: 8})} if operation else {}
-        groups.append(
-            Communicator(
-                len(groups), len(ranks), np.array(ranks, np.int64), parent=0, split=len(ranks), operations=done
-            )
-        )
+        own = np.array(ranks, np.int64)
+        groups.append(Communicator(len(groups), len(ranks), own, parent=0, split=len(ranks), operations=done))
     return groups
 
 
@@ -33,13 +34,37 @@ def hosts(world: int, per_host: int = 8) -> dict[int, str]:
     return {rank: f"node{rank // per_host}" for rank in range(world)}
 
 
-def blocks(world: int, size: int, stride: int) -> list[list[int]]:
+def several(world: int, **group: Any) -> list[list[int]]:
+    """All blocks of a size at a stride, or pairs of neighbours so far apart."""
+    if "pairs" in group:
+        return [[rank, rank + group["apart"]] for rank in range(group["pairs"])]
+    size, stride = group["size"], group["stride"]
     starts = [base for base in range(world) if base % (stride * size) < stride]
     return [[base + stride * step for step in range(size)] for base in starts]
 
 
 def roles(groups: list[Communicator], world: int, layout: Layout | None = None) -> list[tuple[Role, Confidence]]:
     return [(role.role, role.role_sure) for role in assign_roles(groups, world, hosts(world), layout)]
+
+
+@examples("world", "groups", "layout", "roles", "why")
+def test_a_group_has_its_role(
+    world: int,
+    groups: list[Any],
+    layout: Layout | None,
+    roles: list[tuple[Role, Confidence, int]],
+    why: str | None,
+) -> None:
+    members: list[list[int]] = []
+    operations: list[str] = []
+    for group in groups:
+        members += [group] if isinstance(group, list) else several(world, **group)
+        operations += [group.get("operation", "") if isinstance(group, dict) else ""] * (len(members) - len(operations))
+    own = communicators(*members, world=world, operations=operations)
+    wanted = [(role, sure) for role, sure, count in roles for _ in range(count)]
+    found = assign_roles(own, world, hosts(world), layout)
+    assert [(role.role, role.role_sure) for role in found] == [(Role.WORLD, HIGH), *wanted]
+    assert (why or "") in found[1].role_why
 
 
 @examples("name", "role")
@@ -60,62 +85,6 @@ def test_a_description_of_torch_is_a_name() -> None:
     assert "PIPELINE_PARALLEL" in groups[1].role_why
 
 
-def test_blocks_and_groups_across_them_are_tensor_and_data() -> None:
-    groups = communicators(*blocks(16, 8, 1), *blocks(16, 2, 8), world=16)
-    assert roles(groups, 16) == [(Role.WORLD, HIGH)] + [(Role.TP, MEDIUM)] * 2 + [(Role.DP, MEDIUM)] * 8
-    assert assign_roles(groups, 16, hosts(16))[1].role_why.startswith("inferred")
-
-
-def test_three_dimensions_are_a_hint_unless_operations_tell() -> None:
-    groups = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
-    pairs = roles(groups, 32)
-    assert set(pairs[1:5]) == {(Role.TP, MEDIUM)}
-    assert set(pairs[5:21]) == {(Role.DP, LOW)}
-    assert set(pairs[21:]) == {(Role.PP, LOW)}
-    reduced = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), world=32, operation="AllReduce")
-    sent = communicators(*blocks(32, 2, 16), world=32, operation="Send")[1:]
-    assert set(roles([*reduced, *sent], 32)[5:21]) == {(Role.DP, MEDIUM)}
-    assert set(roles([*reduced, *sent], 32)[21:]) == {(Role.PP, MEDIUM)}
-
-
-def test_overlapping_pairs_are_neighbouring_stages() -> None:
-    pairs = [[rank, rank + 4] for rank in range(12)]
-    assert set(roles(communicators(*pairs, world=16, operation="Send"), 16)[1:]) == {(Role.PP, MEDIUM)}
-    assert set(roles(communicators(*pairs, world=16, operation="AllReduce"), 16)[1:]) == {(Role.OTHER, LOW)}
-
-
-def test_a_part_of_the_data_group_stays_unnamed() -> None:
-    groups = communicators(*blocks(32, 2, 1), *blocks(32, 4, 2), *blocks(32, 16, 2), world=32)
-    pairs = roles(groups, 32)
-    assert set(pairs[17:25]) == {(Role.OTHER, LOW)}
-    assert set(pairs[25:]) == {(Role.DP, MEDIUM)}
-
-
-def test_odd_groups_stay_unnamed() -> None:
-    groups = communicators([0, 3, 4, 9], [1, 2], [5, 15], world=16)
-    assert set(roles(groups, 16)[1:]) == {(Role.OTHER, LOW)}
-
-
-def test_a_group_of_a_split_with_members_missing_follows_its_siblings() -> None:
-    groups = communicators(*blocks(16, 8, 1), [0, -1], [1, 9], world=16)
-    assert roles(groups, 16)[3] == (Role.DP, LOW)
-
-
-def test_a_group_with_two_members_known_shows_its_stride() -> None:
-    groups = communicators([0, -1, 2, -1], [4, 5, -1, -1], *blocks(8, 2, 4), world=8)
-    assert roles(groups, 8)[1:3] == [(Role.TP, MEDIUM)] * 2
-
-
-def test_the_layout_makes_a_role_certain() -> None:
-    groups = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
-    pairs = roles(groups, 32, Layout(tp=8, pp=2))
-    assert set(pairs[1:5]) == {(Role.TP, HIGH)}
-    assert set(pairs[5:21]) == {(Role.DP, HIGH)}
-    assert set(pairs[21:]) == {(Role.PP, HIGH)}
-    turned = roles(groups, 32, Layout(tp=8, pp=2, order="tp-pp-dp"))
-    assert set(turned[5:21]) == {(Role.PP, HIGH)}
-
-
 def test_the_order_of_the_layout_is_that_of_megatron() -> None:
     groups = groups_of(Layout(tp=2, cp=2, pp=2, ep=2), 16)
     assert groups["tp"][0].tolist() == [0, 1]
@@ -125,24 +94,6 @@ def test_the_order_of_the_layout_is_that_of_megatron() -> None:
     assert groups["pp"][0].tolist() == [0, 8]
     assert groups["ep"][0].tolist() == [0, 2]
     assert groups["expert-dp"][0].tolist() == [0, 4]
-
-
-def test_members_that_two_dimensions_share_lower_the_confidence() -> None:
-    groups = communicators(*blocks(16, 2, 2), world=16)
-    layout = Layout(tp=2, cp=2, pp=2, ep=2)
-    assert set(roles(groups, 16, layout)[1:]) == {(Role.CP, MEDIUM)}
-    assert "CP and EP" in assign_roles(groups, 16, hosts(16), layout)[1].role_why
-
-
-def test_members_that_are_missing_lower_it_too() -> None:
-    groups = communicators([0, -1, 8, -1], world=16)
-    assert roles(groups, 16, Layout(tp=4))[1] == (Role.DP, MEDIUM)
-
-
-def test_a_second_group_of_all_ranks_may_be_the_data_group() -> None:
-    groups = communicators(list(range(8)), world=8)
-    assert roles(groups, 8)[1] == (Role.WORLD, HIGH)
-    assert roles(groups, 8, Layout())[1] == (Role.DP, MEDIUM)
 
 
 @examples("layout")
