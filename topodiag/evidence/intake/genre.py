@@ -124,9 +124,10 @@ def _mostly_changes(text: str) -> bool:
 
 
 def _headings(text: str) -> int:
-    """Headings of a document: an underline is about as long as its title, a ruler between parts of output is not."""
+    """Headings of a document, each once: an underline is about as long as its title, a ruler between parts of output is
+    not, and a box around a message stands there again and again."""
     matches = _LIKE["heading"].finditer(text)
-    return sum(head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN for head in matches)
+    return len({head[0] for head in matches if head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN})
 
 
 def _mostly_prose(text: str) -> bool:
