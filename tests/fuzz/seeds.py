@@ -121,7 +121,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
                                "field/240-four-h100-nv6.json#0", f"{_H100}/commands/nvidia-smi-p2p-n.txt"),
     "source nvidia-smi-xml": ("nodes/h100-nvl-bridged-pairs/commands/nvidia-smi-q.txt",),
     "source nvml": (f"{_PAIR}/json/nvml.json",),
-    "source node-exporter": ("own:node-exporter",),
     "source os-state": ("nodes/no-gpu/trees/os-state.tree", f"{_PAIR}/trees/os-state.tree"),
     "source processes": ("nodes/busy-gen1/json/processes.json",),
     "source qos": ("field/107-gin-rides-lossy-class.json#0", "field/104-mlnx-qos-no-pfc.json#0"),
