@@ -82,8 +82,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     beside = any(text.all for text in texts)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_texts(()), inputs=asked, not_observed=silent)
-    from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415 - numpy, which only logs need
-    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
@@ -104,7 +103,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             save(stream, ingested.facts, ingested.files, without_secrets)
     gaps = _gaps(ingested, problems)
     # The facts are let go with this frame: their memory is better used by the checks.
-    jobs = noted(_with_flight(rebuilt, records))
+    jobs = _with_flight(rebuilt, records)
     return Case(
         jobs=with_texts(jobs),
         flight=records,
