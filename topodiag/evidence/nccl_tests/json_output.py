@@ -3,7 +3,7 @@
 Only settings of the job's communication are kept of the environment that it dumps: the rest may hold secrets.
 SOURCE: NVIDIA/nccl-tests src/util.cu v2.17.4 to v2.19.6.
 
-JSON that was cut off, closed at the last whole value: nccl-tests writes as it goes, and a crash leaves it open.
+JSON that was cut off, closed behind the last whole object: nccl-tests writes as it goes, and a crash leaves it open.
 """
 
 from __future__ import annotations
@@ -19,51 +19,24 @@ from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
 from topodiag.evidence.signatures.wrappers import Unwrapped
-from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice, BenchRow, Timing
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
 from topodiag.words.own_data import own_data
 
-MAX_DEPTH = 64
-
-_TOKEN = regex(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]|[^"\[\]{},]+')
+_CLOSERS = ("", "}", "]}", "]}}", "}]}", "}}]}")
+"""What lacks behind an object that is whole: the document, the settings, the rows, a device, a block of a row, and the
+times of its iterations."""
 
 
 def load(text: str) -> tuple[Any, bool, str]:
     """The document, whether it had to be closed, and why there is none (None with a reason)."""
     value, why = decoded(text)
-    closed = _closed(text) if why else None
-    if closed is None:
-        return value, False, why
-    value, still = decoded(closed)
-    return value, not still, why if still else ""
-
-
-def _closed(text: str) -> str | None:
-    """The text up to the last place where a value had ended, with the brackets that were open there closed."""
-    stack: list[str] = []
-    cut, closers = -1, ""
-    at = 0
-    for token in _TOKEN.finditer(text):
-        if token.start() != at:
-            break  # a string that never ends
-        at = token.end()
-        sign = token[0]
-        if sign in ("[", "{"):
-            stack.append("]" if sign == "[" else "}")
-        elif sign in ("]", "}"):
-            if not stack or stack.pop() != sign:
-                return None
-        elif sign != ",":
-            continue
-        if len(stack) > MAX_DEPTH:
-            return None
-        cut, closers = token.start() if sign == "," else at, "".join(reversed(stack))
-        if not stack:
-            break
-    return text[:cut] + closers if cut > 0 else None
+    whole = text[: text.rfind("}") + 1] if why else ""
+    tries = (decoded(whole + closers)[0] for closers in _CLOSERS if whole)
+    closed = next((document for document in tries if document is not None), None)
+    return (value, False, why) if closed is None else (closed, True, "")
 
 
 _CONFIG: Mapping[str, str] = own_data("evidence/nccl_tests/words")["config"]
