@@ -63,8 +63,6 @@ class _Header:
     labels: tuple[str, ...]
     tail: tuple[str, ...]
     """Names of the affinity columns: `cpu`, `numa`, `memory`."""
-    piped: tuple[str, ...] = ()
-    """Cells of a Markdown header; empty for nvidia-smi's own layout."""
 
 
 def read_matrices(blob: Blob) -> MatrixReader:
@@ -107,6 +105,8 @@ class MatrixReader:
 
     def take(self, number: int, raw: str) -> None:
         line = _LIKE["colours"].sub("", raw).replace("\\t", "\t")
+        if line.count("|") > 2:
+            line = _unpiped(line)
         text = line.strip(_DECORATION)
         command = " ".join(line.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in line else ""
         label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
@@ -119,7 +119,7 @@ class MatrixReader:
         elif _LIKE["notes"].search(text) is not None:
             if self._is_taken(number):
                 self.notes.append(text[:200])
-        elif (header := _piped_header(number, line) or _header(number, line)) is not None:
+        elif (header := _header(number, line)) is not None:
             self.finish(keep_command=True)
             self.header = header
         else:
@@ -160,10 +160,7 @@ class MatrixReader:
         if header is None:
             return
         text = line.strip(_DECORATION)
-        if header.piped:
-            row = _piped_cells(header, line)
-        else:
-            row = _plain_cells(header, line)
+        row = _plain_cells(header, line)
         if row is None:
             return
         label, cells, tail = row
@@ -200,6 +197,13 @@ class MatrixReader:
         return MatrixRow(label, number, text[:200], good, tail, has_self)
 
 
+def _unpiped(line: str) -> str:
+    """A row of a Markdown table as nvidia-smi has it: label first, affinity columns that stood before it last."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|", MAX_COLUMNS + 8)]
+    first = next((at for at, cell in enumerate(cells) if _LIKE["label"].fullmatch(cell)), 0)
+    return "\t".join((*cells[first:], *cells[:first]))
+
+
 def _tail_names(text: str) -> tuple[str, ...]:
     """Which affinity columns a header names, in their order."""
     words = [match[0].upper() for match in _LIKE["tail"].finditer(text)]
@@ -230,35 +234,6 @@ def _header(number: int, line: str) -> _Header | None:
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
     return _Header(number, labels, names)
-
-
-def _piped(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|", MAX_COLUMNS + 8)]
-
-
-def _piped_header(number: int, line: str) -> _Header | None:
-    """The header of a Markdown table, whose affinity columns may stand anywhere."""
-    if line.count("|") < 3:
-        return None
-    cells = _piped(line)
-    labels = tuple(cell for cell in cells if _LIKE["label"].fullmatch(cell))
-    if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
-        return None
-    if any(_is_path_word(cell) for cell in cells if cell):
-        return None
-    return _Header(number, labels, (), tuple(cells))
-
-
-def _piped_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
-    cells = _piped(line)
-    label = next((cell for cell in cells if _LIKE["label"].fullmatch(cell)), None)
-    if line.count("|") < 3 or label is None or len(cells) != len(header.piped):
-        return None
-    by_name = dict(zip(header.piped, cells, strict=True))
-    tail = {
-        names[0]: cell for name, cell in by_name.items() if name not in header.labels and (names := _tail_names(name))
-    }
-    return label, [by_name[name] for name in header.labels], tail
 
 
 def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
