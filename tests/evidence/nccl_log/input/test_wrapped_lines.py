@@ -1,13 +1,10 @@
-"""Lines that a terminal, a mail or a forum broke are put together again; whole ones stay as they are."""
+"""A watchdog's sentence that a terminal, a mail or a forum broke is put together again; all else stays as it is."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
-
 import pytest
 
-from tests.tables import examples, texts
+from tests.tables import examples
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
 
 HEAD = b"n0:310:351 [0] NCCL INFO "
@@ -38,29 +35,6 @@ def test_a_broken_watchdog_is_whole_again_and_keeps_the_numbers_of_the_lines_beh
 def test_what_is_whole_or_not_understood_anyhow_stays_as_it_is(text: bytes) -> None:
     assert not looks_broken(text)
     assert b"".join(whole_lines(iter([text]))) == text
-
-
-TEXTS = texts(__file__)
-WARNED = tuple(TEXTS["warned"])
-
-
-def by_terminal(line: str, width: int) -> list[str]:
-    return [line[at : at + width] for at in range(0, len(line), width)]
-
-
-@pytest.mark.parametrize("width", [60, 72, 80, 100])
-@pytest.mark.parametrize("broken", [by_terminal, textwrap.wrap], ids=["by a terminal", "by a mail"])
-def test_a_text_that_was_broken_at_one_width_is_whole_again_warnings_too(
-    width: int, broken: Callable[[str, int], list[str]]
-) -> None:
-    text = "\n".join(piece for line in WARNED for piece in broken(line, width)) + "\n"
-    assert looks_broken(text.encode())
-    assert [line.decode() for line in whole(text.encode()) if line] == list(WARNED)
-
-
-def test_lines_of_another_program_below_the_longest_record_are_no_pieces_of_it() -> None:
-    text = "\n".join((*WARNED, "Traceback (most recent call last):", '  File "train.py", line 3', "RuntimeError: NCCL"))
-    assert whole(text.encode()) == text.encode().split(b"\n")
 
 
 @pytest.mark.parametrize("label", [b"", b"3: ", b"[1,3]<stdout>:"])

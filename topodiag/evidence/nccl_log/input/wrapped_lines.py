@@ -1,9 +1,7 @@
-"""Excerpts whose lines a terminal, a mail or a forum broke: the pieces of a record put together again.
+"""Excerpts in which a terminal, a mail or a forum broke the sentence of torch's watchdog: its pieces joined again.
 
-Only short texts are mended, those that somebody pasted; NCCL itself breaks no line. A text that was broken at one width
-shows it: what goes on below stands under lines that had no room for one more word. Elsewhere a piece is put behind a
-line only where torch's watchdog has not come to the end of its sentence. Line numbers stay those of the file: a piece
-that moved leaves an empty line behind.
+Only short texts are mended, those that somebody pasted. A piece is put behind a line only where the watchdog has not
+come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
 
 What programs and people put round the lines of a text without a word of their own: colours, and the `> ` of mail.
 """
@@ -87,23 +85,17 @@ MOST_PIECES = 4
 
 _LIKE = {name: regex(text) for name, text in own_data("evidence/nccl_log/input/wrapped_lines").items()}
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
-_WIDTHS = range(40, 241)
-"""Columns at which terminals, mails and forums break lines."""
-_LEAST_BREAKS = 2
-_MOST_FOLDS = 24
-"""Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
 
 
 def looks_broken(text: bytes) -> bool:
     """Whether some record of a short text was broken. `text` is all of it."""
-    _, lines = _without_shared_label(text)
-    return bool(_folds(lines)) or any(_record_at(lines, at) is not None for at in range(len(lines) - 1))
+    lines = text.split(b"\n")
+    return any(_record_at(lines, at) is not None for at in range(len(lines) - 1))
 
 
 def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The text with its records whole. It is short: `looks_broken` is asked of short texts only."""
-    labels, lines = _without_shared_label(b"".join(blocks))
-    lines = _unfolded(lines)
+    lines = b"".join(blocks).split(b"\n")
     at = 0
     while at < len(lines) - 1:
         pair = _record_at(lines, at)
@@ -112,49 +104,7 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
             lines[at : at + pieces + 1] = [text.encode("utf-8", "replace"), *[b""] * pieces]
             at += pieces
         at += 1
-    yield b"\n".join(label + line if line else line for label, line in zip(labels, lines, strict=True))
-
-
-def _without_shared_label(text: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The label that all lines share, of each line, and the lines without it: what it stands before was broken."""
-    lines = text.split(b"\n")
-    layer = label_of(text, whole=True)
-    if not layer:
-        return [b""] * len(lines), lines
-    bare = b"".join(_without_labels(iter((text,)), layer.removeprefix(LABELLED))).split(b"\n")
-    return [line[: len(line) - len(own)] for line, own in zip(lines, bare, strict=True)], bare
-
-
-def _folds(lines: list[bytes]) -> list[int]:
-    """The lines that go on in the one below because the text was broken at one width; none where it was not."""
-    texts = [clean(line).rstrip() for line in lines]
-    width = max(map(len, texts), default=0)
-    if width not in _WIDTHS:
-        return []
-    begin = [_LIKE["headed"].match(text) is not None or _is_record(text) for text in texts]
-    if not any(begin):
-        return []
-    below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
-    full = [at - 1 for at in below if len(texts[at - 1]) + 1 + len(texts[at].split(None, 1)[0]) > width]
-    return full if len(full) >= max(_LEAST_BREAKS, 2 * (len(below) - len(full))) else []
-
-
-def _unfolded(lines: list[bytes]) -> list[bytes]:
-    """The lines with those that were broken at one width whole again."""
-    folds = set(_folds(lines))
-    texts = [clean(line) for line in lines]
-    # Broken by a terminal every line is full to the last column, and a word goes on in the next.
-    between = "" if {len(texts[at]) for at in folds} == {max(map(len, texts))} else " "
-    unfolded, at = list(lines), 0
-    while at < len(lines):
-        last = at
-        while last in folds and last - at < _MOST_FOLDS:
-            last += 1
-        if last > at:
-            pieces = [text if not between else text.strip() for text in texts[at : last + 1]]
-            unfolded[at : last + 1] = [between.join(pieces).encode("utf-8", "replace"), *[b""] * (last - at)]
-        at = last + 1
-    return unfolded
+    yield b"\n".join(lines)
 
 
 def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
