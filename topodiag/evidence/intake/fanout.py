@@ -80,15 +80,10 @@ def _is_host(name: str) -> bool:
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
-    printed = [line for line in lines if line.strip()]
-    if len(printed) < LEAST_HOSTS or not all(map(_LIKE["one_line"].match, printed)):
+    matches = [_LIKE["one_line"].match(line) for line in lines if line.strip()]
+    if len(matches) < LEAST_HOSTS or None in matches:
         return {}
-    texts = {
-        match[1]: match[2].replace("\\r", "").replace("\\n", "\n")
-        for match in map(_LIKE["one_line"].match, printed)
-        if match
-    }
-    return {host: [(0, text.split("\n"))] for host, text in texts.items()}
+    return {match[1]: [(0, match[2].replace("\\r", "").split("\\n"))] for match in matches if match is not None}
 
 
 def _labelled(lines: Sequence[str]) -> Chunks:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import reading, to_float, to_int
+from topodiag.evidence.interface import reading, to_int
 from topodiag.evidence.page import Line
 from topodiag.evidence.readings import says_nothing
 from topodiag.model.busid import normalise_bus_id
@@ -93,12 +93,8 @@ def gbps(text: str) -> float | None:
 
 
 def verbs_width(text: str) -> int | None:
-    """Lanes from ibv_devinfo's `4X (2)`."""
-    word, number = _numbered(text)
-    if number in _WIDTHS:
-        return _WIDTHS[number]
-    lanes = re.match(r"\s*([0-9]{1,2})[xX]\s*\Z", word)
-    return int(lanes[1]) if lanes and int(lanes[1]) in _WIDTHS.values() else None
+    """Lanes from ibv_devinfo's `4X (2)`: rdma-core prints the number with each."""
+    return _WIDTHS.get(_numbered(text)[1])
 
 
 def verbs_speed(text: str) -> float | None:
@@ -106,10 +102,7 @@ def verbs_speed(text: str) -> float | None:
 
     A build that is older than the hardware prints `invalid speed (128)`: the number still says which it is.
     """
-    word, number = _numbered(text)
-    if number in _SPEEDS:
-        return _SPEEDS[number]
-    return to_float(word, low=0.1, high=1e4) if "gbps" in word.lower() else None
+    return _SPEEDS.get(_numbered(text)[1])
 
 
 def mtu(text: str) -> int | None:
