@@ -72,8 +72,8 @@ def test_output_that_quotes_source_is_no_source(text: str) -> None:
 
 @pytest.mark.parametrize(("end", "what"), [("3.69", ""), ("seconds", "a handbook"), ("3.69125 seconds", "")])
 def test_measurements_below_rulers_are_no_sentences(end: str, what: str) -> None:
-    part = f"Time of the potential from all boundaries: {end}\n" * 6 + "Applied Voltage of 5\n--------------------\n"
-    assert program_text(part * 20) == what
+    part = f"Time of the potential of all boundaries: {end}\n" * 6 + "Applied Volts: {:02d}\n----------------\n"
+    assert program_text("".join(map(part.format, range(20)))) == what
 
 
 CAT = (
@@ -136,3 +136,11 @@ def test_a_log_with_a_fault_beside_the_strings_keeps_its_fault(tmp_path: Path) -
     text = "Mismatched NCCL version detected : rank 0 version 22304 rank 1 version 21805\n"
     (tmp_path / "job.log").write_text(f"n1:9:9 [0] init.cc:900 NCCL WARN {text}")
     assert "JOB002" in [finding.id for finding in diagnose(str(tmp_path)).findings]
+
+
+def test_a_box_around_each_of_many_errors_is_no_chapter() -> None:
+    box = (
+        "For more information please check the website of the program\n" + "-" * 60 + "\nPlease send what it prints.\n"
+    )
+    sentence = "The checkpoint file cannot be renamed, maybe the disk of this node is full by now.\n"
+    assert program_text((box + sentence * 8) * 12) == ""

@@ -127,7 +127,8 @@ def _headings(text: str) -> int:
     """Headings of a document, each once: an underline is about as long as its title, a ruler between parts of output is
     not, and a box around a message stands there again and again."""
     matches = _LIKE["heading"].finditer(text)
-    return len({head[0] for head in matches if head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN})
+    places = (head.start() for head in matches if head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN)
+    return len({text[at : at + _MOST_HEAD].partition("\n")[0] for at in places})
 
 
 def _mostly_prose(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
@@ -105,6 +105,7 @@ def test_inits_of_any_numbers_give_the_plain_result(end: str, member: bool, said
 
 
 @given(st.lists(st.tuples(*[_DIGITS] * 4, st.sampled_from(["/", "/1", "/IB/", "/3(", ")", "[send] via NET/IB/"]))))
+@example([("0", "0", "0", "0", "/")] * 5 + [("10", "0", "0", "(nil)", "/1")])
 def test_channels_of_any_numbers_give_the_plain_result(said: list[tuple[str, ...]]) -> None:
     forms = (
         "Channel {0}/{1} : {2}[{3}] -> {1}[{0}] [send] via NET/IB/{2}({3})/GDRDMA{4}",

@@ -16,6 +16,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     is_text,
     keep_first,
     leading_digits,
+    leading_hex,
     numbers,
     window,
     word,
@@ -142,4 +143,5 @@ def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, F
     inside = rest >> _U(8)
     length = first_of(inside, ord("]"))
     fine = (digits > 0) & (digits < 8) & ((rest & _U(0xFF)) == ord("[")) & (length > 0) & (length < 8)
+    fine &= leading_hex(inside) >= length  # else the grammar, which is slower, says what it is
     return rank, where + digits + length + 2, inside & MASKS[length], fine
