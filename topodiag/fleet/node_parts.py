@@ -1,14 +1,10 @@
-"""The parts of a node that vary between siblings: found once, then replaced without a look at the others.
-
-They are replaced by a sibling's, or by `UNTOLD`, which cannot be looked at: what a function answers of a node with it,
-it answers of every sibling, because it has read nothing in which they differ.
-"""
+"""The parts of a node that vary between siblings: found once, then replaced without a look at the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from topodiag.fleet.identities import Exchange, cut
 from topodiag.lazy import dataclass, regex
@@ -17,8 +13,6 @@ from topodiag.model.provenance import MAX_QUOTE, Fact, Origin
 
 Place = tuple[str, int | None]
 """A text of a capture, and a line in it."""
-Path = tuple[Any, ...]
-"""The way from a node to one of its parts: names of fields, keys and places."""
 _NUMBER = regex(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -34,57 +28,10 @@ class UnlikeError(Exception):
     """A part of a node does not follow from its line as it should."""
 
 
-class Touched(BaseException):
-    """Something was looked at that varies between siblings. No guard against bugs may take it for one."""
-
-
-def _touch(*_: object) -> NoReturn:
-    raise Touched
-
-
-class _Unreadable:
-    """Raises `Touched` when it is looked at in any way."""
-
-    __slots__ = ()
-
-
-for _name in (
-    "getattribute", "eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "len", "iter", "next", "contains", "getitem",
-    "str", "repr", "format", "int", "float", "index", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv",
-    "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "and", "rand", "or", "ror", "neg", "abs", "round", "call",
-    "divmod", "rdivmod", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift", "xor", "rxor", "invert", "fspath",
-    "bytes", "reversed", "enter", "exit",
-):  # fmt: skip
-    setattr(_Unreadable, f"__{_name}__", _touch)
-
-UNTOLD: Any = _Unreadable()
-
-
-def at_path(thing: Any, path: Path) -> Any:
-    """The part of a node that stands there."""
-    for place in path:
-        thing = thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place)
-    return thing
-
-
 def names_of(thing: Any) -> Iterable[str]:
     """The fields of a value of a dataclass, as `dataclasses.fields` finds them, which is slow."""
     texts: Iterable[str] = thing.__dataclass_fields__
     return texts
-
-
-class Untold:
-    """Puts UNTOLD in the place of all that varies."""
-
-    FACT = UNTOLD
-
-    def text(self, pieces: list[str]) -> str:
-        untold: str = UNTOLD
-        return untold
-
-    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
-        untold: Fact[Any] = UNTOLD
-        return untold
 
 
 class Exchanged:
@@ -176,21 +123,7 @@ class Varying:
             return ("value",) if fact.value is not None else ()
         return self._which((("value", fact.value), ("origin", origin)))
 
-    def paths_of(self, kind: type) -> dict[int, Path]:
-        """Where the parts of a kind stand that vary, by `id`."""
-        paths: dict[int, Path] = {}
-
-        def look(thing: Any, path: Path) -> None:
-            if isinstance(thing, kind):
-                paths[id(thing)] = path
-                return
-            for place in () if isinstance(thing, (Fact, frozenset)) else self._parts.get(id(thing), ()):
-                look(thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place), (*path, place))
-
-        look(self._node, ())
-        return paths
-
-    def replaced(self, by: Untold | Exchanged, host: str, time: Fact[str]) -> Node:
+    def replaced(self, by: Exchanged, host: str, time: Fact[str]) -> Node:
         """The node with these in the places of all that varies."""
 
         def of(thing: Any) -> Any:
