@@ -93,6 +93,14 @@ def spell_graph(prediction: Prediction, number: int) -> str:
     return f"{graph.channels} × {sum_of_all}, {types}"
 
 
+def graph_rows(before: Prediction, after: Prediction) -> Iterator[tuple[str, str, str]]:
+    """Each graph that either side has, with what it comes to on both."""
+    for number, title in GRAPHS.items():
+        old, new = spell_graph(before, number), spell_graph(after, number)
+        if {old, new} - {"", NOT_FOUND}:
+            yield title, old or NOT_FOUND, new or NOT_FOUND
+
+
 def _channels(answer: Prediction) -> str:
     counts = answer.channels
     if counts is None:
