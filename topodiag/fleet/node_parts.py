@@ -34,22 +34,15 @@ def names_of(thing: Any) -> Iterable[str]:
     return texts
 
 
-class Exchanged:
-    """Puts a sibling's identities and numbers there. Raises UnlikeError for a fact that is no copy of a number of its
-    line, or of which of them is not clear."""
-
-    def __init__(self, exchange: Exchange, numbers: Mapping[Place, Measured]) -> None:
-        self._numbers = numbers
-        self.text = exchange.joined
-
-    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
-        """The sibling's fact; `of` gives the sibling's part for a part."""
-        origin = fact.origin
-        measured = self._numbers.get((origin.source, origin.line)) if origin is not None else None
-        if origin is None or measured is None:
-            return Fact(of(fact.value), of(origin), fact.why)
-        quote = _quoted(origin.text, measured)
-        return Fact(_copied(fact.value, measured), Origin(origin.source, origin.line, quote, origin.command), fact.why)
+def _fact(fact: Fact[Any], numbers: Mapping[Place, Measured], of: Callable[[Any], Any]) -> Fact[Any]:
+    """The sibling's fact; `of` gives the sibling's part for a part. Raises UnlikeError for a fact that is no copy of a
+    number of its line, or of which of them is not clear."""
+    origin = fact.origin
+    measured = numbers.get((origin.source, origin.line)) if origin is not None else None
+    if origin is None or measured is None:
+        return Fact(of(fact.value), of(origin), fact.why)
+    quote = _quoted(origin.text, measured)
+    return Fact(_copied(fact.value, measured), Origin(origin.source, origin.line, quote, origin.command), fact.why)
 
 
 def _copied(value: Any, measured: Measured) -> Any:
@@ -123,18 +116,18 @@ class Varying:
             return ("value",) if fact.value is not None else ()
         return self._which((("value", fact.value), ("origin", origin)))
 
-    def replaced(self, by: Exchanged, host: str, time: Fact[str]) -> Node:
-        """The node with these in the places of all that varies."""
+    def replaced(self, by: Exchange, numbers: Mapping[Place, Measured], host: str, time: Fact[str]) -> Node:
+        """The node with a sibling's identities and numbers in the places of all that varies."""
 
         def of(thing: Any) -> Any:
             if isinstance(thing, str):
                 pieces = self._texts.get(thing)
-                return thing if pieces is None else by.text(pieces)
+                return thing if pieces is None else by.joined(pieces)
             places = self._parts.get(id(thing))
             if places is None:
                 return thing
             if isinstance(thing, Fact):
-                return by.fact(thing, of)
+                return _fact(thing, numbers, of)
             if isinstance(thing, dict):
                 return thing | {key: of(thing[key]) for key in places}
             if isinstance(thing, tuple):

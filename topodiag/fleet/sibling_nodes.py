@@ -31,7 +31,7 @@ from topodiag.fleet.identities import (
     form_of,
     means_something,
 )
-from topodiag.fleet.node_parts import Exchanged, Measured, Place, UnlikeError, Varying
+from topodiag.fleet.node_parts import Measured, Place, UnlikeError, Varying
 from topodiag.lazy import dataclass
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -205,8 +205,8 @@ class Pattern:
         """The node of the sibling that differs so."""
         if self._varying is None:
             raise UnlikeError
-        parts = Exchanged(Exchange(self._old, difference.new), difference.numbers)
-        node = self._varying.replaced(parts, difference.new.host, time_of(time))
+        exchange = Exchange(self._old, difference.new)
+        node = self._varying.replaced(exchange, difference.numbers, difference.new.host, time_of(time))
         return node if difference.events is None else replace(node, events=difference.events)
 
 
