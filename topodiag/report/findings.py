@@ -24,19 +24,19 @@ STEPS_SHOWN = 3
 
 
 def draw_findings(
-    page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None
+    page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None, most: int = 1
 ) -> None:
-    """The first fault whole; below it a line for each other one, for what follows from it, and last for each note
-    (info). With -v all whole, neighbours of one kind and one fix with one heading. `places` shorten where the evidence
-    stands."""
+    """The first `most` faults whole; below them a line for each other one, for what follows from it, and last for each
+    note (info). With -v all whole. Neighbours of one kind and one fix have one heading. `places` shorten where the
+    evidence stands."""
     worst = [finding for finding in findings if finding.severity is not Severity.INFO]
-    whole = findings if page.style.verbose else worst[:1]
+    whole = findings if page.style.verbose else worst[:most]
     for group in neighbours(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
         _draw_group(page, group, several_nodes, places)
     if not page.style.verbose:
         notes = [finding for finding in findings if finding.severity is Severity.INFO]
-        _draw_lines(page, [*worst[1:], *notes], several_nodes)
+        _draw_lines(page, [*worst[most:], *notes], several_nodes)
 
 
 def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) -> None:
