@@ -256,7 +256,7 @@ def test_unknown_checks_and_gaps_are_listed_by_reason_with_what_root_would_add()
 
 
 def test_sources_that_disagree_are_listed_with_both_places():
-    assert "GPU5: pcie width used 8 (trees/sys-pci.tree:12), ignored 16 (commands/nvidia-smi-q.txt:301)" in " ".join(
+    assert "GPU5: pcie width — used 8 (trees/sys-pci.tree:12), ignored 16 (commands/nvidia-smi-q.txt:301)" in " ".join(
         table(machines.sick()).split()
     )
 
