@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.findings import draw_findings
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
@@ -97,12 +97,10 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     if not slow:
         return
     page.heading("nodes by rail: the best run over each, per cent of normal")
-    shown = page.some(slow, 16)
-    rows: list[list[Part]] = [
-        [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown
-    ]
-    draw_grid(page, [Field("node", least=8), *(Field(str(rail), right=True) for rail in range(fabric.rails))], rows)
-    page.add_more(len(slow) - len(shown), "node")
+    columns: dict[Field, Callable[[str], Part]] = {Field("node", least=8): str}
+    for rail in range(fabric.rails):
+        columns[Field(str(rail), right=True)] = lambda node, rail=rail: _share(best.get((node, rail)))  # type: ignore[misc]
+    draw_listed(page, columns, slow, 16, "node")
 
 
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
