@@ -167,7 +167,7 @@ def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
     """The last capture, and the one that it is held against."""
     now = rows[-1]
     earlier = rows[:-1]
-    good = next((row for row in reversed(earlier) if row.capture.has_no_errors), None)
+    good = next((row for row in reversed(earlier) if not row.capture.errors), None)
     if good is not None:
         return now, good, "last good capture"
     return now, earlier[-1] if earlier else None, "capture before, none was good"
