@@ -14,6 +14,7 @@ from topodiag.lazy import regex
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 from topodiag_probes.secrets import without_secrets
 
@@ -69,10 +70,8 @@ def _os(node: Node) -> Rows:
 def _command_line(line: Fact[str]) -> Rows:
     """The parameters by name; several values of one are one value. A secret is known by the name before it, and hidden
     while both stand together."""
-    values: dict[str, list[str]] = {}
-    for word in without_secrets(line.value or "").split():
-        name, equals, value = word.partition("=")
-        values.setdefault(name, []).append(value if equals else "set")
+    words = (word.partition("=") for word in without_secrets(line.value or "").split())
+    values = grouped((name, value if equals else "set") for name, equals, value in words)
     source = source_of(line)
     for name, given in values.items():
         value = ",".join(given)
