@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     base_name,
@@ -32,6 +31,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.clean import hosts_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 
 MAX_WORDS = 120
