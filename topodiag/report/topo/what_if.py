@@ -14,9 +14,10 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.names import Names, base_name, spell
+from topodiag.report.topo.names import Names, spell
 from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
+from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"
