@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from hashlib import sha256
 
 import pytest
 
+from fixtures.generate import bundle
+from fixtures.generate.machines.dgx_h100 import dgx_h100
 from topodiag.evidence.host.os_state import OsState
-from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.bundle import Evidence, from_files
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network.ethtool import Ethtool
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
-from topodiag.fleet import node_parts
 from topodiag.fleet import sibling_nodes as module
-from topodiag.fleet.node_parts import Touched
+from topodiag.fleet.digest import digest_of
 from topodiag.fleet.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
 from topodiag.model.node import Node
 
@@ -76,7 +77,7 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def read(*captures: Evidence) -> tuple[Siblings, list[Node]]:
     """The nodes of captures, in turn; each must be what reading it whole gives."""
     siblings = Siblings()
-    nodes = [siblings.read(evidence)[0] for evidence in captures]
+    nodes = [siblings.read(evidence) for evidence in captures]
     assert nodes == [read_node(evidence).node for evidence in captures]
     return siblings, nodes
 
@@ -107,13 +108,9 @@ def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]
     captures = [capture(at % 4) for at in range(len(logs))]
     for evidence, log in zip(captures, logs, strict=True):
         evidence.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
-    siblings, nodes = read(*captures)
+    _, nodes = read(*captures)
     assert whole == ["node-000", "node-001"]
     assert [[event.code for event in node.events] for node in nodes] == [[], [79], [48, 79], [], [31]]
-    [(_, pattern)] = siblings._patterns
-    assert pattern.untold is not None
-    with pytest.raises(Touched):
-        len(pattern.untold.events)
 
 
 def test_a_log_that_stays_the_same_keeps_the_names_in_it(whole: list[str]) -> None:
@@ -254,33 +251,23 @@ def test_a_measured_number_is_copied_whatever_it_is(
     assert len(whole) == 2
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        lambda it: it.value, lambda it: it == 1, lambda it: it < 1, bool, str, hash, len, iter, int,
-        lambda it: f"{it}", lambda it: it + 1, lambda it: 1 - it, lambda it: it in {1}, lambda it: 1 in (it,),
-        lambda it: isinstance(it, str), lambda it: it["a"], lambda it: max(1, it), lambda it: {it: 1},
-    ],
-)  # fmt: skip
-def test_what_varies_cannot_be_looked_at(look: Callable[[object], object]) -> None:
-    with pytest.raises(Touched):
-        look(node_parts.UNTOLD)
+def _machine(host: str, **counts: int) -> Evidence:
+    """A DGX H100 of this name with identities, uptime and, of `mlx5_4`, counters of its own."""
+    machine = dgx_h100("dgx-XXXXX")
+    machine.nic("mlx5_4").counters.update(counts)
+    own = int(sha256(host.encode()).hexdigest()[:7], 16) + 2**28
+    uptimes = f"{machine.uptime_s:.2f}", f"{machine.uptime_s + own % 977:.2f}"
+    files = {
+        name: text.replace("dgx-XXXXX", host).replace(*uptimes)
+        .replace("a51f73d5", f"{own:08x}").replace("a51f", f"{own:08x}"[:4]).encode()
+        for name, text in bundle.files(machine).items()
+    }  # fmt: skip
+    return from_files(f"{host}.tar.gz", files)
 
 
-def test_a_pattern_tells_all_that_does_not_vary() -> None:
-    siblings = Siblings()
-    pattern = [siblings.read(capture(at))[1] for at in range(2)][1]
-    assert pattern is not None
-    untold = pattern.untold
-    assert untold is not None
-    assert untold.nics[0].ports[0].state.value == "ACTIVE"
-    assert untold.nics[0].ports[0].counters["symbol_error"].latest.value == 0
-    for look in (
-        lambda: untold.nics[0].node_guid.value,
-        lambda: untold.nics[0].ports[0].counters["port_xmit_data"].latest.value,
-        lambda: untold.os.uptime_s.value,
-        lambda: untold.time.value,
-        lambda: untold.scheduler["SLURM_NODELIST"].value,
-    ):
-        with pytest.raises(Touched):
-            look()
+def test_a_whole_machine_is_made_from_its_siblings(whole: list[str]) -> None:
+    downed = {"dgx-00001": 0, "dgx-00002": 7, "gpu-rack7-node12": 0, "dgx-00004": 90_000}
+    _, nodes = read(*(_machine(host, link_downed=count) for host, count in downed.items()))
+    assert whole == ["dgx-00001", "dgx-00002"]
+    found = [{finding.id for finding in digest_of(node, node.host).findings} for node in nodes]
+    assert ["NIC003" in ids for ids in found] == [False, False, False, True]

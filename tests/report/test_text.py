@@ -76,7 +76,7 @@ def test_plurals():
 def test_a_command_is_whole_on_one_line() -> None:
     page = Page(Style(width=66))
     page.entry("fix", "reset all of its GPUs together (`nvidia-smi --gpu-reset -i 0,1,2`), then look again")
-    page.add_last("do", "look at what the kernel said of it: `dmesg | grep -iE 'xid|sxid'`")
+    page.add_do("look at what the kernel said of it: `dmesg | grep -iE 'xid|sxid'`")
     assert [line.plain for line in page.lines] == [
         "  fix        reset all of its GPUs together",
         "             (`nvidia-smi --gpu-reset -i 0,1,2`), then look again",

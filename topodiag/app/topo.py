@@ -86,7 +86,7 @@ def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
     if node.nccl_file is not None:
         return node.nccl_file, ()
     try:
-        detected = tree_of(node, {setting.name: setting.value for setting in node.settings})
+        detected = tree_of(node)
     except LackingError as lacking:
         hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
         raise InputError(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from topodiag.model.fleet import Exclusion, FleetResult, name_of
+from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean, shell_word
 
 MAX_REASON = 200
@@ -17,13 +18,7 @@ CONDITION = "TopodiagFleet"
 def node_list(hosts: Sequence[str]) -> str:
     """The hosts as one node set on one line, ready for `srun --exclude=$(cat FILE)`; an empty line for none.
     Machines of one name are one node to a scheduler."""
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
-
-    names = list(dict.fromkeys(map(name_of, hosts)))
-    try:
-        folded = str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
-    except NodeSetException:
-        folded = ",".join(names)
+    folded = fold_hosts(list(map(name_of, hosts))).replace(", ", ",")
     return clean(folded, limit=len(folded) + 1) + "\n"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from topodiag.emit.place_map import check
 from topodiag.emit.rank_files import Written
 from topodiag.model.place_map import PlaceMap
+from topodiag.words.fold import fold_hosts
 
 _INNERMOST = ("leaf", "switch", "rack")
 _BLOCK = ("nvlink", "block")
@@ -15,15 +16,13 @@ _BLOCK = ("nvlink", "block")
 def slurm_flags(place: PlaceMap) -> Written:
     """Flags for sbatch or salloc, one per line. `--switches` where the leaves are known, `--segment` (Slurm 23.11,
     topology/block) where the nodes fill NVLink domains or blocks in equal parts."""
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # noqa: PLC0415 - slow to load
-
     check(place)
     nodes = len(place.hosts)
     counts = np.unique(place.per_host)
     flags = [f"--nodes={nodes}", f"--ntasks={place.ranks}"]
     if counts.size == 1:
         flags += [f"--ntasks-per-node={counts[0]}", f"--gpus-per-node={counts[0]}"]
-    flags.append(f"--nodelist={NodeSet.fromlist(place.hosts, resolver=RESOLVER_NOGROUP)}")
+    flags.append(f"--nodelist={fold_hosts(place.hosts)}")
     levels = dict(place.levels)
     leaf = next((levels[kind] for kind in _INNERMOST if kind in levels), 0)
     block = next((levels[kind] for kind in _BLOCK if kind in levels), 0)

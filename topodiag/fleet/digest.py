@@ -7,7 +7,7 @@ equal facts share one object (`Pool`). Identities and what is of the moment are 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from topodiag.checks.registry import Subject
@@ -15,17 +15,16 @@ from topodiag.checks.run import run
 from topodiag.checks.troubles.node import troubles
 from topodiag.fleet.facts import facts_of
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Finding, Input, Outcome
+from topodiag.model.finding import Finding, Input
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.topics import Topic
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 
 Key = tuple[str, str, str]
 """Part, key and unit of a fact, in its family."""
-Counter = tuple[str, Key]
-"""Family and key of a counter."""
 
 ERRORS = frozenset({"errors", "times", "rows", "lines"})
 """Units of counters that speak of trouble; the others count traffic."""
@@ -33,7 +32,6 @@ _TRAFFIC: dict[str, tuple[str, int]] = own_data("fleet/families")["traffic"]
 """Counters of what was carried: who counts, and the bytes of one count (Linux
 Documentation/ABI/stable/sysfs-class-infiniband; ethtool's counters of mlx5). An interface does not see RDMA, the wire
 sees all."""
-_TRAFFIC_UNITS = frozenset({"words of 4 bytes", "bytes"})
 _SWITCHES = ("leaf switch", "spine switch", "core switch")
 """What Slurm calls switches alike, from the node up."""
 
@@ -94,30 +92,12 @@ class Digest:
         return not (facts or self.numbers or self.counters or self.counted.values or self.findings or self.unexplained)
 
 
-Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]
-"""The categories of a node by family, and its numbers."""
-Counted = tuple[tuple[Reading, ...], Facts, Carried]
-"""The counters of errors that are not zero, the names of all that were read, and the bytes that were carried."""
-
-
-class Answers:
-    """What is told of a node for its digest, each answer by a function of the node."""
-
-    def outcomes(self, node: Node) -> tuple[Outcome, ...]:
-        return run(Subject.NODE, [node])
-
-    def lasting(self, node: Node) -> Lasting:
-        return lasting_of(node)
-
-    def counted(self, node: Node) -> Counted:
-        return counted_of(node)
-
-
-def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  # noqa: B008 - holds nothing
+def digest_of(node: Node, path: str) -> Digest:
     """The digest of a node that was read from `path`, with what its checks find. Never raises."""
-    outcomes = answers.outcomes(node)
-    facts, numbers = answers.lasting(node)
-    counters, counted, carried = answers.counted(node)
+    outcomes = run(Subject.NODE, [node])
+    facts = facts_of(node)
+    counters = _counters(facts)
+    errors = [counter for counter in counters if counter.key[2] in ERRORS]
     return Digest(
         host=node.host,
         path=path,
@@ -125,57 +105,39 @@ def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  #
         machine=frozenset(gpu.uuid.value for gpu in node.gpus if gpu.uuid.value),
         traits=traits_of(node),
         places=places_of(node, path),
-        facts=facts,
-        numbers=numbers,
-        counters=counters,
-        counted=counted,
-        carried=carried,
+        facts=(*_categories(facts), *_no_gpu(node)),
+        numbers=tuple(_reading(fact, fact.part) for fact in facts if fact.kind is FactKind.NUMBER),
+        counters=tuple(error for error in errors if error.value),
+        counted=Facts("counters", tuple((error.key, error.family) for error in errors)),
+        carried=_carried(counters),
         uptime_s=node.os.uptime_s.value,
         findings=tuple(finding for outcome in outcomes for finding in outcome.findings),
         unexplained=tuple(trouble for trouble in troubles((node,), outcomes) if not trouble.harmless),
     )
 
 
-def lasting_of(node: Node) -> Lasting:
-    """What a node is, but for its counters."""
-    by_family: dict[str, list[NodeFact]] = {}
-    numbers: list[Reading] = []
-    for fact in facts_of(node, lambda kind, _: kind is FactKind.CATEGORY or kind is FactKind.NUMBER):
-        if fact.kind is FactKind.CATEGORY:
-            by_family.setdefault(fact.family, []).append(fact)
-        else:
-            key = (fact.part, fact.key, fact.unit)
-            numbers.append(Reading(fact.family, key, float(fact.value), fact.source))
-    return (*(_facts(family, facts) for family, facts in by_family.items()), *_no_gpu(node)), tuple(numbers)
+def _reading(fact: NodeFact, part: str) -> Reading:
+    return Reading(fact.family, (part, fact.key, fact.unit), float(fact.value), fact.source)
 
 
-def counted_of(node: Node) -> Counted:
-    """The counters of errors, and what was carried."""
-    return of_counters(counters_in(facts_of(node, of_rates)))
+def _categories(facts: Iterable[NodeFact]) -> Iterable[Facts]:
+    by_family = grouped((fact.family, fact) for fact in facts if fact.kind is FactKind.CATEGORY)
+    for family, own in by_family.items():
+        values = tuple(((fact.part, fact.key, fact.unit), str(fact.value)) for fact in own)
+        yield Facts(family, values, tuple(fact.source for fact in own))
 
 
-def of_rates(kind: FactKind, unit: str) -> bool:
-    """Whether facts of this kind and unit are counters of errors, or may be the bytes by which these are judged."""
-    return kind is FactKind.COUNTER and (unit in ERRORS or unit in _TRAFFIC_UNITS)
-
-
-def counters_in(facts: Iterable[NodeFact]) -> dict[Counter, Reading]:
-    """The counters among facts, in their order; those of the NVLinks of a device are added up."""
-    counters: dict[Counter, Reading] = {}
+def _counters(facts: Iterable[NodeFact]) -> Sequence[Reading]:
+    """The counters in their order; those of the NVLinks of a device are added up, and read where the first counted."""
+    counters: dict[tuple[str, Key], Reading] = {}
     for fact in facts:
-        _count(counters, fact)
-    return counters
-
-
-def of_counters(counters: Mapping[Counter, Reading]) -> Counted:
-    """What a digest keeps of them."""
-    errors = {at: reading for at, reading in counters.items() if at[1][2] in ERRORS}
-    read = tuple(((part, key, unit), family) for family, (part, key, unit) in errors)
-    return (
-        tuple(error for error in errors.values() if error.value),
-        Facts("counters", read),
-        _carried(counters.values()),
-    )
+        if fact.kind is FactKind.COUNTER:
+            own = _reading(fact, fact.part.partition("/link")[0])
+            known = counters.setdefault((own.family, own.key), own)
+            if known is not own and own.value:
+                source = known.source if known.value else own.source
+                counters[own.family, own.key] = Reading(own.family, own.key, known.value + own.value, source)
+    return tuple(counters.values())
 
 
 def _carried(counters: Iterable[Reading]) -> Carried:
@@ -197,31 +159,6 @@ def _no_gpu(node: Node) -> tuple[Facts, ...]:
     if node.gpus:
         return ()
     return (Facts("gpu", ((("", "GPUs", ""), "0"),)) if Topic.GPUS in node.told else _NOT_SHOWN,)
-
-
-def _facts(family: str, facts: Iterable[NodeFact]) -> Facts:
-    kept = list(facts)
-    return Facts(
-        family,
-        tuple(((fact.part, fact.key, fact.unit), str(fact.value)) for fact in kept),
-        tuple(fact.source for fact in kept),
-    )
-
-
-def counter_of(family: str, part: str, key: str, unit: str) -> Counter:
-    """The counter that a fact's reading belongs to."""
-    return family, (part.partition("/link")[0], key, unit)
-
-
-def _count(counters: dict[Counter, Reading], fact: NodeFact) -> None:
-    """A counter of a device; those of its NVLinks are added up."""
-    at = counter_of(fact.family, fact.part, fact.key, fact.unit)
-    known = counters.get(at)
-    value = float(fact.value)
-    if known is None or (value and not known.value):
-        counters[at] = Reading(fact.family, at[1], value + (known.value if known else 0.0), fact.source)
-    elif value:
-        counters[at] = Reading(fact.family, at[1], known.value + value, known.source)
 
 
 def traits_of(node: Node) -> tuple[tuple[str, str], ...]:

@@ -7,26 +7,14 @@ wherever one row is, so that a key without a row is one that the node does not h
 from __future__ import annotations
 
 from collections import Counter as Tally
-from itertools import chain
 
 from topodiag.fleet.device_facts import gpu_facts, nic_facts, pci_facts
-from topodiag.fleet.rows import (
-    CATEGORY,
-    COUNTER,
-    IDENTITY,
-    MOMENT,
-    Rows,
-    Wanted,
-    made_of,
-    row,
-    rows_of,
-    source_of,
-    text_of,
-)
+from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, Rows, row, rows_of, source_of, text_of
 from topodiag.lazy import regex
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 from topodiag_probes.secrets import without_secrets
 
@@ -37,23 +25,14 @@ _MODULE = regex(
 _PLACE = regex(r"(?i)(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})")
 _OWN_PARAMETERS = frozenset(own_data("fleet/families")["own_parameters"])
 """Parameters of the kernel that rightly name a disk, an address or a host (kernel-parameters.txt, dracut.cmdline)."""
-LINES = "lines"
-"""What the counts of the kernel's log count."""
 _LABELS = ("SLURM_TOPOLOGY_ADDR", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME")
 """What a scheduler says of a node's place."""
 
 
-def facts_of(node: Node, wanted: Wanted = lambda kind, unit: True) -> tuple[NodeFact, ...]:
-    """The wanted facts of a node, all without a choice, in a stable order. Others are not looked at."""
-    families = [_system, _os, _settings]
-    if wanted(COUNTER, LINES):
-        families.append(kernel_log)
-    return tuple(made_of(chain(*(family(node) for family in families), device_rows(node)), wanted))
-
-
-def device_rows(node: Node) -> Rows:
-    """The rows of the node's parts, the last ones of its facts: those that are not made yet have not been looked at."""
-    return chain(gpu_facts(node), nic_facts(node), pci_facts(node))
+def facts_of(node: Node) -> tuple[NodeFact, ...]:
+    """The facts of a node in a stable order."""
+    families = (_system, _os, _settings, _kernel_log, gpu_facts, nic_facts, pci_facts)
+    return tuple(fact for family in families for fact in family(node))
 
 
 def _system(node: Node) -> Rows:
@@ -91,10 +70,8 @@ def _os(node: Node) -> Rows:
 def _command_line(line: Fact[str]) -> Rows:
     """The parameters by name; several values of one are one value. A secret is known by the name before it, and hidden
     while both stand together."""
-    values: dict[str, list[str]] = {}
-    for word in without_secrets(line.value or "").split():
-        name, equals, value = word.partition("=")
-        values.setdefault(name, []).append(value if equals else "set")
+    words = (word.partition("=") for word in without_secrets(line.value or "").split())
+    values = grouped((name, value if equals else "set") for name, equals, value in words)
     source = source_of(line)
     for name, given in values.items():
         value = ",".join(given)
@@ -111,7 +88,7 @@ def _settings(node: Node) -> Rows:
         yield NodeFact("nccl.conf", "", setting.name, text_of(setting.value), source=str(setting.origin))
 
 
-def kernel_log(node: Node) -> Rows:
+def _kernel_log(node: Node) -> Rows:
     """How often the kernel's log speaks of each kind of trouble, by part. Its length is no fact of the node."""
     gpu_at = {gpu.bus_id: f"gpu{gpu.index}" for gpu in node.gpus if gpu.bus_id}
     first: dict[tuple[str, str], str] = {}
@@ -121,7 +98,7 @@ def kernel_log(node: Node) -> Rows:
         counts[key] += 1
         first.setdefault(key, str(event.origin))
     for (part, kind), count in sorted(counts.items()):
-        yield NodeFact("kernel log", part, kind, count, COUNTER, LINES, first[part, kind])
+        yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
 
 
 def _spelled(kind: str, code: int | None) -> str:

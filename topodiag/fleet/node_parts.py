@@ -1,14 +1,10 @@
-"""The parts of a node that vary between siblings: found once, then replaced without a look at the others.
-
-They are replaced by a sibling's, or by `UNTOLD`, which cannot be looked at: what a function answers of a node with it,
-it answers of every sibling, because it has read nothing in which they differ.
-"""
+"""The parts of a node that vary between siblings: found once, then replaced without a look at the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from topodiag.fleet.identities import Exchange, cut
 from topodiag.lazy import dataclass, regex
@@ -17,8 +13,6 @@ from topodiag.model.provenance import MAX_QUOTE, Fact, Origin
 
 Place = tuple[str, int | None]
 """A text of a capture, and a line in it."""
-Path = tuple[Any, ...]
-"""The way from a node to one of its parts: names of fields, keys and places."""
 _NUMBER = regex(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -34,75 +28,21 @@ class UnlikeError(Exception):
     """A part of a node does not follow from its line as it should."""
 
 
-class Touched(BaseException):
-    """Something was looked at that varies between siblings. No guard against bugs may take it for one."""
-
-
-def _touch(*_: object) -> NoReturn:
-    raise Touched
-
-
-class _Unreadable:
-    """Raises `Touched` when it is looked at in any way."""
-
-    __slots__ = ()
-
-
-for _name in (
-    "getattribute", "eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "len", "iter", "next", "contains", "getitem",
-    "str", "repr", "format", "int", "float", "index", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv",
-    "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "and", "rand", "or", "ror", "neg", "abs", "round", "call",
-    "divmod", "rdivmod", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift", "xor", "rxor", "invert", "fspath",
-    "bytes", "reversed", "enter", "exit",
-):  # fmt: skip
-    setattr(_Unreadable, f"__{_name}__", _touch)
-
-UNTOLD: Any = _Unreadable()
-
-
-def at_path(thing: Any, path: Path) -> Any:
-    """The part of a node that stands there."""
-    for place in path:
-        thing = thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place)
-    return thing
-
-
 def names_of(thing: Any) -> Iterable[str]:
     """The fields of a value of a dataclass, as `dataclasses.fields` finds them, which is slow."""
     texts: Iterable[str] = thing.__dataclass_fields__
     return texts
 
 
-class Untold:
-    """Puts UNTOLD in the place of all that varies."""
-
-    FACT = UNTOLD
-
-    def text(self, pieces: list[str]) -> str:
-        untold: str = UNTOLD
-        return untold
-
-    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
-        untold: Fact[Any] = UNTOLD
-        return untold
-
-
-class Exchanged:
-    """Puts a sibling's identities and numbers there. Raises UnlikeError for a fact that is no copy of a number of its
-    line, or of which of them is not clear."""
-
-    def __init__(self, exchange: Exchange, numbers: Mapping[Place, Measured]) -> None:
-        self._numbers = numbers
-        self.text = exchange.joined
-
-    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
-        """The sibling's fact; `of` gives the sibling's part for a part."""
-        origin = fact.origin
-        measured = self._numbers.get((origin.source, origin.line)) if origin is not None else None
-        if origin is None or measured is None:
-            return Fact(of(fact.value), of(origin), fact.why)
-        quote = _quoted(origin.text, measured)
-        return Fact(_copied(fact.value, measured), Origin(origin.source, origin.line, quote, origin.command), fact.why)
+def _fact(fact: Fact[Any], numbers: Mapping[Place, Measured], of: Callable[[Any], Any]) -> Fact[Any]:
+    """The sibling's fact; `of` gives the sibling's part for a part. Raises UnlikeError for a fact that is no copy of a
+    number of its line, or of which of them is not clear."""
+    origin = fact.origin
+    measured = numbers.get((origin.source, origin.line)) if origin is not None else None
+    if origin is None or measured is None:
+        return Fact(of(fact.value), of(origin), fact.why)
+    quote = _quoted(origin.text, measured)
+    return Fact(_copied(fact.value, measured), Origin(origin.source, origin.line, quote, origin.command), fact.why)
 
 
 def _copied(value: Any, measured: Measured) -> Any:
@@ -176,32 +116,18 @@ class Varying:
             return ("value",) if fact.value is not None else ()
         return self._which((("value", fact.value), ("origin", origin)))
 
-    def paths_of(self, kind: type) -> dict[int, Path]:
-        """Where the parts of a kind stand that vary, by `id`."""
-        paths: dict[int, Path] = {}
-
-        def look(thing: Any, path: Path) -> None:
-            if isinstance(thing, kind):
-                paths[id(thing)] = path
-                return
-            for place in () if isinstance(thing, (Fact, frozenset)) else self._parts.get(id(thing), ()):
-                look(thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place), (*path, place))
-
-        look(self._node, ())
-        return paths
-
-    def replaced(self, by: Untold | Exchanged, host: str, time: Fact[str]) -> Node:
-        """The node with these in the places of all that varies."""
+    def replaced(self, by: Exchange, numbers: Mapping[Place, Measured], host: str, time: Fact[str]) -> Node:
+        """The node with a sibling's identities and numbers in the places of all that varies."""
 
         def of(thing: Any) -> Any:
             if isinstance(thing, str):
                 pieces = self._texts.get(thing)
-                return thing if pieces is None else by.text(pieces)
+                return thing if pieces is None else by.joined(pieces)
             places = self._parts.get(id(thing))
             if places is None:
                 return thing
             if isinstance(thing, Fact):
-                return by.fact(thing, of)
+                return _fact(thing, numbers, of)
             if isinstance(thing, dict):
                 return thing | {key: of(thing[key]) for key in places}
             if isinstance(thing, tuple):

@@ -14,8 +14,7 @@ from topodiag.evidence.intake.pieces import refusal
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
-from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
-from topodiag.fleet.sibling_answers import answers_of
+from topodiag.fleet.digest import Digest, Pool, digest_of
 from topodiag.fleet.sibling_nodes import Siblings
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
@@ -114,9 +113,7 @@ def _read(place: str) -> list[Digest]:
     try:
         evidence = open_evidence(place)
         if evidence.is_bundle:
-            node, pattern = _SIBLINGS.read(evidence)
-            digest = digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())
-            return [replace(digest, read=_input(evidence, place))]
+            return [replace(digest_of(_SIBLINGS.read(evidence), place), read=_input(evidence, place))]
     except InputError:
         pass  # an archive of several nodes, a pattern, a fixture: the front door knows
     intake = gather([place])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from topodiag.lazy import dataclass
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.provenance import Counter, Fact
 from topodiag.words.own_data import own_data
@@ -19,33 +18,29 @@ MAX_VALUE = 400
 _PARTS_OF_A_TOTAL = ("aer_correctable_", "aer_nonfatal_", "aer_fatal_")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A fact that is to become a row, and has not been looked at."""
-
-    family: str
-    part: str
-    key: str
-    fact: Fact[Any] | Counter
-    kind: FactKind
-    unit: str
+Rows = Iterator[NodeFact]
 
 
-Rows = Iterator[NodeFact | Row]
-Wanted = Callable[[FactKind, str], bool]
-"""Whether facts of a kind and a unit are wanted."""
-
-
-def row(family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = CATEGORY, unit: str = "") -> tuple[Row]:
+def row(family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = CATEGORY, unit: str = "") -> Rows:
     """The fact as a row; none comes of it where it is not known."""
-    return (Row(family, part, key, fact, kind, unit),)
+    value = fact.value
+    if value is not None:
+        plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
+        yield NodeFact(family, part, key, value if plain else text_of(value), kind, unit, source_of(fact))
 
 
-def rows_of(table: str, part: str, thing: object, family_of: Callable[[str], str] = str) -> Iterator[Row]:
+def rows_of(table: str, part: str, thing: object, family_of: Callable[[str], str] = str) -> Rows:
     """The rows that families.toml lists in this table, of a part of a node; `family_of` may put them into families of
     its own."""
     for family, key, attribute, kind, unit in _listed(table):
-        yield Row(family_of(family), part, key, getattr(thing, attribute), kind, unit)
+        yield from row(family_of(family), part, key, getattr(thing, attribute), kind=kind, unit=unit)
+
+
+def counters(family: str, part: str, counted: dict[str, Counter]) -> Rows:
+    """The latest reading of each counter. Of errors that a total counts, the total."""
+    for name, counter in counted.items():
+        if not name.startswith(_PARTS_OF_A_TOTAL) or name.endswith("_total"):
+            yield from row(family, part, name, counter.latest, kind=COUNTER, unit=unit_of(name))
 
 
 @cache
@@ -57,29 +52,6 @@ def _listed(table: str) -> tuple[tuple[str, str, str, FactKind, str], ...]:
         kind, unit = more if more else ("category", "")
         rows.append((family, key, attribute, FactKind(kind), unit))
     return tuple(rows)
-
-
-def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[Row]:
-    """The latest reading of each counter. Of errors that a total counts, the total."""
-    for name, counter in counted.items():
-        if not name.startswith(_PARTS_OF_A_TOTAL) or name.endswith("_total"):
-            yield Row(family, part, name, counter, COUNTER, unit_of(name))
-
-
-def made_of(rows: Iterable[NodeFact | Row], wanted: Wanted) -> Iterator[NodeFact]:
-    """The wanted rows that have a value. The facts of others are not looked at."""
-    for one in rows:
-        if not wanted(one.kind, one.unit):
-            continue
-        if isinstance(one, NodeFact):
-            yield one
-            continue
-        fact = one.fact.latest if isinstance(one.fact, Counter) else one.fact
-        kind, value = one.kind, fact.value
-        if value is not None:
-            plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
-            shown = value if plain else text_of(value)
-            yield NodeFact(one.family, one.part, one.key, shown, kind, one.unit, source_of(fact))
 
 
 @cache

@@ -31,10 +31,10 @@ from topodiag.fleet.identities import (
     form_of,
     means_something,
 )
-from topodiag.fleet.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
+from topodiag.fleet.node_parts import Measured, Place, UnlikeError, Varying
 from topodiag.lazy import dataclass
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter, Fact
+from topodiag.model.provenance import Fact
 from topodiag.model.system import KernelEvent
 
 _said_of = attrgetter(*(part.name for part in fields(Item) if part.name != "duration_s"))
@@ -47,9 +47,6 @@ MOST_LINES = 4096
 """Lines that differ between siblings: a few hundred do; with more, reading anew is as quick."""
 MOST_FAILURES = 3
 """Patterns of captures with the same items that did not foretell their second, before no more are tried."""
-HOST = "host9qzx7jw1kv"
-"""Stands for the host where it must not be told: no machine is called so."""
-
 _NOT_LINES = (b"\r", b"\x00", b"\x1b")
 """What a text is cleaned of before its lines are counted."""
 
@@ -77,14 +74,10 @@ class _Text:
 
 
 class Pattern:
-    """A node that was read, from which those of its siblings are made. `untold` is it without all that varies between
-    siblings: what can be told of it holds for each of them."""
+    """A node that was read, from which those of its siblings are made."""
 
     def __init__(self, evidence: Evidence, node: Node) -> None:
         self.node = node
-        self.untold: Node | None = None
-        self.counters: dict[int, Path] = {}
-        """Where the counters of `node` stand that vary, by `id`."""
         self._host = evidence.host
         self._texts = [_text(blob) for blob in evidence.blobs]
         self._measured: set[Place] = set()
@@ -200,27 +193,20 @@ class Pattern:
         what its pattern foretells, which then serves for nothing more."""
         self._measured |= difference.numbers.keys()
         self._logs_vary |= self._has_new_logs(difference)
-        self.untold = None
         try:
             self._varying = Varying(
                 self.node, Exchange(self._old, self._old.opposite), self._host, frozenset(self._measured)
             )
-            if self.node_like(difference, time) != node:
-                return False
-            self.untold = self._varying.replaced(Untold(), HOST, Untold.FACT)
-            if self._logs_vary:
-                self.untold = replace(self.untold, events=UNTOLD)
-            self.counters = self._varying.paths_of(Counter)
+            return self.node_like(difference, time) == node
         except (UnlikeError, RecursionError):
             return False
-        return True
 
     def node_like(self, difference: Difference, time: str) -> Node:
         """The node of the sibling that differs so."""
         if self._varying is None:
             raise UnlikeError
-        parts = Exchanged(Exchange(self._old, difference.new), difference.numbers)
-        node = self._varying.replaced(parts, difference.new.host, time_of(time))
+        exchange = Exchange(self._old, difference.new)
+        node = self._varying.replaced(exchange, difference.numbers, difference.new.host, time_of(time))
         return node if difference.events is None else replace(node, events=difference.events)
 
 
@@ -290,16 +276,15 @@ class Siblings:
         self._patterns: list[tuple[Key, Pattern]] = []
         self._failures: dict[Key, int] = {}
 
-    def read(self, evidence: Evidence) -> tuple[Node, Pattern | None]:
-        """The node of a bundle, and the pattern that it is a sibling of. Raises InputError."""
-        node, pattern = self._read(evidence)
-        return replace(node, boot=boot_of(evidence)), pattern
+    def read(self, evidence: Evidence) -> Node:
+        """The node of a bundle. Raises InputError."""
+        return replace(self._read(evidence), boot=boot_of(evidence))
 
-    def _read(self, evidence: Evidence) -> tuple[Node, Pattern | None]:
+    def _read(self, evidence: Evidence) -> Node:
         """The same without the id of the boot, which no pattern holds."""
         key = _key(evidence)
         if key is None or self._failures.get(key, 0) >= MOST_FAILURES:
-            return _bootless(evidence), None
+            return _bootless(evidence)
         for at, (of, pattern) in enumerate(self._patterns):
             difference = pattern.difference(evidence) if of == key else None
             if difference is None:
@@ -307,19 +292,18 @@ class Siblings:
             self._patterns.insert(0, self._patterns.pop(at))
             if pattern.foretold(difference):
                 try:
-                    return pattern.node_like(difference, evidence.time), pattern
+                    return pattern.node_like(difference, evidence.time)
                 except UnlikeError:
-                    return _bootless(evidence), None
+                    return _bootless(evidence)
             node = _bootless(evidence)
-            if pattern.learn(difference, evidence.time, node):
-                return node, pattern
-            del self._patterns[0]
-            self._failed(key)
-            return node, None
+            if not pattern.learn(difference, evidence.time, node):
+                del self._patterns[0]
+                self._failed(key)
+            return node
         node = _bootless(evidence)
         self._patterns.insert(0, (key, Pattern(evidence, node)))
         del self._patterns[MOST_PATTERNS:]
-        return node, None
+        return node
 
     def _failed(self, key: Key) -> None:
         if len(self._failures) > MOST_PATTERNS:
@@ -330,8 +314,6 @@ class Siblings:
 def _key(evidence: Evidence) -> Key | None:
     """What captures must have alike to be siblings; None for one that is kin to none."""
     if not evidence.is_bundle or not evidence.host or sum(len(blob.data) for blob in evidence.blobs) > MOST_BYTES:
-        return None
-    if any(HOST.encode() in blob.data for blob in evidence.blobs):
         return None
     if len({blob.name for blob in evidence.blobs}) < len(evidence.blobs):
         return None

@@ -31,10 +31,6 @@ class Capture:
     facts: tuple[NodeFact, ...] = ()
 
     @property
-    def has_no_errors(self) -> bool:
-        return not self.errors
-
-    @property
     def day(self) -> str:
         """`2026-11-22 09:15`, in UTC."""
         return spell_time(self.time_s)

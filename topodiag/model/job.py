@@ -28,6 +28,7 @@ from topodiag.model.step_pace import Pace, last_starts
 from topodiag.model.step_waits import StepWaits
 from topodiag.model.steps import StepSeries
 from topodiag.model.training import JobSettings
+from topodiag.words.fold import grouped
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -373,11 +374,8 @@ class Job:
     @cached_property
     def messages(self) -> Mapping[str, Sequence[tuple[int, Message]]]:
         """By kind, what processes said: index of the process and the message, in the order of the processes."""
-        pairs: dict[str, list[tuple[int, Message]]] = {}
-        for number, process in enumerate(self.processes):
-            for message in process.messages:
-                pairs.setdefault(message.kind, []).append((number, message))
-        return pairs
+        pairs = ((number, message) for number, process in enumerate(self.processes) for message in process.messages)
+        return grouped((pair[1].kind, pair) for pair in pairs)
 
     @property
     def only_ras(self) -> bool:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from topodiag.model.connections import Ints
 from topodiag.model.dimensions import BY_NAME, Divides, Role, that_divide
 from topodiag.model.layout import COPIES, Layout
+from topodiag.words.fold import grouped
 
 
 def _families() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -94,10 +95,7 @@ class LayoutGroups:
 
     def __init__(self, layout: Layout, world_size: int) -> None:
         self._families = groups_of(layout, world_size)
-        self._by_members: dict[bytes, list[str]] = {}
-        for name, rows in self._families.items():
-            for row in rows:
-                self._by_members.setdefault(row.tobytes(), []).append(name)
+        self._by_members = grouped((row.tobytes(), name) for name, rows in self._families.items() for row in rows)
         self._world_size = world_size
 
     @staticmethod

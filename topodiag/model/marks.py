@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Finding
+from topodiag.words.fold import grouped
 
 
 class Marks:
     """An index of findings by device label (`GPU3`, `mlx5_0`) and by bus id."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
-        self._by_name: dict[str, list[Finding]] = defaultdict(list)
-        for finding in findings:
-            for name in _names(finding):
-                self._by_name[name].append(finding)
+        self._by_name = grouped((name, finding) for finding in findings for name in _names(finding))
 
     def on(self, *names: str | None) -> list[Finding]:
         """The findings on any of these, worst first, each once."""

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_features import Feature, has
+from topodiag.words.fold import runs
 from topodiag.words.own_data import own_data
 
 _T = TypeVar("_T")
@@ -61,13 +62,7 @@ def spell_range(first: int = OLDEST, last: int = NEWEST) -> str:
 
 def spell_versions(minors: Iterable[int]) -> str:
     """`2.18 to 2.30`, `2.28`, `2.18 to 2.20 and 2.29`."""
-    runs: list[list[int]] = []
-    for minor in sorted(minors):
-        if runs and minor == runs[-1][1] + 1:
-            runs[-1][1] = minor
-        else:
-            runs.append([minor, minor])
-    return " and ".join(spell_range(first, last) for first, last in runs)
+    return " and ".join(spell_range(first, last) for first, last in runs(minors))
 
 
 def read_minor(text: str) -> int | None:

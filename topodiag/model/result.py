@@ -28,6 +28,10 @@ class UnreadLine:
     text: str
     why: str
 
+    @property
+    def place(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:

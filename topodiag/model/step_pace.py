@@ -17,7 +17,7 @@ import numpy.typing as npt
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.steps import StepSeries, warm_up
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import percent, spell_s
 
 Floats = npt.NDArray[np.float64]
@@ -312,9 +312,7 @@ def odd_ranks(paces: Sequence[Pace]) -> tuple[tuple[str, float], ...]:
 
 def last_starts(several: Sequence[StepSeries]) -> tuple[Pace, ...]:
     """The pace of the last start of each rank that has enough steps to be judged, else of its longest; by rank."""
-    by_who: dict[tuple[int, str], list[StepSeries]] = {}
-    for series in several:
-        by_who.setdefault((series.rank, series.host), []).append(series)
+    by_who = grouped(((series.rank, series.host), series) for series in several)
     paces = []
     for _, starts in sorted(by_who.items()):
         whole = [number for number, series in enumerate(starts) if len(series.steps) > MIN_JUDGED]

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from topodiag.lazy import dataclass
+from topodiag.words.fold import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,7 @@ class Fabric:
 
     def by_rack(self) -> dict[str, tuple[str, ...]]:
         """Nodes by rack, both in the order of `nodes`; nodes without a rack are left out."""
-        racks: dict[str, list[str]] = {}
-        for node in self.nodes:
-            if node in self.racks:
-                racks.setdefault(self.racks[node], []).append(node)
+        racks = grouped((self.racks[node], node) for node in self.nodes if node in self.racks)
         return {rack: tuple(nodes) for rack, nodes in racks.items()}
 
 

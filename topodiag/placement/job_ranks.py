@@ -10,7 +10,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.rank_hosts import RankHosts, ranks_on
 from topodiag.model.silent_ranks import silent_host
-from topodiag.words.fold import first_of
+from topodiag.words.fold import first_of, grouped
 
 
 def ranks_of(job: Job, name: str) -> RankHosts:
@@ -51,10 +51,7 @@ def _distinct(hosts: list[str], gpus: list[int]) -> bool:
 def _by_bus(hosts: list[str], buses: list[str]) -> list[int]:
     """CUDA_VISIBLE_DEVICES makes every process call its GPU 0: then bus ids count them. -1 where that fails too."""
     numbers = np.full(len(hosts), -1, np.int64)
-    by_host: dict[str, list[int]] = {}
-    for place, host in enumerate(hosts):
-        by_host.setdefault(host, []).append(place)
-    for members in by_host.values():
+    for members in grouped((host, place) for place, host in enumerate(hosts)).values():
         order = sorted({buses[place] for place in members})
         if "" not in order and len(order) == len(members):
             for place in members:

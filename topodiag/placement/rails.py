@@ -19,6 +19,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.price import pairs_of, price_placement, rail_level, span_time_us, spans_of
 from topodiag.placement.shares import Class, make_seats
+from topodiag.words.fold import grouped
 
 DEPTH, BREADTH = 3, 8
 """How far a group that took another's rail may push it on, and how many ways to do so are tried."""
@@ -92,10 +93,7 @@ class _Turning:
         self.domain: list[int] = cluster.nvlink_domain.tolist()
         # A rail of each GPU's own and a domain of each node's own: sets of rails are enough.
         self.simple = self.rails >= self.slots and len(set(self.domain)) == len(self.domain)
-        self.owners: dict[int, list[int]] = {}
-        for number, row in enumerate(rows):
-            for rank in row.ranks:
-                self.owners.setdefault(rank, []).append(number)
+        self.owners = grouped((rank, number) for number, row in enumerate(rows) for rank in row.ranks)
         self.lacking = [self.lacks(number) for number in range(len(rows))]
         self.off = sum(1 for lacks in self.lacking if lacks)
         self.rank_at = {slot: rank for rank, slot in enumerate(self.slot)} if self.off else {}
@@ -103,9 +101,10 @@ class _Turning:
         """Changes made: (rank, the slot that it left)."""
         self.tries = self.allowed = TRIES + TRIES_PER_GROUP * self.off
         self.region = cluster.levels[rail_level(cluster) - 1].group.tolist()
-        self.near: dict[tuple[int, int], list[int]] = {}
-        for number, row in enumerate(rows if self.off else ()):
-            self.near.setdefault((row.demand, self.region[self.slot[row.ranks[0]] // self.slots]), []).append(number)
+        self.near = grouped(
+            ((row.demand, self.region[self.slot[row.ranks[0]] // self.slots]), number)
+            for number, row in enumerate(rows if self.off else ())
+        )
         self.idle: dict[tuple[int, int], list[tuple[tuple[int, int], ...]]] = {}
         """Seats that nobody took, by size and smallest share."""
         self.given_up: dict[int, float] = {}

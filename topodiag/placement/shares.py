@@ -15,6 +15,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.cut import TOGETHER, Cut, cuts
 from topodiag.placement.price import span_time_us
+from topodiag.words.fold import grouped
 
 MOST_NODES = 16
 """Nodes that a group may need at least, to be cut as well as can be."""
@@ -159,9 +160,7 @@ def _split(seats: Seats, free: Ints, members: Ints, least: int, *, frugal: bool)
     size = seats.size
     if int(free[members].sum()) < size:
         return
-    by_free: dict[int, list[int]] = {}
-    for node in members.tolist()[::-1]:
-        by_free.setdefault(int(free[node]), []).append(node)
+    by_free = grouped((int(free[node]), node) for node in members.tolist()[::-1])
     while True:
         shares = _many(by_free, size, least)
         if not shares or (frugal and _waste(shares, least)):

@@ -11,6 +11,7 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.price import pairs_of, span_time_us
+from topodiag.words.fold import grouped
 
 STARTS = 16
 """Other starts, in turn a random one and the best found so far with some ranks exchanged."""
@@ -59,11 +60,12 @@ class _State:
             for demand in demands
         ]
         self.groups = [demand.groups.tolist() for demand in demands]
-        self.owners: dict[int, list[tuple[int, int]]] = {}
-        for number, rows in enumerate(self.rows):
-            for place, row in enumerate(rows):
-                for rank in row:
-                    self.owners.setdefault(rank, []).append((number, place))
+        self.owners = grouped(
+            (rank, (number, place))
+            for number, rows in enumerate(self.rows)
+            for place, row in enumerate(rows)
+            for rank in row
+        )
         self.levels = [level.group.tolist() for level in cluster.levels]
         self.free = cluster.usable.sum(axis=1).tolist()
         self.known: dict[tuple[int, tuple[int, ...]], float] = {}

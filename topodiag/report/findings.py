@@ -24,19 +24,19 @@ STEPS_SHOWN = 3
 
 
 def draw_findings(
-    page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None
+    page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None, most: int = 1
 ) -> None:
-    """The first fault whole; below it a line for each other one, for what follows from it, and last for each note
-    (info). With -v all whole, neighbours of one kind and one fix with one heading. `places` shorten where the evidence
-    stands."""
+    """The first `most` faults whole; below them a line for each other one, for what follows from it, and last for each
+    note (info). With -v all whole. Neighbours of one kind and one fix have one heading. `places` shorten where the
+    evidence stands."""
     worst = [finding for finding in findings if finding.severity is not Severity.INFO]
-    whole = findings if page.style.verbose else worst[:1]
+    whole = findings if page.style.verbose else worst[:most]
     for group in neighbours(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
         _draw_group(page, group, several_nodes, places)
     if not page.style.verbose:
         notes = [finding for finding in findings if finding.severity is Severity.INFO]
-        _draw_lines(page, [*worst[1:], *notes], several_nodes)
+        _draw_lines(page, [*worst[most:], *notes], several_nodes)
 
 
 def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) -> None:
@@ -97,18 +97,22 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places
 
 def _draw_fix(page: Page, finding: Finding) -> None:
     """The steps, but for a first one that the head of the page has as what to do."""
-    steps = list(enumerate(finding.fix, start=1))
-    if not page.style.verbose and any(answer.action in finding.fix[:1] for answer in page.answers):
-        steps = steps[1:]
+    is_told = not page.style.verbose and any(answer.action in finding.fix[:1] for answer in page.answers)
+    draw_steps(page, finding.fix, first=int(is_told))
+    if page.style.verbose:
+        page.entry("", (f"topodiag explain {finding.id}", "dim"))
+
+
+def draw_steps(page: Page, fix: Sequence[str], first: int = 0, most: int = STEPS_SHOWN) -> None:
+    """The first `most` steps of a fix from the place `first` on, numbered where there are several; with -v all."""
+    steps = list(enumerate(fix, start=1))[first:]
     for at, (number, step) in enumerate(steps):
         begin = len(page.lines)
-        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok")
-        if at and not page.style.verbose and (at == STEPS_SHOWN or len(page.lines) > SCREEN - LAST - 2):
+        page.entry("fix" if at == 0 else "", f"{number}. " if len(fix) > 1 else "", step, hue="ok")
+        if at and not page.style.verbose and (at == most or len(page.lines) > SCREEN - LAST - 2):
             del page.lines[begin:]  # a step is shown whole or not at all: half a command cannot be typed
             _count_steps(page, len(steps) - at)
             break
-    if page.style.verbose:
-        page.entry("", (f"topodiag explain {finding.id}", "dim"))
 
 
 def _count_steps(page: Page, left: int) -> None:

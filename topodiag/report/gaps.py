@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Outcome, Status
-from topodiag.model.provenance import PART, Disagreement, NotObserved
+from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import Page, Part, more
 from topodiag.report.words import unexplained_words
@@ -26,7 +26,9 @@ def draw_gaps(page: Page, result: Result) -> None:
         return
     _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
-    _draw_disagreements(page, [d for node in result.nodes for d in node.disagreements])
+    if clashes := disagreements(result):
+        page.heading(f"sources disagree on {plural(len(clashes), 'value')}", lead=("● ", "info"))
+        _draw_by_reason(page, clashes)
     _draw_unread(page, result)
     _draw_silent(page, result)
 
@@ -46,7 +48,7 @@ def _draw_counts(page: Page, result: Result) -> None:
     """What was not seen, counted in a line; inputs that were not read, each in a line; and what would help most."""
     unknown, probes = result.with_status(Status.UNKNOWN), [gap for node in result.nodes for gap in node.not_observed]
     rooted = sum(gap.needs_root for gap in probes)
-    clashes, unread = sum(len(node.disagreements) for node in result.nodes), unread_count(result)
+    clashes, unread = len(disagreements(result)), unread_count(result)
     need = f" ({plural(rooted, 'needs', 'need')} root)" if rooted else ""
     words = [
         f"{plural(len(unknown), 'check')} could not run" if unknown else "",
@@ -150,30 +152,27 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
         page.add_items("    ", list(dict.fromkeys(whats)), ", ", tail=[" ", *reason])
 
 
-def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
-    if not items:
-        return
-    page.heading(f"sources disagree on {plural(len(items), 'value')}", lead=("● ", "info"))
-    for item in items:
-        page.add(
-            "    ", f"{item.subject}: {item.field} ",
-            ("used ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
-            (", ignored ", "dim"), item.other, (f" ({item.other_from})", "dim"),
-        )  # fmt: skip
-
-
 def unread_count(result: Result) -> int:
     """Lines that no parser understood, those kept without their text too."""
     return max(sum(piece.unparsed for piece in result.inputs), len(result.unread))
 
 
+def disagreements(result: Result) -> list[tuple[str, str]]:
+    """Values on which sources disagree, each with what is used and what is not."""
+    return [
+        (
+            f"{item.subject}: {item.field}",
+            f"used {item.taken} ({item.taken_from}), ignored {item.other} ({item.other_from})",
+        )
+        for node in result.nodes
+        for item in node.disagreements
+    ]
+
+
 def _draw_unread(page: Page, result: Result) -> None:
-    count = unread_count(result)
-    if not count:
-        return
-    page.heading(f"{plural(count, 'line')} of the evidence not understood", lead=("● ", "info"))
+    if count := unread_count(result):
+        page.heading(f"{plural(count, 'line')} of the evidence not understood", lead=("● ", "info"))
     for line in result.unread:
-        place = line.source if line.line is None else f"{line.source}:{line.line}"
-        page.add("    ", (place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))
+        page.add("    ", (line.place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))
     if count > len(result.unread):
         page.add("    ", (f"… and {plural(count - len(result.unread), 'more line')}", "dim"))

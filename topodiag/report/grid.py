@@ -34,6 +34,13 @@ def draw_table(page: Page, columns: Columns[T], items: Iterable[T], indent: int 
     draw_grid(page, tuple(columns), [[cell(item) for cell in columns.values()] for item in items], indent)
 
 
+def draw_listed(page: Page, columns: Columns[T], items: Sequence[T], most: int, *what: str) -> None:
+    """A row for each of the first `most` items, and a line that counts the others (`what`: one, many)."""
+    shown = page.some(items, most)
+    draw_table(page, columns, shown)
+    page.add_more(len(items) - len(shown), *what)
+
+
 def draw_sides(page: Page, titles: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> None:
     """Rows of a name and its two sides, such as before and after; a second one that differs is marked."""
     name, first, second = titles

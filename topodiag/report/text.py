@@ -131,7 +131,7 @@ class Page:
         self.add_items("", items)
         self.keep_lines(begin, min(len(groups), GROUPS_SHOWN + 1))
         if action := groups[0][0].action:
-            self.add_last("do", action, hue="ok")
+            self.add_do(action)
 
     def blank(self) -> None:
         if self.lines and self.lines[-1].plain:
@@ -198,13 +198,14 @@ class Page:
         if len(rows) > len(shown):
             self.entry("", (more(len(rows) - len(shown), what), "dim"))
 
-    def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
-        """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""
-        self.lines.extend(self._last(label, words, hue))
+    def add_do(self, words: str) -> None:
+        """What to do, as the last line: cut to one at a word's end, with room for the exit code; as many as its first
+        command needs."""
+        self.lines.extend(self._do(words))
 
-    def _last(self, label: str, words: str, hue: str) -> list[Text]:
+    def _do(self, words: str) -> list[Text]:
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
-        head, mark = self.text("  ", (f"{label:<{LABEL}}", hue)), self.clean(" …")
+        head, mark = self.text("  ", (f"{'do':<{LABEL}}", "ok")), self.clean(" …")
         lines = self._wrap(self.text((words, "strong")), max(room - head.cell_len - len(mark), 8))
         ends = (number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1)
         most = next(ends, len(lines)) if "`" in words else 1
@@ -216,7 +217,7 @@ class Page:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
         last ones. What is left out is counted, and -v shows it. With `rows`, they begin with a head and so many rows of
         one thing each, such as a `node`: no one or two are left out alone, and those left out are counted as such."""
-        last = max((len(self._last("do", answer.action, "dim")) for answer in self.answers), default=1)
+        last = max((len(self._do(answer.action)) for answer in self.answers), default=1)
         room = max(SCREEN - LAST - (last - 1) - (len(self.lines) - begin), 1)
         lines = rest.lines
         if len(lines) > room and not self.style.verbose and self.on_screen:

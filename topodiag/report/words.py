@@ -15,6 +15,8 @@ from topodiag.words.dialect import NVIDIA, Dialect
 from topodiag.words.fold import plural
 
 T = TypeVar("T")
+KINDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+"""What findings of each severity are called."""
 
 
 def title_of(check: str, dialect: Dialect = NVIDIA) -> str:
@@ -33,8 +35,7 @@ def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 def counted(findings: Iterable[Finding]) -> list[tuple[Severity, str]]:
     """`[(ERROR, "2 errors"), (INFO, "1 note")]`, only what there is."""
-    names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    return [(severity, plural(n, names[severity])) for severity, n in severity_counts(findings).items() if n]
+    return [(severity, plural(n, KINDS[severity])) for severity, n in severity_counts(findings).items() if n]
 
 
 def unexplained_words(lines: Sequence[Trouble]) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -127,13 +126,8 @@ class Store:
 
     def add(self, result: SweepResult) -> None:
         """Append one line and wait until the disk has it. Raises InputError."""
-        line: dict[str, Any] = {
-            "run": result.run, "round": result.round, "attempt": result.attempt, "state": result.state.value,
-            "gbs": result.gbs, "size": result.size, "seconds": round(result.seconds, 3), "exit": result.exit,
-            "started": result.started, "output": result.output, "why": result.why,
-        }  # fmt: skip
         try:
-            text = json.dumps(line).encode() + b"\n"
+            text = msgspec.json.encode(replace(result, seconds=round(result.seconds, 3))) + b"\n"
             while text:
                 text = text[os.write(self._file.fileno(), text) :]
             os.fsync(self._file.fileno())

@@ -14,7 +14,7 @@ from topodiag.model.case import Case
 from topodiag.model.clock_text import stamp
 from topodiag.model.identity import Conflict, Host, Identity, Tie
 from topodiag.verdict.names import NOBODY, NamedHost, in_name, voices
-from topodiag.words.fold import few
+from topodiag.words.fold import few, grouped
 from topodiag.words.hosts import address_of, short_name
 
 ONE_BOOT_S = 300.0
@@ -57,16 +57,11 @@ class _Machines:
 
     def by_words(self) -> None:
         """Equal names, and names that differ in their domain alone, as long as no source has both of them."""
-        by_name: dict[str, list[int]] = defaultdict(list)
-        for at, voice in enumerate(self.voices):
-            if voice.name.lower() not in NOBODY:
-                by_name[voice.name.lower()].append(at)
+        named = ((voice.name.lower(), at) for at, voice in enumerate(self.voices))
+        by_name = grouped((name, at) for name, at in named if name not in NOBODY)
         for name, several in by_name.items():
             self._same_name(name, several)
-        by_short: dict[str, list[str]] = defaultdict(list)
-        for name in sorted(by_name):
-            by_short[short_name(name)].append(name)
-        for short, names in by_short.items():
+        for short, names in grouped((short_name(name), name) for name in sorted(by_name)).items():
             if len(names) > 1:
                 self._same_short(short, names, by_name)
 
@@ -193,11 +188,8 @@ class _Machines:
 
     def _without_capture(self) -> dict[int, list[NamedHost]]:
         """What speaks of the GPUs of each machine that has no capture."""
-        machines: dict[int, list[NamedHost]] = defaultdict(list)
-        for at, voice in enumerate(self.voices):
-            if voice.buses and voice.node < 0 and not self._captures(at):
-                machines[self._root(at)].append(voice)
-        return machines
+        speaking = ((at, voice) for at, voice in enumerate(self.voices) if voice.buses and voice.node < 0)
+        return grouped((self._root(at), voice) for at, voice in speaking if not self._captures(at))
 
     # --- joining ---
 
@@ -275,10 +267,9 @@ class _Machines:
         return any(self.voices[other].node >= 0 for other in self.members[self._root(at)])
 
     def _by_name(self) -> dict[str, list[int]]:
-        numbers: dict[str, list[int]] = defaultdict(list)
-        for at, voice in enumerate(self.voices):
-            for name in {voice.name.lower(), short_name(voice.name)}:
-                numbers[name].append(at)
+        numbers = grouped(
+            (name, at) for at, voice in enumerate(self.voices) for name in {voice.name.lower(), short_name(voice.name)}
+        )
         # A short name that several machines have leads to none of them.
         return {name: several for name, several in numbers.items()
                 if name in {self.voices[at].name.lower() for at in several}

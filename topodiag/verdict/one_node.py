@@ -11,6 +11,7 @@ from topodiag.model.clock_text import EPOCH_S, booted
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.verdict.names import NOBODY, only_kernel_log
+from topodiag.words.fold import grouped
 from topodiag.words.hosts import address_of, short_name
 
 SAME_S = 2.0
@@ -75,9 +76,7 @@ def _with_log(node: Node, log: Node) -> Node:
     start = booted(node)
     offset = _clock_difference(node.events, log.events, start)
     events = list(node.events)
-    places: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, event in enumerate(node.events):
-        places[event.kind, event.text].append(place)
+    places = grouped(((event.kind, event.text), place) for place, event in enumerate(node.events))
     for event in log.events:
         own, time = places.get((event.kind, event.text), []), wall_s(event, start)
         at = next((at for at in own if _is_one(wall_s(node.events[at], start), time, offset)), None)

@@ -13,6 +13,7 @@ from topodiag.model.finding import Confidence, Finding, Follows, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.registry import RULES
 from topodiag.verdict.scene import Scene
+from topodiag.words.fold import grouped
 
 MOST_CAUSES = 64
 """Findings of one check that are tried as the cause of another one: beyond those, all say the same."""
@@ -47,9 +48,7 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
     failed = any(finding.id == "JOB005" and finding.severity is Severity.ERROR for finding in findings)
     ordered = sorted(findings, key=lambda finding: _key(finding, failed))
     parents = _parents(ordered, Scene(case))
-    below: dict[int, list[int]] = defaultdict(list)
-    for child, (parent, _) in parents.items():
-        below[parent].append(child)
+    below = grouped((parent, child) for child, (parent, _) in parents.items())
     keys = [_key(finding, failed) for finding in ordered]
     roots = [at for at in range(len(ordered)) if at not in parents]
     roots.sort(key=lambda at: (not _ends_job(at, below, ordered), min(keys[place] for place in _tree(at, below))))

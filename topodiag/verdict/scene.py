@@ -10,6 +10,7 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.maker import case_makers, dialect_of
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
+from topodiag.words.fold import grouped
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
@@ -53,11 +54,7 @@ class Scene:
     @cached_property
     def processes(self) -> dict[str, list[Process]]:
         """Processes of all jobs by machine."""
-        by_host: dict[str, list[Process]] = {}
-        for job in self.case.jobs:
-            for process in job.processes:
-                by_host.setdefault(self.host(process.host), []).append(process)
-        return by_host
+        return grouped((self.host(process.host), process) for job in self.case.jobs for process in job.processes)
 
     def nodes(self, finding: Finding) -> frozenset[str]:
         """The machines of the nodes that a finding names."""

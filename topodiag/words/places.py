@@ -13,6 +13,11 @@ _TYPED = regex(r"\btopodiag(?: [^\s`;:,()]+)* \Z")
 """What stands before the path of a command that is to be typed."""
 
 
+def base_name(path: str) -> str:
+    """The last part of a path, for headlines; `-`, `fixture:NAME` and the like as they are."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
 class FileNames:
     """The names of `files`, of which the user named those `given`, or folders, archives and patterns that hold them."""
 

@@ -17,9 +17,10 @@ from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.names import device_names
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.topo.names import base_name, spell_order
+from topodiag.report.topo.names import spell_order
 from topodiag.report.topo.predict import draw_prediction, ranges_of
 from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence, spell_graph
+from topodiag.words.places import base_name
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "topo"
 NAMES = {f"GPU/0-{at}": f"GPU{at}" for at in range(4)} | {f"NET/0-{at}": f"mlx5_{at}" for at in range(4)}

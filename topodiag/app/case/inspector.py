@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from topodiag.app.case.attach import Readings, attached, hashes_of, job_of, last_with
 from topodiag.evidence.intake.pieces import Intake
@@ -18,12 +19,12 @@ from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.own_data import own_data
 from topodiag.words.units import percent
 
 ALONE = "Inspector"
 """The name of a job of which there is nothing but the Inspector's records."""
 PART = "part of the Inspector's records"
-BLIND = "what the Inspector cannot see"
 LITTLE = 0.02
 """Share of calls that may be missing without a word: a file ends while the job runs."""
 
@@ -56,89 +57,25 @@ def inspected(intake: Intake) -> Readings[Inspection]:
 
 
 def _gaps(inspection: Inspection) -> list[NotObserved]:
-    """What the records do not hold, which is never taken for health."""
-    records = inspection.records + inspection.missing
-    counted = [communicator for communicator in inspection.communicators if communicator.made_of is MadeOf.CALLS]
-    silent_ranks = sum(communicator.nranks - len(communicator.members) for communicator in counted)
-    cut = sum(communicator.nranks > len(communicator.members) for communicator in counted)
-    lines = (
-        (
-            True, BLIND,
-            "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
-            " NCCL_INSPECTOR_ENABLE_P2P=1",
-        ),
-        (inspection.unread, PART, f"{plural(inspection.unread, 'line')} without a record that can be read"),
-        *_not_in_metrics(inspection),
-        (
-            inspection.missing > LITTLE * records, PART,
-            f"{percent(inspection.missing / max(records, 1))} of the sequence numbers have no record: too small,"
-            " without the GPU's time, or overwritten in the ring between two dumps"
-            " (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
-        ),
-        (
-            inspection.untimed, PART,
-            f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
-            " stream as well",
-        ),
-        (
-            inspection.transfers, PART,
-            f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged",
-        ),
-        (
-            silent_ranks, PART,
-            f"{plural(silent_ranks, 'rank')} of {plural(cut, 'communicator')} without a record: their files are not"
-            " here",
-        ),
-        (
-            inspection.one_in > 1, PART,
-            f"one in {inspection.one_in} calls was kept: all of them exceed the memory",
-        ),
-        (
-            len(inspection.hours) == 1 and inspection.records > 100_000, "which hours were slow",
-            "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
-        ),
-    )  # fmt: skip
-    return [NotObserved(what, why) for lacks, what, why in lines if lacks]
-
-
-def _not_in_metrics(inspection: Inspection) -> tuple[tuple[object, str, str], ...]:
-    """What Prometheus' metrics of the Inspector do not tell: whether something lacks, what, and why."""
-    several = list(dict.fromkeys(comm.name for comm in inspection.communicators if not comm.is_one))
-    return (
-        (
-            inspection.samples, BLIND,
-            "single calls: a sample of Prometheus is the mean of a GPU's calls since the dump before it",
-        ),
-        (
-            inspection.rates, PART,
-            f"{plural(inspection.rates, 'sample')} of bandwidth without a time: the times are those of the smallest"
-            " message of the size label at that bandwidth, the true ones are as long or longer; ask for"
-            " nccl_collective_exec_time_microseconds as well",
-        ),
-        (
-            inspection.unclocked, PART,
-            f"{plural(inspection.unclocked, 'sample')} of NCCL 2.29, whose text does not say whose clock timed them:"
-            " not judged; its JSON lines say so (without NCCL_INSPECTOR_PROM_DUMP)",
-        ),
-        (
-            several, "who comes last, and which communicator is slow",
-            f"{few(several, 3)}: not as many GPUs as one communicator of the name has ranks, and metrics do not say"
-            " which belong together; JSON lines do (without NCCL_INSPECTOR_PROM_DUMP)",
-        ),
-        (
-            inspection.other_jobs, PART,
-            f"samples of {plural(inspection.other_jobs, 'other job')}: select one by its label slurm_job_id",
-        ),
-        (
-            inspection.others, "metrics of other exporters",
-            f"{plural(inspection.others, 'sample')} that are not NCCL's: topodiag diagnose reads those of DCGM and of"
-            " RDMA ports",
-        ),
-        (
-            inspection.full, PART,
-            "more samples than are kept: take a longer step of the query, or fewer days",
-        ),
-    )  # fmt: skip
+    """What the records do not hold, by inspector.toml."""
+    comms, records = inspection.communicators, inspection.records + inspection.missing
+    lacking = [comm.nranks - len(comm.members) for comm in comms if comm.made_of is MadeOf.CALLS]
+    silent, cut = sum(lacking), sum(ranks > 0 for ranks in lacking)
+    added = {
+        "always": "yes",
+        "several": few(list(dict.fromkeys(comm.name for comm in comms if not comm.is_one)), 3),
+        "lost": percent(inspection.missing / records) if inspection.missing > LITTLE * records else "",
+        "silent": f"{plural(silent, 'rank')} of {plural(cut, 'communicator')}" if silent else "",
+        "kept": str(inspection.one_in) if inspection.one_in > 1 else "",
+        "one_hour": "yes" if len(inspection.hours) == 1 and inspection.records > 100_000 else "",
+    }
+    gaps = []
+    for gap in own_data("app/case/inspector")["gap"]:
+        of, noun = gap["of"], gap.get("noun")
+        there: Any = added[of] if of in added else getattr(inspection, of)
+        if there:
+            gaps.append(NotObserved(gap.get("what", PART), gap["why"].format(plural(there, *noun) if noun else there)))
+    return gaps
 
 
 def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:

@@ -15,6 +15,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.fold import grouped
 
 MAX_BYTES = 1 << 20
 """A script has kilobytes."""
@@ -29,19 +30,16 @@ def with_scripts(case: Case, intake: Intake) -> Case:
     first."""
     if len(case.jobs) != 1:
         return case
-    given: dict[str, GivenSetting] = {}
-    values: dict[str, set[str]] = {}
+    givens: list[GivenSetting] = []
     for piece in intake.of(Kind.TEXT, Kind.PROGRAM, Kind.NODE_TEXT):
         if piece.path == STDIN or piece.size > MAX_BYTES or (piece.sources and piece.sources != ("settings",)):
             continue
         try:
-            givens = _settings(read_piece(intake, piece, MAX_BYTES))
+            givens += _settings(read_piece(intake, piece, MAX_BYTES))
         except InputError:
             continue  # said where all that is left out is
-        for item in givens:
-            values.setdefault(item.name, set()).add(item.value)
-            given[item.name] = item
-    agreed = {name: value for name, value in given.items() if len(values[name]) == 1 and value.value}
+    by_name = grouped((given.name, given) for given in givens)
+    agreed = {name: own[-1] for name, own in by_name.items() if own[-1].value and len({one.value for one in own}) == 1}
     sources = dict.fromkeys(value.origin.source for value in agreed.values() if value.origin is not None)
     known = {item.path for item in case.inputs}
     inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources if source not in known)

@@ -167,7 +167,7 @@ def lacking(node: Node) -> str:
     from topodiag.nccl.topo.detect import LackingError, tree_of  # noqa: PLC0415 - where a machine is asked for
 
     try:
-        tree_of(node, _settings(node))
+        tree_of(node)
     except LackingError as error:
         return str(error)
     return ""
@@ -216,14 +216,10 @@ def _sorts(nodes: tuple[IdentityKey[Node], ...]) -> tuple[tuple[Node, ...], ...]
 
     pairs: list[tuple[Element, list[Node]]] = []
     for node in (node.it for node in nodes):
-        tree = tree_of(node, _settings(node)).tree
+        tree = tree_of(node).tree
         alike = next((nodes for first, nodes in pairs if not compare(first, tree)), None)
         if alike is None:
             pairs.append((tree, [node]))
         else:
             alike.append(node)
     return tuple(tuple(nodes) for _, nodes in sorted(pairs, key=lambda pair: len(pair[1]), reverse=True))
-
-
-def _settings(node: Node) -> dict[str, str]:
-    return {setting.name: setting.value for setting in node.settings}

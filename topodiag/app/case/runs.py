@@ -22,6 +22,7 @@ from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.words.fold import grouped
 from topodiag.words.units import spell_bytes
 
 if TYPE_CHECKING:
@@ -122,11 +123,8 @@ def _read_plain(intake: Intake) -> BenchEvidence:
 def _with_scripts(given: BenchEvidence) -> BenchEvidence:
     """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
     variable say nothing of it."""
-    values: dict[str, set[str]] = {}
-    for _, settings in given.scripts:
-        for name, (value, _) in settings.items():
-            values.setdefault(name, set()).add(value)
-    agreed = {name: pair for _, settings in given.scripts for name, pair in settings.items() if len(values[name]) == 1}
+    pairs = grouped(item for _, settings in given.scripts for item in settings.items())
+    agreed = {name: own[-1] for name, own in pairs.items() if len({value for value, _ in own}) == 1}
     if not agreed:
         return given
     env = {name: value for name, (value, _) in agreed.items()}

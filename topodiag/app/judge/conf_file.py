@@ -16,6 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.model.result import Result
+from topodiag.words.fold import few
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def conf_of(result: Result, name: str) -> ConfFile:
     InputError where no file can hold it."""
     nodes, jobs = result.nodes, result.jobs
     hosts = [node.host for node in nodes] or [job.name for job in jobs]
-    subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    subject = few(hosts, 3)
     printed = {setting: next(iter(values), "") for job in jobs for setting, values in job.settings().items()}
     advice = advise(nodes, result.findings, subject, printed)
     if not advice.follows:

@@ -13,7 +13,7 @@ from topodiag.evidence.intake.collected import resolve
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Severity
 from topodiag.model.job import Job
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 
 _HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
 """Families whose findings in a log tell of a node, not of the job."""
@@ -21,17 +21,22 @@ _HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
 
 def faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, ...]]:
     """By host the ids of its errors. Raises TopodiagError where a bundle's path holds none, or a worker dies."""
-    faults: dict[str, tuple[str, ...]] = {}
+    pairs: list[tuple[str, str]] = []
     if bundles:
-        from topodiag.fleet.bundles import judge_many  # noqa: PLC0415 - the checks of nodes, for bundles only
+        from topodiag.fleet.nodes import read_fleet  # noqa: PLC0415 - the checks of nodes, for bundles only
 
-        faults |= judge_many([resolve(path) for path in bundles])
+        for node in read_fleet([resolve(path) for path in bundles]).nodes:
+            host = node.host.partition("#")[0]  # numbered where several machines have the name
+            pairs += [(host, finding.id) for finding in node.findings if finding.severity is Severity.ERROR]
     if job is not None:
-        for outcome in run(Subject.JOB, [job]):
-            for finding in outcome.findings:
-                if finding.severity is Severity.ERROR and finding.id.startswith(_HARDWARE):
-                    faults |= {host: (*faults.get(host, ()), finding.id) for host in finding.where.nodes}
-    return {host: tuple(dict.fromkeys(ids)) for host, ids in faults.items()}
+        pairs += [
+            (host, finding.id)
+            for outcome in run(Subject.JOB, [job])
+            for finding in outcome.findings
+            if finding.severity is Severity.ERROR and finding.id.startswith(_HARDWARE)
+            for host in finding.where.nodes
+        ]
+    return {host: tuple(dict.fromkeys(ids)) for host, ids in grouped(pairs).items()}
 
 
 def prefer_healthy(cluster: Cluster, world: int, faults: Mapping[str, tuple[str, ...]]) -> Cluster:

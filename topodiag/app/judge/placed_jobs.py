@@ -193,11 +193,8 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
 
 def _without_step(outcome: Outcome) -> Outcome:
     """The outcome of a job that has no training step, whose share a finding could cost."""
-    priced = (replace(finding.cost, step_share=None, communication_share=None) for finding in outcome.findings)
-    return replace(
-        outcome,
-        findings=tuple(replace(finding, cost=cost) for finding, cost in zip(outcome.findings, priced, strict=True)),
-    )
+    bare: dict[str, Any] = {"step_share": None, "communication_share": None}
+    return replace(outcome, findings=tuple(replace(one, cost=replace(one.cost, **bare)) for one in outcome.findings))
 
 
 def _is_known(talk: Talk) -> bool:

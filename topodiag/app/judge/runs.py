@@ -35,6 +35,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.verdict.order import arranged
+from topodiag.words.fold import few
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
@@ -190,8 +191,7 @@ def _kinds(rows: Sequence[tuple[float, Expected, list[Node]]]) -> str:
 
 def _hosts(nodes: Sequence[Node]) -> str:
     """The first hosts of nodes that are alike."""
-    names = [node.host or "a node without a name" for node in nodes]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return few([node.host or "a node without a name" for node in nodes], 3)
 
 
 def _expectation(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:

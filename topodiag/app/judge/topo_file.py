@@ -17,13 +17,13 @@ from topodiag.evidence.intake.one_file import read_small
 from topodiag.evidence.layout.affinity import parse_pairs, read_affinity, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.hardware import catalog
-from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.topo.answers import TopoFile
+from topodiag.nccl.topo.changes import EditedTree
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
@@ -41,16 +41,8 @@ CHECKED = ("TOP004", "TOP005", "TOP006")
 MAX_SMALL_FILE = 2_000_000
 """Bytes that are read of a map or a matrix; their readers refuse less."""
 
-Complete = Callable[[Element], "Completed"]
+Complete = Callable[[Element], EditedTree]
 """A further step of making the tree, such as completing a guest's tree by its host's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A tree after a step, and what the step did, one sentence each."""
-
-    tree: Element
-    done: tuple[str, ...] = ()
 
 
 def make_topo_file(
@@ -186,7 +178,7 @@ def by_evidence(topology: Topology) -> list[Complete]:
     note = f"the provider, the GPUs and the NICs are those of {spec.name} (--instance for another)"
     complete_it = by_instance(topology, spec.name)
 
-    def step(tree: Element) -> Completed:
+    def step(tree: Element) -> EditedTree:
         completed = complete_it(tree)
         return replace(completed, done=(note, *completed.done))
 
@@ -203,11 +195,7 @@ def by_affinity(topology: Topology, path: str) -> Complete:
 def _completing(topology: Topology, plan: Callable[[Guest], Plan]) -> Complete:
     taken = [*topology.node.pci, *(element.get("busid") or "" for element in topology.tree.walk())]
 
-    def step(tree: Element) -> Completed:
-        completed = complete(tree, plan(guest_of(tree, taken)), taken=taken, masks=masks_of(topology.node))
-        return Completed(completed.tree, completed.done)
-
-    return step
+    return lambda tree: complete(tree, plan(guest_of(tree, taken)), taken=taken, masks=masks_of(topology.node))
 
 
 def _pairs(text: str) -> dict[str, str]:

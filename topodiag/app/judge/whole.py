@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -102,16 +102,10 @@ def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
 def _by_host_names(outcome: Outcome, identity: Identity) -> Outcome:
     """The outcome with the hosts of its findings called as the case calls them. Captures of one host that were judged
     one by one (`n1#2`) keep their numbers."""
-    if not outcome.findings:
-        return outcome
     findings = tuple(_on_machines(finding, identity) for finding in outcome.findings)
     return outcome if findings == outcome.findings else replace(outcome, findings=findings)
 
 
 def _on_machines(finding: Finding, identity: Identity) -> Finding:
-    nodes = _machines(finding.where.nodes, identity)
-    return finding if nodes == finding.where.nodes else replace(finding, where=replace(finding.where, nodes=nodes))
-
-
-def _machines(names: Iterable[str], identity: Identity) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name if "#" in name else identity.name(name) for name in names))
+    names = (name if "#" in name else identity.name(name) for name in finding.where.nodes)
+    return replace(finding, where=replace(finding.where, nodes=tuple(dict.fromkeys(names))))

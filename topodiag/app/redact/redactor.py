@@ -73,7 +73,7 @@ class OfReport(Redactor):
 _RUN = regex(RUN)
 _DIGITS = regex(r"[0-9]+")
 _RANGE = regex(r"([A-Za-z0-9_]{1,40}[0-9]{1,4})-[0-9]{1,4}")
-_DATA = ("checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml")
+_DATA = ("app/**/*.toml", "checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml")
 
 
 @lru_cache(maxsize=1)

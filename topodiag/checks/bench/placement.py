@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbs, percent
 
 LEAST_RUNS = 3

@@ -10,7 +10,6 @@ from topodiag.checks.env.node import NOT_JUDGED
 from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.shared.phrases import phrases
@@ -18,7 +17,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Process
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few
+from topodiag.words.fold import few, grouped
 
 
 @dataclass(frozen=True, slots=True)

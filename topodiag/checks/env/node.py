@@ -9,7 +9,6 @@ from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
 from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import is_up
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
@@ -18,7 +17,7 @@ from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 
 ENVIRONMENT = "environment"
 NOT_JUDGED = "{} may cost bandwidth: the evidence does not show enough of the machine"

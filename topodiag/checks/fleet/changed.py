@@ -9,12 +9,12 @@ from dataclasses import replace
 from topodiag.checks.fleet.flapping import TRAINING_S
 from topodiag.checks.fleet.places import labels
 from topodiag.checks.interface import Advice, Check
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import grouped
 from topodiag.words.states import GOOD
 
 ABSENT = "absent"

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import Advice, FleetCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 
 FEWEST = 3
 """Nodes without which there is no majority."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_runs
+from topodiag.words.fold import fold_runs, grouped
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz, in_w
 

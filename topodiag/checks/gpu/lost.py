@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.node.kernel_events import (
     answers,
     capital,
@@ -33,7 +33,7 @@ from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import AMD
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 
 LOST_WORDS = "requires reset"
 """In the driver's words of a GPU that answers and waits for its reset: GPU005 speaks of it."""

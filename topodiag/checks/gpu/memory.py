@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
@@ -22,7 +21,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 
 RESET = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import far, grouped
+from topodiag.checks.shared.comparisons import far
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import fold_runs
+from topodiag.words.fold import fold_runs, grouped
 from topodiag.words.units import in_gbs, spell_gbs
 
 FEWEST = 4

@@ -9,7 +9,6 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
@@ -28,7 +27,7 @@ from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_s
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
-from topodiag.words.fold import numbered, plural
+from topodiag.words.fold import grouped, numbered, plural
 from topodiag.words.own_data import own_data
 
 ELSEWHERE = frozenset({"lost", "memory", "recovery"})

@@ -22,7 +22,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 
 
 class GdrTooFarInLog(JobCheck):
@@ -119,11 +119,11 @@ def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
 
 def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
-    notes: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
-    for number, named, where in named_by(job, "distance", "gdr pair"):
-        for host in [job.processes[number].host] if number >= 0 else job.hosts:
-            notes[host].append((named["distance"], named["limit"], where))
-    return notes
+    return grouped(
+        (host, (named["distance"], named["limit"], where))
+        for number, named, where in named_by(job, "distance", "gdr pair")
+        for host in ([job.processes[number].host] if number >= 0 else job.hosts)
+    )
 
 
 def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, NodeCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -24,7 +23,7 @@ from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_gbs
 
 GDR_LEVEL = PathType.PXB

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     cpu_of,
@@ -29,7 +28,7 @@ from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs
+from topodiag.words.fold import fold_runs, grouped
 
 BUS_IN_NCCL, BUS_NO_PAGE = "bus error in nccl", "bus error"
 """What no line names alone: a signal, and the stack below it."""

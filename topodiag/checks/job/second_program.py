@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_labels
+from topodiag.words.fold import fold_labels, grouped
 from topodiag.words.units import percent
 
 # For JOB004: processes that hold a CUDA context on a GPU that is not their own.

@@ -8,7 +8,7 @@ from itertools import product
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.model.devices import Gpu
@@ -17,7 +17,7 @@ from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.node import Node
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE, LEAST_GIB = 0.1, 2.0

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import in_gbps
 
 NETWORK_LINES = ("network", "no hca", "sockets", "hcas")

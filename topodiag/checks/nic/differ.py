@@ -10,14 +10,13 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 
 FULL_MTU = 4096
 """The largest RDMA MTU, bytes (enum ib_mtu, include/rdma/ib_verbs.h)."""

@@ -19,7 +19,6 @@ from topodiag.checks.nic.totals import (
     high_totals,
     odd_ports,
 )
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
@@ -27,7 +26,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10

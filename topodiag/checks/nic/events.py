@@ -10,7 +10,6 @@ from contextlib import suppress
 from itertools import pairwise
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.checks.shared.phrases import phrase_in
@@ -20,7 +19,7 @@ from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
@@ -28,7 +27,7 @@ from topodiag.checks.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_gbps, in_gbs, percent
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import grouped, majority
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.lazy import regex
 from topodiag.model.devices import FabricPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import few, fold_runs, plural
+from topodiag.words.fold import few, fold_runs, grouped, plural
 from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 FULL_LANES = 4

@@ -23,7 +23,6 @@ from topodiag.checks.nvlink.fabric_machine import (
     registers,
     runs_manager_here,
 )
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -31,7 +30,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs
+from topodiag.words.fold import fold_runs, grouped
 from topodiag.words.units import in_gbs
 
 IMEX = "nvidia-imex"

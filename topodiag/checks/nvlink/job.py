@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass
@@ -14,7 +13,7 @@ from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 
 
 class NvlinksLeftOutInLog(JobCheck):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
-from topodiag.checks.shared.comparisons import Far, far, grouped
+from topodiag.checks.shared.comparisons import Far, far
 from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
 from topodiag.checks.shared.prices import slow_nvlinks
 from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
@@ -20,7 +20,7 @@ from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.dialect import AMD
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_gbs, percent
 
 RATE_TOLERANCE_SHARE = 0.02

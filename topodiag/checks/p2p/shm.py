@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     gpu_of,
@@ -35,7 +34,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_gbs
 
 APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")

@@ -13,7 +13,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 
 REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
@@ -221,10 +221,8 @@ LEAST_AT_PEERS = 2
 def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
     """IOMMU faults of a device whose kind is not shown that reaches for windows of other devices, which hardly anything
     but GPUs and adapters does."""
-    by_bus: dict[str, list[KernelEvent]] = {}
-    for event in node.events:
-        if event.kind == "iommu-fault" and event.bus_id is not None and event.bus_id not in node.pci:
-            by_bus.setdefault(event.bus_id, []).append(event)
+    faults = (event for event in node.events if event.kind == "iommu-fault" and event.bus_id is not None)
+    by_bus = grouped((event.bus_id, event) for event in faults if event.bus_id not in node.pci)
     return tuple(
         event
         for own in by_bus.values()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.model.events import Value
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbs
 
 _OURS = frozenset({"mlx5_core", "mlx4_core", "bnxt_en", "ice", "ionic", "nvidia", "amdgpu", "efa"})

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
@@ -15,7 +14,7 @@ from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Sever
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.system import KernelEvent
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import in_s, spell_s
 
 REPLAYS_PER_LANE_MINUTE_GTS = 0.06

@@ -8,7 +8,6 @@ import numpy as np
 
 from topodiag.checks.interface import Advice, PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
@@ -18,7 +17,7 @@ from topodiag.placement.declared import MovedRank
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 from topodiag.words.units import in_ms
 
 WORTH = 0.01

@@ -7,7 +7,7 @@ unit of the values).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from math import inf
 from typing import Generic, TypeVar
@@ -41,14 +41,6 @@ class Far(Generic[K]):
     rest: float
     of: int
     odd: tuple[K, ...]
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, both in the order in which they come."""
-    groups: dict[K, list[V]] = defaultdict(list)
-    for key, value in pairs:
-        groups[key].append(value)
-    return groups
 
 
 def majority(values: Iterable[V]) -> V | None:

@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 
 MOST_SHOWN = 8
@@ -61,10 +61,11 @@ def _findings(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Iterat
     for report in reports:
         if report.optional and outcome.status is Status.NOT_APPLICABLE and node.gpus:
             continue
-        by_place: dict[tuple[str, Trust], list[Event]] = {}
-        for event in _of_kind(node, report.event):
-            if not (event.trust is Trust.PERSON and outcome.status is Status.CLEAN):
-                by_place.setdefault((event.host or node.host, event.trust), []).append(event)
+        by_place = grouped(
+            ((event.host or node.host, event.trust), event)
+            for event in _of_kind(node, report.event)
+            if not (event.trust is Trust.PERSON and outcome.status is Status.CLEAN)
+        )
         for (host, trust), events in by_place.items():
             yield _finding(outcome.check, report, host, trust, events)
 

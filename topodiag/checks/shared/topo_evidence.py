@@ -130,8 +130,3 @@ def cost_by_model(then: Prediction | None, now: Prediction | None, where: str, u
         return Cost(text=unpriced)
     text = f"an all-reduce of 1 GiB{where}: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own model"
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
-
-
-def base_name(path: str) -> str:
-    """The last part of a path: messages are headlines."""
-    return path.rstrip("/").rpartition("/")[2] or path

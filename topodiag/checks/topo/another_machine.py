@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     ask,
-    base_name,
     devices_of,
     machine_of,
     ring_gbs,
@@ -24,6 +23,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.words.fold import few, plural
+from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs
 
 SLOWER = 0.05

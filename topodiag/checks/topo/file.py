@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
-    base_name,
     devices_of,
     has_gpus,
     machine_of,
@@ -32,7 +30,9 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.clean import hosts_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
+from topodiag.words.places import base_name
 
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""

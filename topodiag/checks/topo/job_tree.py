@@ -14,7 +14,7 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.units import in_gbs
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
@@ -274,10 +274,11 @@ class DeviceTwice(JobCheck):
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system
         twice = _gpus_twice(job, printed)
-        ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
-        for net in system.of_kind("NET"):
-            if net.guid.strip("0x"):  # within one system: what two machines of a domain print is theirs
-                ports[net.id.partition("-")[0], net.guid.lower(), net.port].append(net.name)
+        ports = grouped(  # within one system: what two machines of a domain print is theirs
+            ((net.id.partition("-")[0], net.guid.lower(), net.port), net.name)
+            for net in system.of_kind("NET")
+            if net.guid.strip("0x")
+        )
         twice += [f"{' and '.join(names)} (GUID {guid}, port {port})"
                   for (_, guid, port), names in ports.items() if len(names) > 1]  # fmt: skip
         if not twice:

@@ -91,12 +91,9 @@ class Pump:
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None  # noqa: S101 - pipes, as asked
             os.set_blocking(stream.fileno(), False)
-        assert process.stdout is not None  # noqa: S101
-        assert process.stderr is not None  # noqa: S101
-        self._selector.register(process.stdout, selectors.EVENT_READ, (running, process.stdout))
-        self._selector.register(process.stderr, selectors.EVENT_READ, (running, process.stderr))
-        if job.given and process.stdin is not None:
-            self._selector.register(process.stdin, selectors.EVENT_WRITE, (running, process.stdin))
+            if job.given or stream is not process.stdin:
+                event = selectors.EVENT_WRITE if stream is process.stdin else selectors.EVENT_READ
+                self._selector.register(stream, event, (running, stream))
 
     def _turn(self) -> None:
         for key, _ in self._selector.select(POLL_S):

@@ -28,6 +28,7 @@ from topodiag.model.history import (
     Track,
     spell_time,
 )
+from topodiag.words.fold import grouped
 
 DAY_S = 86400.0
 GROWTH_DAYS = 30
@@ -167,7 +168,7 @@ def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
     """The last capture, and the one that it is held against."""
     now = rows[-1]
     earlier = rows[:-1]
-    good = next((row for row in reversed(earlier) if row.capture.has_no_errors), None)
+    good = next((row for row in reversed(earlier) if not row.capture.errors), None)
     if good is not None:
         return now, good, "last good capture"
     return now, earlier[-1] if earlier else None, "capture before, none was good"
@@ -208,13 +209,13 @@ def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[G
     table = table.filter(wanted)
     if not table.num_rows:
         return {}
-    by_capture: dict[str, list[NodeFact]] = defaultdict(list)
     names = ("capture", "family", "part", "key", "unit", "value")
-    for capture, family, part, key, unit, value in values(_moving(table), *names):
-        by_capture[capture].append(NodeFact(family, part, key, value, FactKind.COUNTER, unit))
-    by_host: dict[str, list[Capture]] = defaultdict(list)
-    for capture in sorted(recent.values(), key=lambda capture: (capture.time_s or 0.0, capture.id)):
-        by_host[capture.host].append(replace(capture, facts=tuple(by_capture.get(capture.id, ()))))
+    by_capture = grouped(
+        (capture, NodeFact(family, part, key, value, FactKind.COUNTER, unit))
+        for capture, family, part, key, unit, value in values(_moving(table), *names)
+    )
+    in_order = sorted(recent.values(), key=lambda capture: (capture.time_s or 0.0, capture.id))
+    by_host = grouped((held.host, replace(held, facts=tuple(by_capture.get(held.id, ())))) for held in in_order)
     return {host: growth(captures) for host, captures in by_host.items()}
 
 

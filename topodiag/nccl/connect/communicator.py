@@ -36,6 +36,7 @@ from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.prediction import Channels
 from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
 from topodiag.nccl.settings import Settings
+from topodiag.words.fold import grouped
 
 _COLLNET_NODES = 2
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
@@ -177,10 +178,8 @@ def _cliques(
 
 
 def _grouped(members: Sequence[Member], cliques: Sequence[int]) -> list[list[Member]]:
-    groups: dict[int, list[Member]] = {}
-    for member in sorted(members, key=lambda member: member.rank):
-        groups.setdefault(cliques[member.host], []).append(member)
-    return list(groups.values())
+    in_order = sorted(members, key=lambda member: member.rank)
+    return list(grouped((cliques[member.host], member) for member in in_order).values())
 
 
 def _bus_ids(tree: Element) -> dict[int, str]:

@@ -17,6 +17,7 @@ from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.numbers import spell_bus_id
 from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
+from topodiag.words.fold import grouped
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
@@ -36,9 +37,7 @@ def tree_of_print(system: NcclSystem, sm: int, minor: int = 28) -> Element | Non
     if first is None:
         return None
     mine = {name: device for name, device in system.devices.items() if _node(device) == first}
-    below: dict[str, list[SystemDevice]] = {}
-    for device in mine.values():
-        below.setdefault(device.parent, []).append(device)
+    below = grouped((device.parent, device) for device in mine.values())
     cpus = [device for device in mine.values() if device.kind == "CPU"]
     gpus = sorted((device for device in mine.values() if device.kind == "GPU"), key=lambda device: _number(device.id))
     if not cpus or any(device.parent not in mine for device in gpus):

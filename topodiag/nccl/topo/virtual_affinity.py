@@ -14,6 +14,7 @@ from math import fsum
 from topodiag.lazy import dataclass
 from topodiag.model.affinity import Affinity
 from topodiag.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError
+from topodiag.words.fold import grouped
 
 STEP = 1.15
 """The least ratio of neighbouring values that is a step: well above the few percent by which repeated measurements
@@ -85,9 +86,7 @@ def _near(row: Sequence[float]) -> frozenset[int]:
 
 def _groups(gpus: Sequence[str], nics: Sequence[str], near: Sequence[frozenset[int]], guest: Guest) -> list[Group]:
     """GPUs that are near to the very same NICs; sets that overlap make no groups."""
-    members: dict[frozenset[int], list[str]] = {}
-    for gpu, row in zip(gpus, near, strict=True):
-        members.setdefault(row, []).append(gpu)
+    members = grouped(zip(near, gpus, strict=True))
     sets = list(members)
     for at, one in enumerate(sets):
         for other in sets[at + 1 :]:

@@ -15,7 +15,7 @@ from topodiag.report.table_files import Row, write_csv
 MAX_ROWS = 10_000
 """Rows of one run; a sweep has some thirty."""
 
-_NO_GATE = {"state": "unknown", "bytes": None, "measured_gbs": None, "bar_gbs": None, "why": "not judged"}
+_NO_GATE = ("unknown", None, None, None, "not judged")
 
 
 def benchmark_facts(benchmark: Benchmark) -> Document:

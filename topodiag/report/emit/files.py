@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.model.nccl_conf import ConfAdvice
-from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.answers import TopoFile
 from topodiag.nccl.topo.worse import Comparison
 from topodiag.report.grid import draw_sides
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.predict import GRAPHS
+from topodiag.report.topo.what_if import NOTICEABLE, graph_rows
 from topodiag.words.fold import plural
-from topodiag.words.units import percent, spell_bytes, spell_gbs, spell_us
-
-NOTICEABLE = 0.01
-"""A change of time below this share is no change: the model's own figures are not better."""
-
+from topodiag.words.units import percent, spell_bytes, spell_us
 
 _FLAT = (
     "name the instance type (--instance NAME), or give a capture of the host (--host-capture) or a matrix of"
@@ -79,10 +74,7 @@ def _rows(compared: Comparison) -> Iterator[tuple[str, str, str]]:
     before, after = compared.before, compared.after
     if not before.accepted:
         yield "NCCL", "refuses it", "accepts it"
-    for number, title in GRAPHS.items():
-        old, new = _graph(before, number), _graph(after, number)
-        if old or new:
-            yield f"{title}, GB/s", old or "none", new or "none"
+    yield from graph_rows(before, after)
     olds = {(choice.collective, choice.bytes): choice for choice in before.choices}
     for choice in after.choices:
         if choice.collective == "AllReduce":
@@ -90,17 +82,6 @@ def _rows(compared: Comparison) -> Iterator[tuple[str, str, str]]:
             took = spell_us(was.time_us) if was else "?"
             change = _change(was.time_us, choice.time_us) if was else ""
             yield f"all-reduce of {spell_bytes(choice.bytes)}", took, spell_us(choice.time_us) + change
-
-
-def _graph(prediction: Prediction, number: int) -> str:
-    """`8 × 48 = 384, NVL, PIX`; "" where the graph was not found."""
-    graph = prediction.graph(number)
-    if graph is None or not graph.channels:
-        return ""
-    total = graph.channels * graph.bw_inter
-    return (
-        f"{graph.channels} × {spell_gbs(graph.bw_inter)} = {spell_gbs(total)}, {graph.type_intra}, {graph.type_inter}"
-    )
 
 
 def _change(old: float, new: float) -> str:

@@ -10,6 +10,7 @@ from topodiag.model.fleet_words import fact_name, spelled
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part, more
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, percent
 
 OLDER = "an older capture of"
@@ -26,12 +27,7 @@ FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
 _NAMES = 48
 """Columns of a node set, of which the beginning is shown."""
-_TELLING = (
-    ("driver", "NVIDIA driver"), ("os", "kernel"), ("os", "distribution"), ("gpu", "GPUs"), ("nvlink", "links"),
-    ("firmware", "firmware"), ("nic", "compute network cards"), ("nic", "rate"), ("mtu", "MTU"), ("pci", "width"),
-    ("acs", "redirects peers"), ("pairing", "nearest network cards"), ("kernel command line", "iommu"),
-    ("host settings", "NUMA balancing"), ("gpu", "name"), ("driver", "CUDA"),
-)  # fmt: skip
+_TELLING = tuple(tuple(fact.split(": ")) for fact in own_data("fleet/families")["telling"])
 """The facts that people ask for first when they ask whether a fleet is homogeneous."""
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -26,18 +26,13 @@ from topodiag.words.text import clean
 
 def write(result: Result, stream: TextIO, _: Style, clock: Callable[[], float] = time.time) -> None:
     """`--format prometheus`. The clock is a parameter, so that the output can be pinned."""
-    scrape = CollectorRegistry(auto_describe=False)
-    scrape.register(_Families(result, clock()))
-    stream.write(generate_latest(scrape).decode("ascii", errors="backslashreplace"))
+    stream.write(generate_latest(_Families(result, clock())).decode("ascii", errors="backslashreplace"))
 
 
 class _Families(Collector):
     def __init__(self, result: Result, now: float) -> None:
         self._result = result
         self._now = now
-
-    def describe(self) -> list[Metric]:
-        return []
 
     def collect(self) -> Iterator[Metric]:
         yield self._findings()

@@ -22,10 +22,11 @@ from topodiag.lazy import regex
 from topodiag.report.findings import cost_words
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Section, Sheet, markup
-from topodiag.report.html.sections.shared import quotes, word_of
+from topodiag.report.html.sections.shared import quotes
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
+from topodiag.report.words import KINDS
 from topodiag.version import __version__
 from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
@@ -93,7 +94,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     built.filters.update(anchor=_anchor, names=_names, own=markup, pieces=pieces, typed=_typed)
-    built.filters.update(word=word_of, sign=SIGNS.get, cost=cost_words, quotes=quotes)
+    built.filters.update(word=KINDS.get, sign=SIGNS.get, cost=cost_words, quotes=quotes)
     built.tests.update(command=_is_command, name=_is_name)
     return built
 

@@ -80,5 +80,4 @@ def draw_unread(page: Page, result: Result) -> None:
     page.add("", (f"{plural(count, 'record')} not understood", "strong"))
     for line in page.listed(result.unread, SHAPES_SHOWN, "shape"):
         page.add("  ", line.why)
-        place = line.source if line.line is None else f"{line.source}:{line.line}"
-        page.add("      ", (place, "close"), f"  {line.text}" if line.text else "")
+        page.add("      ", (line.place, "close"), f"  {line.text}" if line.text else "")

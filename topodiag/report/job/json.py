@@ -53,7 +53,7 @@ def _communicator(comm: Communicator) -> Document:
         transports=transports_by(comm.transports),
         gdr=gdr_of(comm),
         algorithms=algorithms_of(comm),
-        init_s={"median": median(comm.init_s), "max": slowest_s(comm)},
+        init_s=(median(comm.init_s), slowest_s(comm)),
     )
 
 

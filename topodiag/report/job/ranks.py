@@ -7,7 +7,7 @@ import numpy as np
 from topodiag.model.connections import distinct
 from topodiag.model.job import Communicator, Job, Rank
 from topodiag.model.job_wires import nics_of
-from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.job.families import init_words
 from topodiag.report.job.words import name_of, spell_channels, spell_connections, spell_hosts, spell_nodes, spell_ranks
 from topodiag.report.text import Page
@@ -37,7 +37,6 @@ def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
 
 def draw_ranks(page: Page, job: Job) -> None:
     nics = nics_by_rank(job)
-    shown = page.some(job.ranks, RANKS_SHOWN)
     columns: Columns[Rank] = {
         Field("rank", right=True): lambda rank: str(rank.rank),
         Field("host", least=12): lambda rank: rank.host,
@@ -47,11 +46,10 @@ def draw_ranks(page: Page, job: Job) -> None:
         Field("bus id"): lambda rank: rank.bus_id,
         Field("NICs", least=12): lambda rank: fold_labels(nics.get(rank.rank, ())),
     }
-    if shown:
-        draw_table(page, columns, shown)
+    if job.ranks:
+        draw_listed(page, columns, job.ranks, RANKS_SHOWN, "rank")
     else:
         page.add("  ", ("no line names a rank", "unknown"))
-    page.add_more(len(job.ranks) - len(shown), "rank")
     if (missing := job.world_size - len(job.ranks)) > 0:
         seen = {rank.rank for rank in job.ranks}
         numbers = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
@@ -63,12 +61,10 @@ def _number_text(value: int) -> str:
 
 
 def draw_comms(page: Page, job: Job) -> None:
-    shown = page.some(job.communicators, COMMS_SHOWN)
-    if shown:
-        draw_table(page, _COMMUNICATORS, shown)
+    if job.communicators:
+        draw_listed(page, _COMMUNICATORS, job.communicators, COMMS_SHOWN, "communicator")
     else:
         page.add("  ", ("no communicator is in the logs", "unknown"))
-    page.add_more(len(job.communicators) - len(shown), "communicator")
 
 
 def _members(comm: Communicator) -> str:

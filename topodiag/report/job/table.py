@@ -14,7 +14,7 @@ from topodiag.model.step_pace import says_steps
 from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
-from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.words import (
@@ -106,7 +106,7 @@ def draw_summary(page: Page, job: Job) -> None:
         page.entry("note", note)
     if job.communicators:
         page.blank()
-        _draw_families(page, job)
+        draw_listed(page, _FAMILIES, families(job), FAMILIES_SHOWN, "kind of communicator", "kinds of communicators")
 
 
 def _places(job: Job) -> list[Part]:
@@ -235,10 +235,3 @@ _FAMILIES: Columns[Family] = {
     Field("init"): lambda family: init_words(*family.members),
     Field("members", least=8, drop=5): lambda family: family.ranks,
 }
-
-
-def _draw_families(page: Page, job: Job) -> None:
-    listed = families(job)
-    shown = page.some(listed, FAMILIES_SHOWN)
-    draw_table(page, _FAMILIES, shown)
-    page.add_more(len(listed) - len(shown), "kind of communicator", "kinds of communicators")

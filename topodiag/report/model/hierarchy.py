@@ -152,12 +152,7 @@ def hierarchy_json(
         busbw_gbs=busbw_gbs("all_reduce", hierarchy.nodes * hierarchy.per_node, size, took),
         best=hierarchy.best(size).name,
         ways=[
-            from_model(
-                "model.Way",
-                way,
-                time_us=way.time_us(size),
-                sizes=[{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
-            )
+            from_model("model.Way", way, time_us=way.time_us(size), sizes=[(at, way.time_us(at)) for at in sizes])
             for way in hierarchy.ways
         ],
     )

@@ -80,10 +80,7 @@ def links_json(prices: Sequence[LinkPrice], size: int, sizes: Sequence[int], inp
             from_model(
                 "model.PricedTier",
                 link_price,
-                sizes=[
-                    {"bytes": at, "time_us": link_price.link.time_us(float(at)), "bound": link_price.link.bound(at)}
-                    for at in sizes
-                ],
+                sizes=[(at, link_price.link.time_us(float(at)), link_price.link.bound(at)) for at in sizes],
             )
             for link_price in prices
         ],

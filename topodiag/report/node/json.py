@@ -44,7 +44,7 @@ def _first(*facts: Fact[int]) -> int | None:
 
 def _gpu(node: Node, gpu: Gpu) -> Document:
     spec = gpu_by_name(gpu.name.value) if gpu.name.value else None
-    links = {"active": gpu.active_links, "expected": spec.nvlinks if spec else None, "gbps_each": gpu.nvlink_rate}
+    links = gpu.active_links, spec.nvlinks if spec else None, gpu.nvlink_rate
     return from_model("result.Gpu", gpu, nvlinks=links, pcie=_pcie(node, gpu))
 
 

@@ -140,19 +140,20 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
         map=map_json(solved.cluster, solution.assignment, solved.groups),
         levels=solved.place.levels,
         cost={
-            name: {
-                "ms_per_step": fsum(cost.step_us for cost in now) / 1000,
-                "level": _level(solved.cluster, now[0]),
-                "bound_ms": fsum(cost.bound_us for cost in now) / 1000,
-                "before_ms_per_step": fsum(cost.step_us for cost in before) / 1000,
-                "groups": len(now[0].demand.groups),
-                "size": now[0].demand.size,
-            }
-            for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
+            name: _priced(solved.cluster, costs)
+            for name, costs in by_dimension(solution.cost, solved.before_cost).items()
         },
         findings=split_findings(solved),
         gain_percent=100 * solved.gain,
-        before={"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
+        before=(solved.before_name, solved.before_cost.step_us / 1000),
         nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
     )
+
+
+def _priced(cluster: Cluster, costs: Costs) -> tuple[object, ...]:
+    """A dimension, in the order of the keys of SolveCost."""
+    now, before = costs
+    times = (fsum(cost.step_us for cost in now), fsum(cost.bound_us for cost in now), fsum(c.step_us for c in before))
+    took, bound, took_before = (us / 1000 for us in times)
+    return took, _level(cluster, now[0]), bound, took_before, len(now[0].demand.groups), now[0].demand.size

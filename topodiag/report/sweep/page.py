@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from topodiag.model.finding import Severity
-from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
-from topodiag.report.node.marks import SIGNS
+from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.report.findings import draw_findings
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.text import Page, Part
-from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
-from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import in_gbs, percent, spell_gbs
+from topodiag.sweep.findings import sweep_findings
+from topodiag.sweep.words import SEVERE_SHARE
+from topodiag.words.fold import plural
+from topodiag.words.units import spell_gbs
 
-_SHOWN_RUNS = 4
 _SHOWN_FAULTS = 20
 
 
@@ -25,10 +24,7 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     page.note_answer(_verdict(judged))
     if not page.style.quiet:
         page.add("  ", (_extent(judged, plans), "dim"))
-    for fault in page.listed((*judged.confirmed, *judged.suspects), _SHOWN_FAULTS, "fault", indent=""):
-        page.blank()
-        _draw_fault(page, fault, judged, fabric)
-    _draw_gaps(page, judged.gaps)
+    draw_findings(page, sweep_findings(judged, fabric), several_nodes=True, most=_SHOWN_FAULTS)
     if page.style.quiet:
         return
     _draw_settings(page, judged)
@@ -68,45 +64,6 @@ def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
     return words + (f"; {judged.missing} not done yet" if judged.missing else "")
 
 
-def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric) -> None:
-    words = fault_words(fault, fabric)
-    share = "its runs fail" if fault.share is None else f"at {percent(fault.share)} of what is normal"
-    severity = Severity.ERROR if fault.confirmed else Severity.WARNING
-    hue, sign = str(severity), SIGNS[severity]
-    label = f" {GAP_ID}" if severe(fault) else ""
-    if fault.confirmed:
-        page.add((f"{sign}{label} ", hue), (words[0], "name"), f": {share}")
-    elif len(words) == 1:
-        seen = f"seen in {plural(len(fault.runs), 'run')} of round {' and '.join(map(str, fault.rounds))}"
-        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, {seen}")
-    else:
-        page.add((f"{sign}{label} ", hue), f"suspect, {share}: one of these, not told apart yet")
-        for word in page.listed(words, 8, "place", indent="    "):
-            page.add("    - ", word)
-    alike = untold(fault) if fault.confirmed else ""
-    if alike:
-        page.add("    ", alike)
-    ids = set(fault.runs)
-    runs = [run for run in judged.runs if run.run.id in ids]
-    for run in page.listed(runs, _SHOWN_RUNS, "run", indent="    "):
-        page.add("    ", (run_words(run), "dim"))
-    if fault.confirmed:
-        for line in look_at(fault, fabric):
-            page.add("    fix: ", line)
-
-
-def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
-    for gap in gaps:
-        page.blank()
-        page.add(
-            (f"{SIGNS[Severity.WARNING]} {GAP_ID} ", "warning"),
-            f"{gap.collective} on {gap.ranks} ranks: one placement is {percent(gap.lost)} slower than another",
-        )
-        for judged_run, word in ((gap.best, "best "), (gap.worst, "worst")):
-            name = page.text(f"{in_gbs(judged_run.gbs or 0)} on ", fold_hosts(judged_run.run.nodes))
-            page.add(f"    {word} ", name, (f"  {judged_run.run.why or judged_run.run.id}", "dim"))
-
-
 def _draw_settings(page: Page, judged: SweepJudgement) -> None:
     runs = [run for run in judged.runs if run.run.kind == "settings"]
     if not runs:
@@ -140,12 +97,10 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     if not slow:
         return
     page.heading("nodes by rail: the best run over each, per cent of normal")
-    shown = page.some(slow, 16)
-    rows: list[list[Part]] = [
-        [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown
-    ]
-    draw_grid(page, [Field("node", least=8), *(Field(str(rail), right=True) for rail in range(fabric.rails))], rows)
-    page.add_more(len(slow) - len(shown), "node")
+    columns: dict[Field, Callable[[str], Part]] = {Field("node", least=8): str}
+    for rail in range(fabric.rails):
+        columns[Field(str(rail), right=True)] = lambda node, rail=rail: _share(best.get((node, rail)))  # type: ignore[misc]
+    draw_listed(page, columns, slow, 16, "node")
 
 
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:

@@ -11,9 +11,9 @@ from topodiag.report.findings import draw_findings
 from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.names import base_name
 from topodiag.report.words import findings_of, judged
 from topodiag.words.fold import grouped
+from topodiag.words.places import base_name
 
 NOTES_SHOWN = 8
 """Notes that differ in their words; those alike share one line."""

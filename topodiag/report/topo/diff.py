@@ -10,11 +10,11 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.answers import Compared
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Field, draw_grid, draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
-from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
+from topodiag.report.topo.what_if import NOT_FOUND, graph_rows, spell_graph
 from topodiag.words.fold import fold_labels, grouped, plural
 
 
@@ -41,11 +41,6 @@ def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:
     for gap in compared.not_compared:
         page.add("  not compared  ", (f"{gap.what}: {gap.why}", "dim"))
     page.blank()
-    rows: list[list[Part]] = []
-    for number, title in GRAPHS.items():
-        texts = [spell_graph(prediction, number) for prediction in pair]
-        if any(text not in ("", NOT_FOUND) for text in texts):
-            rows.append([title, *_sides(texts[0], texts[1])])
     for prediction, name in zip(pair, names, strict=True):
         if not prediction.accepted:
             page.add("  ", (f"{prediction.by} refuses {name}: ", "doubtful"), prediction.why)
@@ -54,8 +49,8 @@ def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:
         page.add(
             "  ", ("NCCL plans with the full speed of each link, so a link that trained lower changes no graph", "dim")
         )
-    if rows:
-        draw_grid(page, (Field(pair[0].by), Field("left", least=12), Field("right", least=12)), rows)
+    if rows := list(graph_rows(*pair)):
+        draw_sides(page, (pair[0].by, "left", "right"), rows)
 
 
 _FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))

@@ -25,8 +25,3 @@ def spell_order(order: Iterable[str], names: Names) -> str:
         else:
             words += ["GPU", number[1]]
     return " ".join(words)
-
-
-def base_name(path: str) -> str:
-    """The last part of a path, for headlines; `-`, `fixture:NAME` and the like as they are."""
-    return path.rstrip("/").rpartition("/")[2] or path

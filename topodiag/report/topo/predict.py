@@ -17,8 +17,9 @@ from topodiag.report.documents.from_model import VERSIONS, Document, document_of
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.names import Names, base_name, spell_order
+from topodiag.report.topo.names import Names, spell_order
 from topodiag.words.fold import neighbours, plural
+from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}

@@ -14,9 +14,10 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.names import Names, base_name, spell
+from topodiag.report.topo.names import Names, spell
 from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
+from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"
@@ -91,6 +92,14 @@ def spell_graph(prediction: Prediction, number: int) -> str:
     gbs = channel_gbs(prediction, graph)
     sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
     return f"{graph.channels} × {sum_of_all}, {types}"
+
+
+def graph_rows(before: Prediction, after: Prediction) -> Iterator[tuple[str, str, str]]:
+    """Each graph that either side has, with what it comes to on both."""
+    for number, title in GRAPHS.items():
+        old, new = spell_graph(before, number), spell_graph(after, number)
+        if {old, new} - {"", NOT_FOUND}:
+            yield title, old or NOT_FOUND, new or NOT_FOUND
 
 
 def _channels(answer: Prediction) -> str:

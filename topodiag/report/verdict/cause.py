@@ -9,7 +9,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
-from topodiag.report.findings import price_words, step_words, where_words
+from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, Page
 from topodiag.words.fold import neighbours, plural
@@ -17,7 +17,6 @@ from topodiag.words.hosts import short_name
 
 CONSEQUENCES_SHOWN = 2
 EVIDENCE_SHOWN = 2
-STEPS_SHOWN = 3
 LINKS_SHOWN = 6
 """More links than these are left out where their devices are named (`-v` shows all)."""
 
@@ -104,12 +103,7 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
 def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     """The steps from the number `first` on, numbered where there are several, and the commands that show whether it
     worked."""
-    steps = list(enumerate(cause.finding.fix, start=1))[first:]
-    shown = steps if page.style.verbose else steps[: STEPS_SHOWN - first]
-    for at, (number, step) in enumerate(shown):
-        rest = f"  … {len(steps) - len(shown)} more (-v)" if at == len(shown) - 1 and len(steps) > len(shown) else ""
-        words = f"{number}. {step}" if len(cause.finding.fix) > 1 else step
-        page.entry("" if at else "fix", words, (rest, "dim"), hue="ok")
+    draw_steps(page, cause.finding.fix, first, STEPS_SHOWN - first)
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
         own_line = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
         page.entry("" if at else "check with", ("" if own_line else command, "close"), hue="ok")

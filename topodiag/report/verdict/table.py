@@ -69,7 +69,7 @@ def draw_diagnosis(page: Page, result: Result) -> None:
         page.blank()
         page.lines.append(page.cut_words(page.text(head, (verdict.headline, "strong")), page.width))
         if verdict.causes and verdict.causes[0].finding.fix:
-            page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
+            page.add_do(verdict.causes[0].finding.fix[0])
 
 
 def _draw_jobs(page: Page, result: Result, verdict: Verdict) -> None:

@@ -24,6 +24,7 @@ from topodiag.placement.job_step import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
 from topodiag.verdict.pricing.grounds import with_machines
 from topodiag.verdict.pricing.mend import Ground, Machine
+from topodiag.words.fold import grouped
 
 MOST_KINDS = 16
 """Kinds of groups of one dimension whose loss is asked of NCCL's search; a node has no more GPUs, and
@@ -103,9 +104,8 @@ class _Groups:
         weights = np.ones(len(rows), np.float64)
         hosts = np.array([self.seats[rank][0] for rank in range(len(self.seats))], np.int64)
         touched = np.isin(hosts[rows], sorted(self.hurt)).any(axis=1)
-        kinds: dict[tuple[object, ...], list[int]] = {}
-        for number in np.flatnonzero(touched).tolist():
-            kinds.setdefault(self._kind(rows[number], collective), []).append(number)
+        numbered = np.flatnonzero(touched).tolist()
+        kinds = grouped((self._kind(rows[number], collective), number) for number in numbered)
         if len(kinds) > MOST_KINDS or (kinds and self._inside() is None):
             return None
         for kind, numbers in kinds.items():
@@ -119,10 +119,7 @@ class _Groups:
 
     def _kind(self, ranks: Ints, collective: str) -> tuple[object, ...]:
         """What groups that lose alike have in common: which machines they are on, and with which GPUs."""
-        by_host: dict[int, list[str]] = {}
-        for rank in ranks.tolist():
-            place, bus = self.seats[rank]
-            by_host.setdefault(place, []).append(bus)
+        by_host = grouped(self.seats[rank] for rank in ranks.tolist())
         if len(by_host) > 1 and self._inside() == 1.0:
             return _OUT
         return (collective, *sorted((self.alike[place], tuple(sorted(buses))) for place, buses in by_host.items()))

@@ -10,11 +10,11 @@ from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
+from topodiag.words.fold import grouped
 
 _LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
 

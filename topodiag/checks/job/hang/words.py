@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
 from topodiag.model.stacks import Frame, Stack
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.units import in_s
 
 _GIVES_NAME = "Comm name set to "

@@ -8,10 +8,10 @@ from math import fsum
 
 from topodiag.checks.job.slow.inspector_names import Names, Place
 from topodiag.checks.job.slow.slow_phase import beside_siblings
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, LastArrivals
 from topodiag.model.job import Job
+from topodiag.words.fold import grouped
 
 FEWEST_CALLS = 100
 FEWEST_RANKS = 3
@@ -122,7 +122,7 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
     even = sum(member.host == host for member in comm.members.values()) / count
     if _sum(last, by_host.get(host, ())) < max(LEAST_SHARE, TIMES_ITS_SHARE * even) * caused:
         return ()
-    return tuple(sorted(by_host[host]))
+    return tuple(sorted(by_host.get(host, ())))
 
 
 def _sum(last: Mapping[int, LastArrivals], ranks: Sequence[int]) -> float:

@@ -10,7 +10,6 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import group_words
 from topodiag.checks.words import hosts_in, hosts_with, rank_word
 from topodiag.model.data_waits import data_waits
@@ -19,7 +18,7 @@ from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.model.late_part import LatePart, late_parts
 from topodiag.model.steps import PartOf
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 from topodiag.words.units import percent, spell_s
 
 LATE_S = 1.0
@@ -240,10 +239,7 @@ def _delays(by_rank: Mapping[int, float]) -> dict[int, float]:
 def _once(arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
     """The collective to which few ranks came later than they usually do: a constant distance is that of clocks."""
     late = {seq: _delays(by_rank) for seq, by_rank in arrivals.items()}
-    usual: dict[int, list[float]] = defaultdict(list)
-    for by_rank in late.values():
-        for rank, seconds in by_rank.items():
-            usual[rank].append(seconds)
+    usual = grouped(delay for by_rank in late.values() for delay in by_rank.items())
     base = {rank: median(seconds) for rank, seconds in usual.items()}
     worst: tuple[int, tuple[int, ...], float] | None = None
     for seq, by_rank in late.items():

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.step_waits import StepWaits
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 from topodiag.words.units import percent
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import quoted, rank_word
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
+from topodiag.words.fold import grouped
 
 ABSENT = "absent"
 """The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import named_by, said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
@@ -13,7 +12,7 @@ from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few
+from topodiag.words.fold import few, grouped
 from topodiag.words.own_data import own_data
 
 _DATA = own_data("checks/job/start/versions")

@@ -15,7 +15,6 @@ from topodiag.checks.network.interfaces.unreached import (
     leads_nowhere,
     place_of,
 )
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, named_by, piece, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
@@ -23,6 +22,7 @@ from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
+from topodiag.words.fold import grouped
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")

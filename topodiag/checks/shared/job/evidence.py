@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
@@ -18,6 +17,7 @@ from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Mess
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import grouped
 
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""

@@ -10,12 +10,11 @@ from typing import Literal
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import launched_on, survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import plural
+from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import FINDINGS_SHOWN, Anchors, anchors, word_of
+from topodiag.report.html.sections.shared import FINDINGS_SHOWN, Anchors, anchors
 from topodiag.report.places import Places
+from topodiag.report.words import KINDS
 
 EVIDENCE_SHOWN = 20
 """Lines of evidence below one finding."""
@@ -22,7 +23,7 @@ def section(sheet: Sheet) -> Section | None:
     shown = result.findings[:FINDINGS_SHOWN]
     if not shown:
         return None
-    counts = Counter(word_of(finding.severity) for finding in shown)
+    counts = Counter(KINDS[finding.severity] for finding in shown)
     values = {
         "findings": list(zip(anchors(shown), shown, strict=True)),
         "kinds": [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]],

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from topodiag.model.finding import Status
 from topodiag.model.result import Result, Trouble
-from topodiag.report.gaps import gaps_of, unread_count, why_of
+from topodiag.report.gaps import disagreements, gaps_of, unread_count, why_of
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
@@ -28,7 +28,7 @@ def section(sheet: Sheet) -> Section | None:
         ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
         ("Could not be judged", "unknown", _folded((o.check, o.why or "no reason given") for o in unknown)),
         ("Not seen", "unknown", _folded((gap.what, why_of(gap)) for gap in gaps_of(result))),
-        ("Sources disagree", "note", _disagreements(result)),
+        ("Sources disagree", "note", _folded(disagreements(result))),
         ("Known to be harmless", "note", [_trouble(line, result) for line in result.unexplained if line.harmless]),
         ("Lines that were not understood", "note", _unread(result)),
         ("What the verdict rests on", "note", [(line, "") for line in (verdict.joined if verdict is not None else ())]),
@@ -59,21 +59,7 @@ def _folded(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(few(distinct(whats), NAMED), why) for why, whats in grouped((why, what) for what, why in pairs).items()]
 
 
-def _disagreements(result: Result) -> list[tuple[str, str]]:
-    alike = grouped(
-        ((item.field, item.taken, item.other), item) for node in result.nodes for item in node.disagreements
-    )
-    return [
-        (f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {group[0].field}",
-         f"used {taken} ({group[0].taken_from}), ignored {other} ({group[0].other_from})")
-        for (_, taken, other), group in alike.items()
-    ]  # fmt: skip
-
-
 def _unread(result: Result) -> list[tuple[str, str]]:
-    pairs = [
-        (f"{line.source}{'' if line.line is None else f':{line.line}'}  {line.text[:QUOTED]}", line.why)
-        for line in result.unread[:MOST]
-    ]
+    pairs = [(f"{line.place}  {line.text[:QUOTED]}", line.why) for line in result.unread[:MOST]]
     rest = unread_count(result) - len(pairs)
     return [*pairs, (plural(rest, "more line"), "")] if rest > 0 else pairs

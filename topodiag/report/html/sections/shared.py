@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.maker import dialect_of_all
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report.findings import where_words
 from topodiag.report.places import Places
-from topodiag.report.words import counted
+from topodiag.report.words import KINDS, counted
 from topodiag.words.fold import grouped
 
 FINDINGS_SHOWN = 1000
@@ -36,11 +36,6 @@ def anchors(findings: Sequence[Finding]) -> list[str]:
 def quotes(lines: Iterable[Origin], finding: Finding, places: Places) -> list[Quote]:
     """Lines that speak of a finding."""
     return [(places.spell(line, finding), " ".join(line.text.split()), line.command) for line in lines]
-
-
-def word_of(severity: Severity) -> str:
-    """`error`, `warning`, `note`: as the terminal counts them."""
-    return {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}[severity]
 
 
 class Anchors:
@@ -70,7 +65,7 @@ def distinct(words: Iterable[str]) -> list[str]:
 
 def severity_tally(result: Result) -> list[tuple[str, str]]:
     """`("error", "2 errors")`, worst first, only what there is."""
-    return [(word_of(severity), words) for severity, words in counted(result.findings)]
+    return [(KINDS[severity], words) for severity, words in counted(result.findings)]
 
 
 def by_host(result: Result) -> dict[str, list[Finding]]:

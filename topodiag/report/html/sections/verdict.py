@@ -10,11 +10,12 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally, word_of
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally
 from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.text import answer_groups
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
+from topodiag.report.words import KINDS
 from topodiag.report.words import title_of as title_of_check
 from topodiag.words.fold import fold_hosts, grouped, plural, short_hosts
 from topodiag.words.text import clean
@@ -114,7 +115,7 @@ def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
         word, hue = _WORDS[group[0].sign]
         sign = group[0].sign
         if not sign and len(groups) == 1 and sheet.result.worst is not None:
-            sign, hue = MARKS[sheet.result.worst], word_of(sheet.result.worst)
+            sign, hue = MARKS[sheet.result.worst], KINDS[sheet.result.worst]
         word = "" if sheet.leading else word.upper()
         answers.append(_answer(group[0].words.plain, sign, word, hue, _names(group)))
     if len(groups) > GROUPS_SHOWN:
@@ -136,7 +137,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     ]:
         title = title_of_check(check, dialect)
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
-        word = word_of(severity)
+        word = KINDS[severity]
         answers.append(_answer(words, MARKS[severity], word.upper(), word, short_hosts(hosts, NAMES_ROOM)))
     if rest := len(result.nodes) - len(faulty):
         answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))

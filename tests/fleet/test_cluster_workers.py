@@ -1,4 +1,4 @@
-"""Bundles read by several processes: the same as by one, in order."""
+"""Bundles read by several processes for a cluster: the same as by one, in order."""
 
 from __future__ import annotations
 
