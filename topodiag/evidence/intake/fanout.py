@@ -80,8 +80,11 @@ def _is_host(name: str) -> bool:
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
-    matches = [_LIKE["one_line"].match(line) for line in lines if line.strip()]
-    if len(matches) < LEAST_HOSTS or None in matches:
+    printed = [line for line in lines if line.strip()]
+    if len(printed) < LEAST_HOSTS:
+        return {}
+    matches = [_LIKE["one_line"].match(line) for line in printed]
+    if None in matches:
         return {}
     return {match[1]: [(0, match[2].replace("\\r", "").split("\\n"))] for match in matches if match is not None}
 
