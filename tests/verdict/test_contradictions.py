@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from tests.checks import jobs
 from tests.checks.nodes import read
 from tests.verdict.machines import NOON, capture, inited, on
@@ -13,7 +11,6 @@ from topodiag.model.case import Case
 from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
-from topodiag.model.rank_hosts import RankHosts
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 
@@ -24,8 +21,8 @@ def only_sockets(rank: int, host: str, process: Process) -> Process:
     return replace(process, hcas=(), network="Socket")
 
 
-def seen(job: Job, *nodes: Node, layouts: tuple[RankHosts, ...] = (), ties: tuple[Tie, ...] = ()) -> Case:
-    case = Case(nodes=nodes, jobs=(job,), layouts=layouts, ties=ties)
+def seen(job: Job, *nodes: Node, ties: tuple[Tie, ...] = ()) -> Case:
+    case = Case(nodes=nodes, jobs=(job,), ties=ties)
     identity = with_ages(case, identify(case))
     by_name = {identity.name(node.host): node for node in nodes}
     machines = {host: by_name[identity.name(host)] for host in job.hosts if identity.name(host) in by_name}
@@ -59,17 +56,6 @@ def test_a_gpu_that_the_job_used_and_the_capture_lacks_is_said() -> None:
     node = replace(node, gpus=tuple(gpu for gpu in node.gpus if gpu.index != 4))
     [conflict] = contradictions(seen(jobs.job(1), node))
     assert conflict.text == f"the job used the GPU at {jobs.bus_id(4)}, and its capture does not have it"
-
-
-def test_ranks_that_ran_elsewhere_than_the_launchers_file_says_are_counted() -> None:
-    cyclic = RankHosts("hosts.txt", ("n0", "n1"), np.arange(16) % 2, np.full(16, -1))
-    [conflict] = contradictions(seen(jobs.job(), layouts=(cyclic,)))
-    assert conflict.text == "it puts rank 1 on n1, and it ran on n0: 8 of 16 ranks ran elsewhere than declared"
-
-
-def test_a_hostfile_of_another_job_contradicts_nothing() -> None:
-    other = RankHosts("hosts.txt", ("x0", "x1"), np.arange(16) // 8, np.full(16, -1))
-    assert contradictions(seen(jobs.job(), layouts=(other,))) == ()
 
 
 def aged(taken: str, uptime_s: float) -> Identity:

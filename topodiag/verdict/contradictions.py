@@ -15,13 +15,10 @@ from topodiag.model.clock_text import booted, captured, is_wall, stamp
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.job_wires import hosts_on_sockets, nics_up
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
 from topodiag.words.fold import few, plural
-from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job, Rank
-    from topodiag.model.rank_hosts import RankHosts
 
 SLACK_S = 16 * 3600.0
 """Seconds by which a time without a zone can be off: zones reach from -12 to +14 hours, and clocks differ."""
@@ -43,7 +40,6 @@ def with_ages(case: Case, identity: Identity) -> Identity:
 def contradictions(case: Case) -> tuple[Conflict, ...]:
     """What sources say against each other of the machines of a case whose jobs know their captures."""
     conflicts = [conflict for job in case.jobs for conflict in (*_networks(job, case), *_devices(job, case))]
-    conflicts += _layouts(case)
     return tuple(conflicts[:_MOST])
 
 
@@ -124,40 +120,3 @@ def _devices(job: Job, case: Case) -> Iterator[Conflict]:
         else:
             text = f"the job used the GPU at {few(texts)}, and its capture does not have it"
         yield Conflict(name, text, tuple(line for line in lines if line is not None)[:4])
-
-
-def _layouts(case: Case) -> Iterator[Conflict]:
-    """Ranks that ran elsewhere than a launcher's file says."""
-    for layout in case.layouts:
-        for job in case.jobs:
-            moved, compared = _moved_ranks(layout, job, case.identity)
-            if moved:
-                first = min(moved)
-                text = (
-                    f"it puts rank {first} on {moved[first][0]}, and it ran on {moved[first][1]}:"
-                    f" {len(moved)} of {plural(compared, 'rank')} ran elsewhere than declared"
-                )
-                yield Conflict(layout.name, text, _line_of(job, first))
-
-
-def _moved_ranks(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[int, tuple[str, str]], int]:
-    """By rank, where it was to run and where it ran; and how many ranks both name. Nothing for a job on hosts that the
-    file does not have: it is of another job."""
-    if layout.whole or job.world_size < layout.ranks:
-        return {}, 0
-    hosts = [short_name(identity.name(host)) for host in layout.hosts]
-    if {short_name(identity.name(host)) for host in job.hosts} - set(hosts):
-        return {}, 0
-    moved, compared = {}, 0
-    for rank in job.ranks:
-        if 0 <= rank.rank < layout.ranks and rank.host:
-            compared += 1
-            at = int(layout.host[rank.rank])
-            if hosts[at] != short_name(identity.name(rank.host)):
-                moved[rank.rank] = (layout.hosts[at], rank.host)
-    return moved, compared
-
-
-def _line_of(job: Job, rank: int) -> tuple[Origin, ...]:
-    known_rank = job.by_rank.get(rank)
-    return (known_rank.origin,) if known_rank is not None and known_rank.origin is not None else ()
