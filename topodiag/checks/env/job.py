@@ -208,12 +208,12 @@ _FAILURES = {
 def _shown(job: Job, process: Process, fact: str) -> Origin | None:
     """The line of this process that names the fact; None where it has none."""
     if fact == "no device":
-        return _no_device(job, process)
+        return _no_device(process)
     own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
     return next((event.origin for event in own if fact in event.details), None)
 
 
-def _no_device(job: Job, process: Process) -> Origin | None:
+def _no_device(process: Process) -> Origin | None:
     given = process.settings["NCCL_IB_HCA"].value.strip()
     if not given or given.startswith("^") or process.hcas:
         return None
@@ -221,4 +221,4 @@ def _no_device(job: Job, process: Process) -> Origin | None:
 
 
 def _device_fails(job: Job, processes: Sequence[int]) -> bool:
-    return any("NCCL_IB_HCA" in job.processes[at].settings and _no_device(job, job.processes[at]) for at in processes)
+    return any("NCCL_IB_HCA" in job.processes[at].settings and _no_device(job.processes[at]) for at in processes)
