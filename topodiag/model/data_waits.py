@@ -74,7 +74,7 @@ def data_waits(series: StepSeries) -> DataWaits | None:
     slow: list[int] = []
     if share >= MOST:
         slow = [at for at, cost in enumerate(costs) if waits[at] >= MOST * cost]
-        if len(slow) < (FEWEST_SLOW if mixed else len(pairs)) or _is_even(waits):
+        if len(slow) < (FEWEST_SLOW if mixed else len(pairs)) or (len(slow) == len(pairs) and _is_even(waits)):
             return None
     elif share >= LEAST and mixed:
         slow = _slow_by_data(costs, waits)
