@@ -34,14 +34,14 @@ def test_a_manager_that_is_not_there_is_a_doubtful_warning(tmp_path: Path, produ
 
 def test_it_stands_above_the_pods_that_try_to_start_cuda(tmp_path: Path) -> None:
     (tmp_path / "pods.txt").write_text(PODS)
-    (tmp_path / "fm.txt").write_text(listed(A100, 2) + NOT_FOUND)
+    (tmp_path / "fm.txt").write_text(listed(A100, 8) + NOT_FOUND)
     document = json.loads(diagnose(str(tmp_path)).to_json())
     assert chain(document) == [("NVL005", ""), ("JOB009", "NVL005")]
 
 
 def test_other_pods_that_crash_do_not_follow_from_it(tmp_path: Path) -> None:
     (tmp_path / "pods.txt").write_text(PODS.replace("nvidia-cuda-validator", "web").replace("nvidia-operator-val", "x"))
-    (tmp_path / "fm.txt").write_text(listed(A100, 2) + NOT_FOUND)
+    (tmp_path / "fm.txt").write_text(listed(A100, 8) + NOT_FOUND)
     document = json.loads(diagnose(str(tmp_path)).to_json())
     assert dict(chain(document)) == {"JOB009": "", "NVL005": ""}
 
@@ -50,6 +50,7 @@ def test_other_pods_that_crash_do_not_follow_from_it(tmp_path: Path) -> None:
     "text",
     [
         listed(A100, 4) + NOT_FOUND,  # a board that joins its GPUs directly
+        listed(A100, 2) + NOT_FOUND,  # two of them, as a job is given
         listed(A100, 1) + NOT_FOUND,
         listed("NVIDIA A100 80GB PCIe", 8) + NOT_FOUND,
         listed("NVIDIA L40S", 8) + NOT_FOUND,

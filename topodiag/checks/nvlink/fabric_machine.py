@@ -144,8 +144,8 @@ def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
         return False
     specs = [gpu_spec(gpu) for gpu in gpus]
     boards = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
-    if not boards or len(gpus) in (0, 1, BOARD_WITHOUT_SWITCH) or links_to_switch(node):
-        return False
+    if not boards or len(gpus) <= BOARD_WITHOUT_SWITCH or links_to_switch(node):
+        return False  # fewer may be what a job was given of a board without switches
     linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
     if Topic.GPUS not in node.told:
         return False  # by the bus alone: the GPUs of a guest, whose manager runs on its host, look the same
