@@ -1,11 +1,12 @@
-"""Colours come off, wherever the blocks of a text end."""
+"""Colours and marks of a quote come off, wherever the blocks of a text end."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, undressed
+from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, QUOTED, dress_of, undressed
 
 LINES = (b"a:1:2 [0] NCCL INFO Using network IB\n", b"> a reply\n", b"x > y\n", b"\n", b"last")
 
@@ -21,6 +22,28 @@ def test_a_text_in_colours_is_the_text_in_any_blocks(lines: list[bytes], size: i
     assert whole(dressed, COLOURS, size) == text
 
 
+@given(st.lists(st.sampled_from(LINES), max_size=8), st.integers(1, 40))
+def test_a_quoted_text_is_the_text_in_any_blocks(lines: list[bytes], size: int) -> None:
+    lines = [line for line in lines if line.endswith(b"\n")] + [line for line in lines if not line.endswith(b"\n")][:1]
+    assert whole(b"".join(b"> " + line for line in lines), QUOTED, size) == b"".join(lines)
+
+
 @given(st.binary(max_size=200), st.integers(1, 40))
 def test_any_bytes_are_taken(data: bytes, size: int) -> None:
-    assert len(whole(data, COLOURS, size)) <= len(data)
+    for layer in (COLOURS, QUOTED):
+        assert len(whole(data, layer, size)) <= len(data)
+
+
+@pytest.mark.parametrize(
+    ("head", "layers"),
+    [
+        (b"plain\n> quoted\n", []),
+        (b"> one\n", []),
+        (b"> one\n> two\n", [QUOTED]),
+        (b"> one\n> two\n\ncut", [QUOTED]),
+        (b"\x1b[1mone\x1b[0m\ntwo\n", [COLOURS]),
+        (b"\x1b[32m> one\x1b[0m\n\x1b[32m> two\x1b[0m\n", [COLOURS, QUOTED]),
+    ],
+)
+def test_the_first_bytes_show_what_a_text_wears(head: bytes, layers: list[str]) -> None:
+    assert list(dress_of(head)) == layers

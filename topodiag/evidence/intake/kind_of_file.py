@@ -87,7 +87,7 @@ def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool 
     binary = _binary(head, tuple(coding))
     if binary is not None:
         return binary
-    from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, looks_broken  # noqa: PLC0415 - not for archives
+    from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken  # noqa: PLC0415 - not for archives
 
     wide = _utf16(head)
     if wide:
@@ -98,9 +98,9 @@ def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool 
     if head.startswith(codecs.BOM_UTF8):
         coding.append("utf-8-sig")
         head = head[len(codecs.BOM_UTF8) :]
-    if b"\x1b[" in head:
-        coding.append(COLOURS)
-        head, tail = _read_as(COLOURS, head), _read_as(COLOURS, tail)
+    for layer in dress_of(head):
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
     head, tail = _without_labels(head, tail, coding)
     if looks_wrapped(head):
         coding.append(JSON_LINES)

@@ -3,11 +3,12 @@
 Only short texts are mended, those that somebody pasted. A piece is put behind a line only where the watchdog has not
 come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
 
-What programs put round the lines of a text without a word of their own: colours, and labels.
+What programs and people put round the lines of a text without a word of their own: colours, and the `> ` of mail.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
@@ -16,12 +17,23 @@ from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
 from topodiag.words.own_data import own_data
 
-COLOURS, LABELLED = "colours", "label:"
+COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
 """Labels that say neither rank nor time: taken off the lines of jobs, too."""
 _BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
 """A sequence that a block may end in the middle of."""
+_MARK = regex(rb"^>[ \t]?", re.M)
 MOST_CARRIED = 64
+
+
+def dress_of(head: bytes) -> Iterator[str]:
+    """The layers that the first bytes of a text show, from outside in."""
+    if b"\x1b[" in head:
+        yield COLOURS
+        head = without_colours(head)
+    lines = [line for line in head.splitlines() if line.strip()]
+    if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
+        yield QUOTED
 
 
 def label_of(head: bytes, whole: bool) -> str:
@@ -36,7 +48,7 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
-    return _without_colours(blocks)
+    return _without_colours(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in _parts(blocks))
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
