@@ -74,7 +74,7 @@ class _Text:
 
 
 class Pattern:
-    """A node that was read, from which those of its siblings are made."""
+    """A node that was read: the nodes of its siblings are built from it."""
 
     def __init__(self, evidence: Evidence, node: Node) -> None:
         self.node = node

@@ -115,7 +115,8 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
 def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for file, (_, end) in read.items():
-        events = tuple(event for event in events if not _is_no_end(event, end) and not _went_on(event, events, read))
+        lowest = max((_line(event) for event in events if event.kind != "note"), default=0)
+        events = tuple(event for event in events if not (_is_no_end(event, end) or _went_on(event, end, file, lowest)))
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
     return replace(
@@ -175,11 +176,11 @@ def _is_no_end(event: Event, end: TextEnd) -> bool:
     return is_over or event.text.strip() in end.handled
 
 
-def _went_on(event: Event, events: Sequence[Event], read: Mapping[str, _Read]) -> bool:
-    """Whether a loader lost a worker far above the end of the text, and nothing ended below: the program goes on."""
-    if event.details.get("how") != "worker" or not _is_far_above(event, read.get(_file(event), _NOTHING)[1]):
-        return False
-    return not any(_line(other) > _line(event) for other in events if other.kind != "note")
+def _went_on(event: Event, end: TextEnd, file: str, lowest: int) -> bool:
+    """Whether a loader lost a worker far above the end of this file, and nothing ended below, `lowest` being the last
+    line of all that happened: the program goes on."""
+    is_last_loss = event.details.get("how") == "worker" and _file(event) == file and _line(event) >= lowest
+    return is_last_loss and _is_far_above(event, end)
 
 
 def _is_of_leaving(event: Event, *, is_below: bool = False) -> bool:

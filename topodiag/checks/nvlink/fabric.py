@@ -62,7 +62,7 @@ class FabricNotReady(NodeCheck):
     When it stays silent
         One GPU, two cards with a bridge, or a product without NVSwitches. A service that failed is a warning where
         nothing else of the machine is in the evidence. So is one that is inactive or not installed, with low
-        confidence, beside five SXM GPUs and more, of which nothing shows links, fabric or load. The
+        confidence, beside five or more SXM GPUs, where no evidence shows their links, their fabric or work on them. The
         service is judged only where this system runs it: not in containers, not on rack trays (it runs on the switch
         trays), not in a guest that sees no NVSwitch, not where the unit is unknown to systemd and the fabric is up (it
         may run in a driver container). `not supported` is the normal fabric state of A100: its service and links are

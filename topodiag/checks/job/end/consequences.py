@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from topodiag.checks.job.start.missing_ranks import open_barrier
@@ -62,26 +62,29 @@ class EndContext:
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads = lines_of([event for event in events if event.details.get("root")])
         """Where torch's launcher tells of the process that failed first."""
+        self._notes = _last_notes(job)
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
         """Whether this is a launcher's word that a process ended with some code, which names its signal right below."""
+        # Hydra gives a signal as an exit code first.
+        is_uncoded = "code" not in event.details or event.text.startswith("=   EXIT CODE: ")
+        return event.details.get("how") == "exit" and is_uncoded and self._is_signal_below(event, OF_SUMMARY)
+
+    def _is_signal_below(self, event: Event, most: int) -> bool:
+        """Whether a signal stands at most so many lines below an event."""
         source, line = file_of(event)
         of_file = self._signals.get(source or "", ())
         below = bisect_left(of_file, line)
-        # Hydra gives a signal as an exit code first.
-        is_uncoded = "code" not in event.details or event.text.startswith("=   EXIT CODE: ")
-        return (
-            event.details.get("how") == "exit"
-            and is_uncoded
-            and below < len(of_file)
-            and of_file[below] - line <= OF_SUMMARY
-        )
+        return below < len(of_file) and of_file[below] - line <= most
 
-    def _is_stopped_below(self, event: Event) -> bool:
-        """Whether the program did nothing any more below this line: somebody, or a launcher, ended it right there."""
+    def is_outlived(self, event: Event) -> bool:
+        """Whether as many ranks print something below an exception without a rank as raised it: each lived on."""
         source, line = file_of(event)
-        return any(0 < below - line <= _MOST_IDLE for below in self._signals.get(source or "", ()))
+        if event.details["how"] != "exception" or event.count < 2 or event.label:
+            return False
+        last = self._notes.get(source or "", ())
+        return len(last) - bisect_right(last, line) >= event.count
 
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
@@ -101,7 +104,8 @@ class EndContext:
         if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
             return self._breaking.is_before(event)  # a peer that is gone kills nobody
         if how == "limit" or how in _OF_PROGRAM:
-            may_be_caught = _may_be_caught(event) and not self._is_stopped_below(event)
+            # Who ends a program right below an exception ends one that did nothing any more.
+            may_be_caught = _may_be_caught(event) and not self._is_signal_below(event, _MOST_IDLE)
             return self._breaking.is_before(event) or (may_be_caught and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
         return self._others_explain
@@ -146,6 +150,13 @@ def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
     """By file the lines of these events, in their order."""
     lines = grouped((source, line) for source, line in map(file_of, events) if source is not None)
     return {source: sorted(of_file) for source, of_file in lines.items()}
+
+
+def _last_notes(job: Job) -> dict[str, list[int]]:
+    """By file the lines of the last remark of each rank, in their order."""
+    of_ranks = [event for event in job.events if event.kind == "note" and event.rank >= 0]
+    last = {(event.rank, file_of(event)[0]): event for event in sorted(of_ranks, key=lambda event: file_of(event)[1])}
+    return lines_of(list(last.values()))
 
 
 def file_of(event: Event) -> tuple[str | None, int]:

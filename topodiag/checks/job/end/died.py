@@ -249,20 +249,10 @@ def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
         for event in events
         if event.details.get("how") in _endings()
         and not around.explains(event)
+        and not around.is_outlived(event)
         and not (started and event.details["how"] == "no room")
         and ("again" in event.details or began_after(job, event.origin) is None)
-        and not _was_caught_by_all(job, event)
     ]
-
-
-def _was_caught_by_all(job: Job, event: Event) -> bool:
-    """Whether as many ranks print something below the exception as raised it, before any of them misses another: each
-    of them lived on."""
-    source, at = file_of(event)
-    if event.details["how"] != "exception" or event.count < 2 or event.label:
-        return False
-    lines = [(other.rank, *file_of(other)) for other in job.events if other.kind == "note"]
-    return len({rank for rank, of, line in lines if rank >= 0 and of == source and line > at}) >= event.count
 
 
 def _is_explained(job: Job, events: Sequence[Event]) -> bool:

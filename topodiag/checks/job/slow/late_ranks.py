@@ -74,7 +74,7 @@ class LateArriver(JobCheck):
         tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time, or of the same time
         in all of thirty lines and more: the loop waits for its own GPUs there. Parts of steps:
         fewer than five common steps, a rank that is late by less than a tenth of a step or half of the part, in less
-        than four of five steps, or for whom nobody waits; of two ranks all but the data.
+        than four of five steps, or for whom nobody waits. Between two ranks only the data part is judged.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
