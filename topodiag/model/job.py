@@ -318,7 +318,7 @@ class Job:
 
     `ranks` are those that left a line with their rank, by rank; `world_size` is what NCCL was told. `unplaced` are the
     processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators`: parents
-    first. `is_past`: its log shows a later launch, `is_done` the work done.
+    first. `is_past`: its log shows a later launch. `done` are the lines, one a log, that show its work done.
     """
 
     name: str
@@ -355,7 +355,7 @@ class Job:
     library: str = "NCCL"
     """Whose log it is: NCCL's, or RCCL's, which decides by rules of its own."""
     is_past: bool = False
-    is_done: bool = False
+    done: tuple[Origin, ...] = ()
 
     @property
     def is_cut(self) -> bool:

@@ -126,7 +126,7 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
 
 def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     """What the evidence lacks of a job; "" where it shows what all ranks used, or that the job went on."""
-    went_on = any((job.is_done, job.progress, job.steps))
+    went_on = any((job.done, job.progress, job.steps))
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
@@ -146,7 +146,7 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
 
 def _given_up(job: Job, result: Result, scene: Scene) -> str:
     """That its ranks aborted their communicators, as torch does at any end, and nothing shows the work done."""
-    if job.world is None or not job.world.aborted or job.is_done:
+    if job.world is None or not job.world.aborted or job.done:
         return ""
     if any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
         return ""

@@ -1,4 +1,5 @@
-"""What a scheduler says of nodes counts for those on which the job runs, and for no other."""
+"""What a scheduler says of nodes counts for those on which the job runs, and for no other; what an MPI says of its node
+in passing, where no job works on below it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import pytest
 from fixtures.whole.case import nccl_start, text
 from tests.tables import examples
 from topodiag.api import diagnose
+from topodiag.model.verdict import State
 
 HOSTS = ["gpu01", "gpu02", "gpu03", "gpu04"]
 STEPS = [f"step {step} loss {4 - step / 900:.3f} 410 ms/step" for step in range(300)]
@@ -91,3 +93,27 @@ def test_a_node_that_only_its_peers_name_is_of_the_job(tmp_path: Path, more: str
     (tmp_path / "sinfo.txt").write_text(SINFO.format(state="down*"))
     down = [finding for finding in diagnose([str(tmp_path)]).findings if "scheduler" in finding.message]
     assert [finding.where.nodes for finding in down] == nodes
+
+
+NO_PORT = (
+    "WARNING: There is at least non-excluded one OpenFabrics device found,\n"
+    "but there are no active ports detected (or Open MPI was unable to use them)."
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "state", "first"),
+    [
+        ([NO_PORT, *STEPS], State.UNKNOWN, []),
+        ([*STEPS, NO_PORT], State.AT_RISK, ["NIC001"]),
+        ([NO_PORT, *STEPS[:1]], State.AT_RISK, ["NIC001"]),
+    ],
+    ids=["the job works on below", "below the work", "one line that a buffer held"],
+)
+def test_what_an_mpi_says_of_its_ports_in_passing_counts_where_no_job_works_on(
+    tmp_path: Path, lines: list[str], state: State, first: list[str]
+) -> None:
+    tmp_path.joinpath("train.log").write_text("\n".join([*lines, ""]))
+    answer = diagnose(str(tmp_path)).verdict
+    assert answer is not None
+    assert (answer.state, [cause.finding.id for cause in answer.causes][:1]) == (state, first)

@@ -70,21 +70,43 @@ SERVED = 'INFO:     10.0.0.1:1234 - "POST /v1/completions HTTP/1.1" 200 OK'
 RANK = "[rank0]: ValueError: shapes do not match"
 
 
-@pytest.mark.parametrize(
-    ("lines", "severity"),
-    [
-        ([REFUSED, *[SERVED] * 3, RANK], Severity.INFO),
-        ([*[SERVED] * 3, REFUSED, RANK], Severity.ERROR),
-        ([REFUSED, SERVED, RANK], Severity.ERROR),
-    ],
-    ids=["the work begins below", "the work stands above", "one line that a buffer held"],
+NO_DRIVER = (
+    "CUDA error #35 (cudaErrorInsufficientDriver): CUDA driver version is insufficient for CUDA runtime version."
 )
-def test_what_the_storage_refused_before_the_work_began_is_a_remark(
-    lines: list[str], severity: Severity, tmp_path: Path
+DONE = "Finished mdrun on rank 0 Mon Jun 28 09:42:20 2021"
+
+
+@pytest.mark.parametrize(
+    ("check", "lines", "severity"),
+    [
+        ("HST006", [REFUSED, *[SERVED] * 3, RANK], Severity.INFO),
+        ("HST006", [*[SERVED] * 3, REFUSED, RANK], Severity.ERROR),
+        ("HST006", [REFUSED, SERVED, RANK], Severity.ERROR),
+        ("HST006", [REFUSED, DONE, RANK], Severity.INFO),
+        ("HST006", [DONE, REFUSED, RANK], Severity.ERROR),
+        ("HST004", [NO_DRIVER, *[SERVED] * 3, RANK], Severity.INFO),
+        ("HST004", [NO_DRIVER, DONE, RANK], Severity.INFO),
+        ("HST004", [NO_DRIVER, SERVED, RANK], Severity.ERROR),
+    ],
+    ids=[
+        "the work begins below",
+        "the work stands above",
+        "one line that a buffer held",
+        "the work is done below",
+        "the work was done above",
+        "no driver, and the CPUs work",
+        "no driver, and the CPUs did the work",
+        "no driver, and one line that a buffer held",
+    ],
+)
+def test_what_a_host_refused_before_the_work_began_is_a_remark(
+    check: str, lines: list[str], severity: Severity, tmp_path: Path
 ) -> None:
     (tmp_path / "job.out").write_text("\n".join([*lines, ""]), encoding="utf-8")
     result = topodiag.diagnose(str(tmp_path / "job.out")).result
-    [finding] = [finding for finding in result.findings if finding.id == "HST006"]
+    [finding] = [finding for finding in result.findings if finding.id == check]
     assert finding.severity is severity
     assert result.verdict is not None
-    assert ("JOB009" in {cause.finding.id for cause in result.verdict.causes}) is (severity is Severity.INFO)
+    causes = [cause.finding.id for cause in result.verdict.causes]
+    assert (check in causes) is (severity is not Severity.INFO)
+    assert causes[0] == "JOB009" or severity is not Severity.INFO

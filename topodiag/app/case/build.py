@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.app.case.opening import stream_for
-from topodiag.app.case.scheduled import of_the_jobs
+from topodiag.app.case.scheduled import of_the_jobs, without_outlived
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
@@ -141,7 +141,9 @@ def _with_merged_nodes(case: Case) -> Case:
 def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
-    case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
+    case = replace(
+        without_outlived(of_the_jobs(case, identity.name)), identity=identity, timeline=timeline(case, identity)
+    )
     case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     conflicts = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=conflicts)) if conflicts != identity.conflicts else case

@@ -122,7 +122,7 @@ def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
     return replace(
         job,
         progress=tuple(line for progress, _ in read.values() for line in progress),
-        is_done=any(end.done for _, end in read.values()),
+        done=tuple(Origin(file, end.done) for file, (_, end) in read.items() if end.done),
         cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
         events=events,
     )

@@ -1,10 +1,12 @@
-"""What a scheduler says of nodes, beside a job: its word counts for the nodes on which the job runs alone."""
+"""What others say of nodes, beside a job: a scheduler's word counts for the nodes on which the job runs alone, and a
+sentence that anybody may have written counts where no job worked on below it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from topodiag.checks.shared.job.text import outlived
 from topodiag.model.case import Case
 from topodiag.model.events import NODE_DOWN, SCHEDULED, Event, Trust
 from topodiag.model.node import Node
@@ -40,6 +42,19 @@ def of_the_jobs(case: Case, name: Callable[[str], str]) -> Case:
     if not any(map(theirs, listed)):
         return case
     return replace(case, nodes=tuple(replace(node, reports=tuple(kept(node))) for node in case.nodes))
+
+
+def without_outlived(case: Case) -> Case:
+    """The case without sentences about a node of the lowest trust, where a job began its work below them: an MPI that
+    finds no active port takes another way, and says no more of it."""
+
+    def stands(event: Event) -> bool:
+        return event.trust is not Trust.PERSON or not any(outlived(job, [event.origin]) for job in case.jobs)
+
+    if not case.jobs:
+        return case
+    nodes = (replace(node, reports=tuple(filter(stands, node.reports))) for node in case.nodes)
+    return replace(case, nodes=tuple(nodes))
 
 
 def _is_down(state: str) -> bool:

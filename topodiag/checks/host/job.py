@@ -20,7 +20,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import NET, ask_for, began_after, failed
+from topodiag.checks.shared.job.text import NET, ask_for, failed, outlived
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -63,9 +63,12 @@ class DevicesUnseenInLog(FaultInLog):
 
 class DriverMismatchInLog(FaultInLog):
     """HST004 by a job's output: the driver's libraries and its kernel module are of different versions, or the
-    driver is older than what a program was built for."""
+    driver is older than what a program was built for. It is a remark where the work begins below, on the CPUs."""
 
     id = "HST004"
+
+    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
+        return Severity.INFO if _lived(job, events) else super().severity_of(job, events, usual)
 
 
 class StorageInLog(FaultInLog):
@@ -85,8 +88,8 @@ class StorageInLog(FaultInLog):
 
 
 def _lived(job: Job, events: Sequence[Event]) -> bool:
-    """Whether the work of the job begins below all of these."""
-    return all(began_after(job, event.origin) is not None for event in events)
+    """Whether the work of the job begins, or is done, below all of these."""
+    return outlived(job, (event.origin for event in events))
 
 
 # Bus errors of a job's processes that are those of shared memory without room.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import multi_node, piece, settings_of
-from topodiag.checks.shared.job.text import NET, ask_for, began_after
+from topodiag.checks.shared.job.text import NET, ask_for, outlived
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -108,7 +108,7 @@ class PluginNotLoaded(JobCheck):
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
         hosts = list(dict.fromkeys(job.processes[n].host for n, _ in observed.lines if n >= 0))
         asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
-        works = all(began_after(job, line.origin) is not None for _, line in observed.lines)
+        works = outlived(job, (line.origin for _, line in observed.lines))
         return self.finding(
             self.where(hosts),
             "no sharp",

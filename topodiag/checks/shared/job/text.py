@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from statistics import median, median_low
 
@@ -115,6 +115,11 @@ def began_after(job: Job, end: Origin | None) -> Progress | None:
         if _is_below(progress.first, end) or _is_below(progress.last, end, below):
             return progress
     return None
+
+
+def outlived(job: Job, lines: Iterable[Origin | None]) -> bool:
+    """Whether the work of the job begins below all of these lines, or is done there."""
+    return all(began_after(job, line) is not None or any(_is_below(done, line) for done in job.done) for line in lines)
 
 
 def _enough(job: Job) -> list[Progress]:
