@@ -66,6 +66,22 @@ def test_memory_of_the_jobs_own_and_of_other_gpus_is_not(tmp_path: Path, text: s
     assert "JOB004" not in loud(tmp_path, text)
 
 
+STEPS = "".join(f"epoch: 0  step: {step}  mask_loss: 1.0157  batch: 0.90\n" for step in range(100, 900, 100))
+OTHERS = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 84.00 MiB (GPU 2; 11.76 GiB total capacity;"
+    " 1.41 GiB already allocated; 80.69 MiB free; 1.45 GiB reserved in total by PyTorch)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "leads"),
+    [(STEPS + OTHERS, True), (OTHERS + STEPS, False)],
+    ids=["the work stands above", "a later launch works"],
+)
+def test_memory_that_others_have_counts_where_no_later_launch_works(tmp_path: Path, text: str, leads: bool) -> None:
+    assert ("JOB004" in loud(tmp_path, text)) is leads
+
+
 @pytest.mark.parametrize("line", [VLLM.format("31.44"), VLLM.format("0.4").replace("device (", "device cuda:0 ("),
                                   SGLANG.format("9.48")])  # fmt: skip
 def test_what_an_engine_finds_taken_at_its_start_is_told(tmp_path: Path, line: str) -> None:

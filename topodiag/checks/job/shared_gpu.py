@@ -9,7 +9,7 @@ from math import fsum
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.job.text import ask_for, outlived
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
@@ -119,8 +119,8 @@ class SharedGpu(JobCheck):
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
-        GPUs that no rank's node shows, as NCCL prints only those in use. Out of memory, where torch does not tell its
-        own process from others (in containers it does not know its own number), or others have little, or the memory
+        GPUs that no rank's node shows, as NCCL prints only those in use. What the job's work outlived: another launch
+        met it. Out of memory, where torch does not tell its own process from others (in containers it does not know its own number), or others have little, or the memory
         is the process's own. At the start less than a tenth, as a desktop takes. Programs that
         watch GPUs, processes of the job itself, and programs that run on most GPUs of the job. Memory of idle GPUs
         where a process is shown, a screen hangs on the GPU, or less than half is in use: an engine that waits holds
@@ -151,9 +151,10 @@ class SharedGpu(JobCheck):
             return self._refused(warnings, shared)
         if shared:
             return self._shared(job, shared)
-        if busy := [event for event in job.events if event.details.get("fault") == BUSY]:
+        stopped = [event for event in job.events if "fault" in event.details and not outlived(job, [event.origin])]
+        if busy := [event for event in stopped if event.details["fault"] == BUSY]:
             return self._exclusive_mode(job, busy)
-        held = [event for event in job.events if event.details.get("fault") == HELD]
+        held = [event for event in stopped if event.details["fault"] == HELD]
         if full := [event for event in held if others_hold(event.details)]:
             return self._full(job, full)
         short, usual = _short_nodes(job)

@@ -106,10 +106,25 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
         ("Building CXX object\ngmake: *** [cmTC_3f2a/fast] Error 2\n", None),
         ("gmake: *** [a.o] Error 2\n", None),
         ("compiling\nmake: Nothing to be done for 'all'.\n", None),
+        ("FAILED @ config.sh\n+ submit.sh[119]exit 1\n", 1),
+        ("FAILED @ config.sh\n++ exit 127\n", 1),
+        ("all is done\n+ exit 0\n", None),
+        ("set -x\n+ echo exit 1\n+ exit\n", None),
     ],
-    ids=["make", "below make", "CMake", "what CMake tries", "a line alone", "nothing failed"],
+    ids=[
+        "make",
+        "below make",
+        "CMake",
+        "what CMake tries",
+        "a line alone",
+        "nothing failed",
+        "a script's own exit",
+        "one of a script within",
+        "a script that succeeded",
+        "the code is not shown",
+    ],
 )
-def test_the_last_words_of_a_build_are_its_end(end: str, line: int | None) -> None:
+def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:
     assert last_error(end.split("\n")) == line
 
 
