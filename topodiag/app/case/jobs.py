@@ -20,6 +20,7 @@ from topodiag.app.case.attach import (
     with_step_waits,
 )
 from topodiag.app.case.inspector import inspected, with_inspection
+from topodiag.app.case.job_numbers import by_number, named
 from topodiag.app.case.progress import with_progress
 from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
@@ -76,7 +77,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     def with_texts(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.all), dumped.all), reported.all)
         jobs = with_inspection(with_step_waits(jobs, traced.all), next(iter(measured.all), None))
-        return with_arguments(with_steps(jobs, trained.read.all), trained.arguments)
+        return named(with_arguments(with_steps(jobs, trained.read.all), trained.arguments))
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
     beside = any(text.all for text in texts)
@@ -97,6 +98,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
+        rebuilt = tuple(of_number for job in rebuilt for of_number in by_number(job))
         rebuilt = with_progress(rebuilt, plain, chosen.workers)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.behind import ranks_behind
+from topodiag.app.case.job_numbers import by_number, named
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -79,7 +80,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     files = tuple(event.origin.source for event in last if event.origin is not None)
-    return progress, (job_of("job", events=last, files=files),)
+    return progress, named(by_number(job_of("job", events=last, files=files)))
 
 
 def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[_Read]:
@@ -108,8 +109,9 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
         ends = by_all_cores(look, pieces, worth=True, chunk=1, workers=workers)
     read = dict(zip((piece.name for piece in pieces), ends, strict=True))
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    launches = _launches(ended[0], read) if len(ended) == 1 else ()
-    return launches or tuple(ended)
+    if len(ended) == 1:
+        return _launches(ended[0], read) or tuple(ended)
+    return tuple(launch for job in ended for launch in (not job.ranks and _launches(job, read)) or (job,))
 
 
 def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.app.case.attach import Readings, job_of, read_texts
+from topodiag.app.case.job_numbers import job_number, numbers_of
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
@@ -99,21 +100,25 @@ def _may_hide(piece: Piece) -> bool:
 
 def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
     """The steps at the jobs whose logs they stand in; those of another file at the only job, or as a job of their
-    own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
+    own: only the scheduler's number in a file's name says of which they are. The starts of a log of several jobs are
+    theirs in order."""
     updated = list(jobs)
     rest: list[StepSeries] = []
     for source in dict.fromkeys(step.source for step in steps):
         own = tuple(step for step in steps if step.source == source)
         places = [number for number, job in enumerate(updated) if source in job.files]
-        places = places or ([0] if len(updated) == 1 else [])
+        number = job_number(source)
+        places = places or [at for at, job in enumerate(updated) if number and number in numbers_of(job)]
+        is_only = len(updated) == 1 and not (number and numbers_of(updated[0]) - {""})
+        places = places or ([0] if is_only else [])
         if not places:
             rest += own
             continue
-        for number, place in enumerate(places):
-            part = _of_start(own, number, len(places))
+        for start, place in enumerate(places):
+            part = _of_start(own, start, len(places))
             updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
-    if rest:
-        updated.append(job_of(ALONE, steps=tuple(rest)))
+    by_job = grouped((job_number(step.source), step) for step in rest)
+    updated += (job_of(ALONE, steps=tuple(group)) for group in by_job.values())
     return tuple(updated)
 
 

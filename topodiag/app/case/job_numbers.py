@@ -1,0 +1,65 @@
+"""Texts of several jobs of a scheduler: the number that it gave to each stands in the names of the files.
+
+SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`, `name.e1234`), LSF bsub (`%J.out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.lazy import regex
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import grouped
+
+_OF_PBS = regex(r"\.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?$")
+_OF_OTHERS = regex(r"(?<![0-9A-Za-z])[1-9][0-9]{4,8}(?![0-9A-Za-z])")
+"""A node's name, a rank with zeros in front and a process's number in a file of NCCL's are none."""
+_WRITTEN = regex(r"(?i)^slurm\b|\.(?:out|err|stdout|stderr)$")
+"""Names of files that a scheduler writes."""
+_DATE = regex(r"(?<![0-9])20[0-9]{6}(?![0-9])")
+
+
+def job_number(path: str) -> str:
+    """The number of a scheduler's job by the name of a file, "" where it has none. A date, and a time beside it, is
+    none."""
+    name = path.rpartition("/")[2]
+    if (of_pbs := _OF_PBS.search(name)) is not None:
+        return of_pbs[1]
+    dated = _DATE.search(name) is not None and not name.startswith("slurm")
+    number = None if dated or _WRITTEN.search(name) is None else _OF_OTHERS.search(name)
+    return number[0] if number is not None else ""
+
+
+def by_number(job: Job) -> tuple[Job, ...]:
+    """A job of which no rank is known, as one for each number that the names of its texts have; texts without a number
+    are one more. The job alone where there are fewer than two numbers: its texts may be those of its ranks."""
+    files = grouped((job_number(file), file) for file in job.files)
+    if job.ranks or len([number for number in files if number]) < 2:
+        return (job,)
+    events = grouped((job_number(_source(event)), event) for event in job.events)
+    return tuple(replace(job, files=tuple(own), events=tuple(events.get(number, ()))) for number, own in files.items())
+
+
+def numbers_of(job: Job) -> frozenset[str]:
+    """The numbers by the names of its texts, "" of those that have none."""
+    return frozenset(map(job_number, (*job.files, *(series.source for series in job.steps))))
+
+
+def named(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """The jobs, of which those of no known rank have the scheduler's number as their name where there are several, and
+    where all of their texts have it."""
+    numbers = [frozenset[str]() if job.ranks else numbers_of(job) for job in jobs]
+    if len(frozenset().union(*numbers) - {""}) < 2:
+        return tuple(jobs)
+    return tuple(
+        _named(job, *own) if len(own) == 1 and "" not in own else job for job, own in zip(jobs, numbers, strict=True)
+    )
+
+
+def _named(job: Job, number: str) -> Job:
+    return replace(job, name=f"job {number}, an earlier launch" if job.is_past else f"job {number}")
+
+
+def _source(event: Event) -> str:
+    return event.origin.source if event.origin is not None else ""
