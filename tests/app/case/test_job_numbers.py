@@ -35,6 +35,7 @@ FELL = 'Traceback (most recent call last):\n  File "train.py", line 3, in <modul
         ("rank_00001.out", ""),
         ("nccl.node1.12345.log", ""),
         ("worker-01000000-4711.out", ""),
+        ("logs.tgz/run/slurm-413047.out.gz", "413047"),
         ("train.out", ""),
         ("libmpi.so.40500", ""),
     ],

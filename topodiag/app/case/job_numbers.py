@@ -17,13 +17,14 @@ _OF_OTHERS = regex(r"(?<![0-9A-Za-z])[1-9][0-9]{4,8}(?![0-9A-Za-z])")
 """A node's name, a rank with zeros in front and a process's number in a file of NCCL's are none."""
 _WRITTEN = regex(r"(?i)^slurm\b|\.(?:out|err|stdout|stderr)$")
 """Names of files that a scheduler writes."""
+_PACKED = regex(r"\.(?:gz|xz|zst|bz2)$")
 _DATE = regex(r"(?<![0-9])20[0-9]{6}(?![0-9])")
 
 
 def job_number(path: str) -> str:
     """The number of a scheduler's job by the name of a file, "" where it has none. A date, and a time beside it, is
     none."""
-    name = path.rpartition("/")[2]
+    name = _PACKED.sub("", path.rpartition("/")[2])
     if (of_pbs := _OF_PBS.search(name)) is not None:
         return of_pbs[1]
     dated = _DATE.search(name) is not None and not name.startswith("slurm")
