@@ -76,6 +76,13 @@ def test_measurements_below_rulers_are_no_sentences(end: str, what: str) -> None
     assert program_text("".join(map(part.format, range(20)))) == what
 
 
+@pytest.mark.parametrize(("below", "what"), [("", ""), ("\n", "a handbook")], ids=["lines of one box", "chapters"])
+def test_a_box_of_settings_above_the_output_has_no_chapters(below: str, what: str) -> None:
+    settings = "".join(f"# {name}: ella\n{below}" for name in "abcdefghij")
+    tasks = "".join(f"Skipping Task {task}: it was done by the run before this one.\n" for task in range(99))
+    assert program_text(f"{'#' * 60}\n{settings}{'#' * 60}\n\n{tasks}") == what
+
+
 CAT = (
     "{0} cat serve.py | head -4\nfrom vllm import LLM\nimport torch\nimport os\nos.environ['A'] = '1'\n"
     "{0} python serve.py\n"

@@ -125,10 +125,11 @@ def _mostly_changes(text: str) -> bool:
 
 def _headings(text: str) -> int:
     """Headings of a document, each once: an underline is about as long as its title, a ruler between parts of output is
-    not, and a box around a message stands there again and again."""
+    not, a box around a message stands there again and again, and one right below another is a line of such a box."""
     matches = _LIKE["heading"].finditer(text)
-    places = (head.start() for head in matches if head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN)
-    return len({text[at : at + _MOST_HEAD].partition("\n")[0] for at in places})
+    places = [head.start() for head in matches if head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN]
+    below = {text.find("\n", at) + 1 for at in places}
+    return len({text[at : at + _MOST_HEAD].partition("\n")[0] for at in places if at not in below})
 
 
 def _mostly_prose(text: str) -> bool:
