@@ -23,6 +23,7 @@ FELL = 'Traceback (most recent call last):\n  File "train.py", line 3, in <modul
     [
         ("slurm-413047.out", "413047"),
         ("logs/slurm-413047_3.out", "413047"),
+        ("slurm-12_3.out", "12"),
         ("train_1061335.err", "1061335"),
         ("1061335.stdout", "1061335"),
         ("train_1061335_n1.out", "1061335"),

@@ -12,10 +12,11 @@ from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import grouped
 
-_OF_PBS = regex(r"\.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?$")
+_USUAL = regex(r"^slurm-([0-9]{1,10})(?![0-9])|\.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?$")
+"""Names that Slurm and PBS give where nobody asked for others."""
 _OF_OTHERS = regex(r"(?<![0-9A-Za-z])[1-9][0-9]{4,8}(?![0-9A-Za-z])")
 """A node's name, a rank with zeros in front and a process's number in a file of NCCL's are none."""
-_WRITTEN = regex(r"(?i)^slurm\b|\.(?:out|err|stdout|stderr)$")
+_WRITTEN = regex(r"\.(?:out|err|stdout|stderr)$")
 """Names of files that a scheduler writes."""
 _PACKED = regex(r"\.(?:gz|xz|zst|bz2)$")
 _DATE = regex(r"(?<![0-9])20[0-9]{6}(?![0-9])")
@@ -25,10 +26,10 @@ def job_number(path: str) -> str:
     """The number of a scheduler's job by the name of a file, "" where it has none. A date, and a time beside it, is
     none."""
     name = _PACKED.sub("", path.rpartition("/")[2])
-    if (of_pbs := _OF_PBS.search(name)) is not None:
-        return of_pbs[1]
-    dated = _DATE.search(name) is not None and not name.startswith("slurm")
-    number = None if dated or _WRITTEN.search(name) is None else _OF_OTHERS.search(name)
+    if (usual := _USUAL.search(name)) is not None:
+        return usual[1] or usual[2]
+    is_written = _WRITTEN.search(name) is not None and _DATE.search(name) is None
+    number = _OF_OTHERS.search(name) if is_written else None
     return number[0] if number is not None else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
+from topodiag.api import diagnose
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.checks.job.start.init import InitNotFinished
 from topodiag.model.finding import Severity, Status
@@ -172,3 +174,29 @@ def test_two_ranks_on_one_gpu_are_a_fault_where_init_did_not_come_so_far() -> No
     [finding] = SharedGpu().judge(replace(shared, communicators=(world,))).findings
     assert finding.severity is Severity.WARNING
     assert "NCCL before 2.30 refuses that" in finding.message
+
+
+SINGLE = (
+    "n0:{pid}:{pid} [0] NCCL INFO NCCL version 2.18.1+cuda12.1\n"
+    "n0:{pid}:{thread} [0] NCCL INFO comm 0x{pid}0 rank 0 nranks 1 cudaDev 0 busId ca000 commId 0x{pid}7"
+    " - Init COMPLETE\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("pids", "files", "severity"),
+    [
+        ((4711, 4790), 2, Severity.WARNING),
+        ((4711, 178793), 2, Severity.INFO),
+        ((4711, 178793), 1, Severity.WARNING),
+    ],
+    ids=["one launch", "launches in files of their own", "one file"],
+)
+def test_ranks_of_a_launch_that_came_up_alone_are_a_warning(
+    tmp_path: Path, pids: tuple[int, ...], files: int, severity: Severity
+) -> None:
+    for number, pid in enumerate(pids):
+        with tmp_path.joinpath(f"run_{'ab'[number % files]}.log").open("a", encoding="utf-8") as stream:
+            stream.write(SINGLE.format(pid=pid, thread=pid + 40))
+    alone = [finding for finding in diagnose(str(tmp_path)).findings if finding.id == "JOB001"]
+    assert {finding.severity for finding in alone} == {severity}

@@ -105,7 +105,8 @@ class InitNotFinished(JobCheck):
         half of the ranks or fewer, without an error: info, because the log may have been cut. A process without a
         rank whose log is of warnings alone, unless its error is one that only init has. A barrier of the store that
         all came to, or behind which the log goes on; one at which each rank said once that it waits is info. A count
-        that goes up while a start waits.
+        that goes up while a start waits. Single ranks of different launches: in files of their own, with numbers of
+        processes far from each other, each is info.
 
     How to confirm
         topodiag logs LOGS --comms                     the communicators and the ranks that are missing
@@ -306,7 +307,7 @@ def judge_alone(check: JobCheck, job: Job, peers: Sequence[Job]) -> Iterator[Fin
     """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
     if not is_alone(job):
         return
-    others = [peer for peer in peers if is_alone(peer)]
+    others = [peer for peer in peers if is_alone(peer) and not _started_apart(job, peer)]
     hosts = sorted({host for one in (job, *others) for host in one.hosts})
     count = 1 + len(others)
     yield check.finding(
@@ -320,6 +321,18 @@ def judge_alone(check: JobCheck, job: Job, peers: Sequence[Job]) -> Iterator[Fin
         evidence=[one.world.origin for one in (job, *others) if one.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )
+
+
+MOST_PIDS = 1 << 14
+"""Numbers between processes of one launch: each of some hundred ranks starts many threads, which have numbers too."""
+
+
+def _started_apart(job: Job, other: Job) -> bool:
+    """Whether two processes of one host that print to different files are of different launches, by their numbers."""
+    own, others = job.processes[:1], other.processes[:1]
+    if not own or not others or own[0].host != others[0].host or not set(job.files).isdisjoint(other.files):
+        return False
+    return min(own[0].pid, others[0].pid) > 0 and abs(own[0].pid - others[0].pid) > MOST_PIDS
 
 
 def is_alone(job: Job) -> bool:
