@@ -34,8 +34,9 @@ OPEN = frozenset({"JOB004", "NET001"})
 """Findings that leave open, as information that is not sure, whether all is well: whose memory the GPUs hold, and
 whether machines whose job uses TCP have RDMA devices."""
 NO_WORD = "nothing in this evidence says why"
-_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
-          "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
+_OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
+"""Checks of what carries data, and over which way."""
+_SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002", "NIC005", "ENV")
 """Checks whose faults take bandwidth or time from a job that meets them."""
 
 
@@ -190,8 +191,9 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
 
 
 def links_judged(result: Result) -> bool:
-    """Whether anything that carries data was found well: GPUs and drivers alone do not show how they communicate."""
-    return any(o.status is Status.CLEAN and o.check.startswith((*_SLOWS, "NIC")) for o in result.outcomes)
+    """Whether anything that carries data was found well: GPUs, their clocks and drivers, and settings alone do not show
+    how they communicate."""
+    return any(o.status is Status.CLEAN and o.check.startswith((*_OF_WAYS, "NIC")) for o in result.outcomes)
 
 
 def unseen(result: Result) -> str:
