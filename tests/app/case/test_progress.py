@@ -274,3 +274,16 @@ def test_what_the_work_of_a_job_goes_on_without_is_a_remark(
     done = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, steps + 1)]
     (tmp_path / "train.log").write_text("\n".join([*lines, *done, ""]), encoding="utf-8")
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+KILLED = "bash: line 1: 25484 Killed                  python3 -W ignore train.py --epochs 10"
+
+
+@pytest.mark.parametrize(
+    ("above", "state"),
+    [("Finished epoch 9", "FAILED"), ("Finished the program", "UNKNOWN"), ("Training complete.", "UNKNOWN")],
+    ids=["it was at work", "its work was done", "by other words"],
+)
+def test_a_program_that_is_killed_when_its_work_is_done_did_not_fail(above: str, state: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(f"epoch 9 is on its way\n{above}\n{KILLED}\n", encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout

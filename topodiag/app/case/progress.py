@@ -14,12 +14,7 @@ from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.grammar.ends import (
-    MOST_OF_END,
-    handled_lookups,
-    last_error,
-    last_traceback,
-)
+from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, handled_lookups, last_error, last_traceback, last_word
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
@@ -48,13 +43,15 @@ class TextEnd:
     """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
     `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program says that it
     starts, `starts` knows those on which its head stands again; `done` is the last one that shows its work done (its
-    word, or its last step), 0 where one started below it; `handled` are exceptions that a program handled when another
+    word, or its last step), 0 where one started below it, `word` the program's last one that says so, in whichever
+    words; `handled` are exceptions that a program handled when another
     one was raised."""
 
     is_cut: bool = False
     began: int = 0
     starts: Starts = field(default_factory=Starts)
     done: int = 0
+    word: int = 0
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
@@ -170,12 +167,12 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Ev
 
 
 def _is_no_end(event: Event, end: TextEnd) -> bool:
-    """Whether the program handled an exception, or lost a worker of its data loader when its work was done, or did its
-    work though a rank met what follows from an end: ranks leave one after the other."""
+    """Whether the program handled an exception, or lost a worker of its data loader or was killed when its work was
+    done, or did its work though a rank met what follows from an end: ranks leave one after the other."""
     if end.done and _is_of_leaving(event, is_below=end.done < _line(event)):
         return True
-    is_over = event.details.get("how") == "worker" and 0 < end.done < _line(event)
-    return is_over or event.text.strip() in end.handled
+    done = {"worker": end.done, "killed": end.done or end.word}.get(event.details.get("how", ""), 0)
+    return 0 < done < _line(event) or event.text.strip() in end.handled
 
 
 def _went_on(event: Event, end: TextEnd, file: str, lowest: int) -> bool:
@@ -360,7 +357,8 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
-    return progress, TextEnd(is_cut, began, starts, done, last, lines, raised)
+    word = above + at + 1 if (at := last_word(bare)) >= 0 else 0
+    return progress, TextEnd(is_cut, began, starts, done, word, last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import LastTraceback, handled_lookups, last_error, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import (
+    LastTraceback,
+    handled_lookups,
+    last_error,
+    last_traceback,
+    last_word,
+)
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
@@ -126,6 +132,23 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
 )
 def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:
     assert last_error(end.split("\n")) == line
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        ("Finished epoch 9\nFinished the program\nbash: line 1: 25484 Killed    python3 train.py\n", 1),
+        ("step 9\nTraining complete!\n\n", 1),
+        ("All done\n", 0),
+        ("Finished epoch 9\n", -1),
+        ("Training complete!\nstep 10\n", -1),
+        ("not all done\n", -1),
+        ("\n", -1),
+    ],
+    ids=["above a shell's word", "above blanks", "alone", "an epoch", "it goes on", "not done", "nothing"],
+)
+def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
+    assert last_word(end.split("\n")) == line
 
 
 @examples("end")

@@ -102,6 +102,12 @@ def last_error(texts: Sequence[str]) -> int | None:
     return next((line for line in range(last, len(texts)) if _LIKE["of_make"].match(texts[line]) is not None), None)
 
 
+def last_word(texts: Sequence[str]) -> int:
+    """The line on which a program says, as its last word, that its work is done; -1 where its text ends otherwise."""
+    last = _above_epilogue(texts, len(texts) - 1)
+    return last if texts and _LIKE["work_done"].match(texts[last]) is not None else -1
+
+
 def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:
     """The traceback from its head to the line of its exception."""
     quoted = texts[last].replace("\\n", "\n").split("\n")
