@@ -15,6 +15,13 @@ FULL = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79 GiB of"
     " which 1.0 GiB is free.\n"
 )
+RANKS = "".join(
+    f"n0:471{rank}:475{rank} [{rank}] NCCL INFO comm 0x471{rank} rank {rank} nranks 2 cudaDev {rank} busId c{rank}000"
+    f" commId 0x47117 - Init {stage}\n"
+    for stage in ("START", "COMPLETE")
+    for rank in (0, 1)
+)
+BEGAN = "nohup: ignoring input\nloading the model\n"
 FELL = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nKeyError: 1\n'
 
 
@@ -68,6 +75,19 @@ def jobs(folder: Path, texts: dict[str, str]) -> dict[str, State]:
         ({"a_100001.out": STEPS, "a_100001.err": STEPS + FULL}, {"job": State.FAILED}),
         ({"slurm-100001.out": STEPS, "notes.log": STEPS + FULL}, {"job": State.FAILED}),
         ({"rank0.out": FELL, "rank1.out": FELL}, {"job": State.FAILED}),
+        (
+            {"slurm-100001.out": RANKS + STEPS, "slurm-100002.out": STEPS + FULL},
+            {"job 100001": State.HEALTHY, "job 100002": State.FAILED},
+        ),
+        ({"slurm-100001.out": RANKS + STEPS, "errors.log": FULL}, {"job": State.FAILED}),
+        (
+            {
+                "slurm-100001.out": FULL + STEPS,
+                "slurm-100002.out": STEPS + FULL,
+                "slurm-100003.out": BEGAN + FELL + BEGAN,
+            },
+            {"job 100001": State.UNKNOWN, "job 100002": State.FAILED, "job 100003": State.UNKNOWN},
+        ),
     ],
     ids=[
         "one failed, one worked",
@@ -76,6 +96,9 @@ def jobs(folder: Path, texts: dict[str, str]) -> dict[str, State]:
         "one number is one job",
         "a text without a number",
         "texts of ranks",
+        "one with ranks, and another that failed",
+        "a text without a number, beside ranks",
+        "launches of each",
     ],
 )
 def test_each_number_is_a_job(tmp_path: Path, texts: dict[str, str], expected: dict[str, State]) -> None:

@@ -5,9 +5,10 @@ SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from topodiag.app.case.attach import job_of
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import grouped
@@ -35,11 +36,20 @@ def job_number(path: str) -> str:
 
 def by_number(job: Job) -> tuple[Job, ...]:
     """A job of which no rank is known, as one for each number that the names of its texts have; texts without a number
-    are one more. The job alone where there are fewer than two numbers: its texts may be those of its ranks."""
+    are one more. The job alone where there are fewer than two numbers: its texts may be those of its ranks. Of a job
+    with ranks, what texts with other numbers than those of its ranks say is of other jobs."""
     files = grouped((job_number(file), file) for file in job.files)
-    if job.ranks or len([number for number in files if number]) < 2:
-        return (job,)
     events = grouped((job_number(_source(event)), event) for event in job.events)
+    if job.ranks:
+        own = files.keys() | {""} if any(files) else events.keys()
+        others = (
+            job_of(job.name, events=tuple(said), files=_sources(said))
+            for number, said in events.items()
+            if number not in own
+        )
+        return (replace(job, events=tuple(event for event in job.events if job_number(_source(event)) in own)), *others)
+    if len(files.keys() - {""}) < 2:
+        return (job,)
     return tuple(replace(job, files=tuple(own), events=tuple(events.get(number, ()))) for number, own in files.items())
 
 
@@ -49,18 +59,24 @@ def numbers_of(job: Job) -> frozenset[str]:
 
 
 def named(jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """The jobs, of which those of no known rank have the scheduler's number as their name where there are several, and
-    where all of their texts have it."""
-    numbers = [frozenset[str]() if job.ranks else numbers_of(job) for job in jobs]
+    """The jobs, each with the scheduler's number as its name where there are several numbers, all texts of the job have
+    it and no other job has."""
+    numbers = [numbers_of(job) for job in jobs]
     if len(frozenset().union(*numbers) - {""}) < 2:
         return tuple(jobs)
+    now = [own for own, job in zip(numbers, jobs, strict=True) if not job.is_past]
     return tuple(
-        _named(job, *own) if len(own) == 1 and "" not in own else job for job, own in zip(jobs, numbers, strict=True)
+        _named(job, *own) if len(own) == 1 and "" not in own and now.count(own) <= 1 else job
+        for job, own in zip(jobs, numbers, strict=True)
     )
 
 
 def _named(job: Job, number: str) -> Job:
     return replace(job, name=f"job {number}, an earlier launch" if job.is_past else f"job {number}")
+
+
+def _sources(events: Iterable[Event]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_source, events)))
 
 
 def _source(event: Event) -> str:
