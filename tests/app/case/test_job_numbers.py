@@ -21,6 +21,7 @@ RANKS = "".join(
     for stage in ("START", "COMPLETE")
     for rank in (0, 1)
 )
+LIMIT = "slurmstepd: error: *** JOB {} ON n1 CANCELLED AT 2025-09-17T12:07:11 DUE TO TIME LIMIT ***\n"
 BEGAN = "nohup: ignoring input\nloading the model\n"
 FELL = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nKeyError: 1\n'
 
@@ -82,11 +83,24 @@ def jobs(folder: Path, texts: dict[str, str]) -> dict[str, State]:
         ({"slurm-100001.out": RANKS + STEPS, "errors.log": FULL}, {"job": State.FAILED}),
         (
             {
+                "jet-25.log": STEPS + LIMIT.format(25),
+                "jet-40.log": STEPS + FULL,
+                "jet-44.log": STEPS + LIMIT.format(44),
+            },
+            {"job 25": State.UNKNOWN, "job": State.FAILED, "job 44": State.UNKNOWN},
+        ),
+        (
+            {
                 "slurm-100001.out": FULL + STEPS,
                 "slurm-100002.out": STEPS + FULL,
                 "slurm-100003.out": BEGAN + FELL + BEGAN,
             },
-            {"job 100001": State.UNKNOWN, "job 100002": State.FAILED, "job 100003": State.UNKNOWN},
+            {
+                "job 100001": State.UNKNOWN,
+                "job 100002": State.FAILED,
+                "job 100003": State.UNKNOWN,
+                "job 100003, an earlier launch": State.FAILED,
+            },
         ),
     ],
     ids=[
@@ -98,6 +112,7 @@ def jobs(folder: Path, texts: dict[str, str]) -> dict[str, State]:
         "texts of ranks",
         "one with ranks, and another that failed",
         "a text without a number, beside ranks",
+        "numbers that Slurm says",
         "launches of each",
     ],
 )

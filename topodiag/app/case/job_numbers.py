@@ -5,7 +5,7 @@ SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.app.case.attach import job_of
@@ -19,6 +19,7 @@ _OF_OTHERS = regex(r"(?<![0-9A-Za-z])[1-9][0-9]{4,8}(?![0-9A-Za-z])")
 """A node's name, a rank with zeros in front and a process's number in a file of NCCL's are none."""
 _WRITTEN = regex(r"\.(?:out|err|stdout|stderr)$")
 """Names of files that a scheduler writes."""
+_BY_SLURM = regex(r"\*\*\* JOB ([0-9]{1,12}) ON ")
 _PACKED = regex(r"\.(?:gz|xz|zst|bz2)$")
 _DATE = regex(r"(?<![0-9])20[0-9]{6}(?![0-9])")
 
@@ -35,22 +36,33 @@ def job_number(path: str) -> str:
 
 
 def by_number(job: Job) -> tuple[Job, ...]:
-    """A job of which no rank is known, as one for each number that the names of its texts have; texts without a number
-    are one more. The job alone where there are fewer than two numbers: its texts may be those of its ranks. Of a job
-    with ranks, what texts with other numbers than those of its ranks say is of other jobs."""
-    files = grouped((job_number(file), file) for file in job.files)
-    events = grouped((job_number(_source(event)), event) for event in job.events)
+    """A job of which no rank is known, as one for each number that its texts have, by their names or by what Slurm says
+    in them; texts without a number are one more. The job alone where there are fewer than two numbers: its texts may be
+    those of its ranks. Of a job with ranks, what texts with other numbers than those of its ranks say is of other jobs.
+    """
+    slurm = {_source(event): said[1] for event in job.events if (said := _BY_SLURM.search(event.text)) is not None}
+    number_of = {file: job_number(file) or slurm.get(file, "") for file in (*job.files, *map(_source, job.events))}
+    files = grouped((number_of[file], file) for file in job.files)
+    events = grouped((number_of[_source(event)], event) for event in job.events)
     if job.ranks:
         own = files.keys() | {""} if any(files) else events.keys()
-        others = (
-            job_of(job.name, events=tuple(said), files=_sources(said))
-            for number, said in events.items()
-            if number not in own
-        )
-        return (replace(job, events=tuple(event for event in job.events if job_number(_source(event)) in own)), *others)
+        others = {number: said for number, said in events.items() if number not in own}
+        kept = tuple(event for event in job.events if number_of[_source(event)] in own)
+        return (replace(job, events=kept), *(_other_job(number, said) for number, said in others.items()))
     if len(files.keys() - {""}) < 2:
         return (job,)
-    return tuple(replace(job, files=tuple(own), events=tuple(events.get(number, ()))) for number, own in files.items())
+    return tuple(
+        replace(job, name=_name(number, job.name), files=tuple(own), events=tuple(events.get(number, ())))
+        for number, own in files.items()
+    )
+
+
+def _other_job(number: str, events: Sequence[Event]) -> Job:
+    return job_of(_name(number), events=tuple(events), files=tuple(dict.fromkeys(map(_source, events))))
+
+
+def _name(number: str, name: str = "job") -> str:
+    return f"job {number}" if number else name
 
 
 def numbers_of(job: Job) -> frozenset[str]:
@@ -72,11 +84,7 @@ def named(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _named(job: Job, number: str) -> Job:
-    return replace(job, name=f"job {number}, an earlier launch" if job.is_past else f"job {number}")
-
-
-def _sources(events: Iterable[Event]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_source, events)))
+    return replace(job, name=f"{_name(number)}, an earlier launch" if job.is_past else _name(number))
 
 
 def _source(event: Event) -> str:
