@@ -276,8 +276,13 @@ def _ordered(causes: Sequence[Cause]) -> list[Cause]:
 
 def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene: Scene) -> list[JobState]:
     """One state for each job and each measured run. A log inside a run's own output is that run. What earlier runs met
-    says how those were."""
-    findings = [finding for cause in causes for finding in cause.findings]
+    says how those were. What ranks meet when somebody else ends the job is no end of its own."""
+    findings = [
+        finding
+        for cause in causes
+        for finding in cause.findings
+        if finding.id != "JOB005" or not states.ended_from_outside(cause.finding)
+    ]
     findings += [tree.root for tree in beside if scene.is_past(tree.root)]
     job_states: list[JobState] = []
     outputs = {benchmark.run.source for benchmark in result.benchmarks}

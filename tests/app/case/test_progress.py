@@ -287,3 +287,20 @@ KILLED = "bash: line 1: 25484 Killed                  python3 -W ignore train.py
 def test_a_program_that_is_killed_when_its_work_is_done_did_not_fail(above: str, state: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(f"epoch 9 is on its way\n{above}\n{KILLED}\n", encoding="utf-8")
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+LIMIT = "slurmstepd: error: *** JOB 40 ON n1 CANCELLED AT 2025-09-18T15:23:24 DUE TO TIME LIMIT ***"
+DAEMON = "ORTE has lost communication with a remote daemon."
+
+
+@pytest.mark.parametrize(
+    ("lines", "state"),
+    [([LIMIT], "UNKNOWN"), ([LIMIT, DAEMON], "UNKNOWN"), ([DAEMON], "FAILED")],
+    ids=["its limit", "and what others met then", "what others met alone"],
+)
+def test_what_others_meet_when_a_job_reaches_its_limit_is_no_failure(
+    lines: list[str], state: str, tmp_path: Path
+) -> None:
+    steps = [f"step {n}0/2000 | loss 0.{n}" for n in range(1, 9)]
+    (tmp_path / "train.log").write_text("\n".join([*steps, *lines, ""]), encoding="utf-8")
+    assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
