@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine, Tier
-from topodiag.report.documents.from_model import Document
+from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.text import Page
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
@@ -48,23 +48,6 @@ def draw_tiers(page: Page, machine: Machine) -> None:
 
 
 def machine_json(machine: Machine) -> Document:
-    return {
-        "name": machine.name,
-        "nodes": machine.nodes,
-        "gpus_per_node": machine.gpus_per_node,
-        "domain": machine.domain,
-        "gpu": machine.gpu.name if machine.gpu is not None else None,
-        "tiers": [
-            {
-                "name": tier.link.name,
-                "alpha_us": tier.link.alpha_us,
-                "gbs": tier.link.gbs,
-                "kind": tier.kind,
-                "gpus": tier.gpus,
-                "line_gbs": tier.line_gbs or None,
-                "source": tier.source,
-            }
-            for tier in machine.tiers
-        ],
-        "assumed": list(machine.assumed),
-    }
+    """The machine as `inputs.system`."""
+    tiers = [from_model("model.Tier", tier, line_gbs=tier.line_gbs or None) for tier in machine.tiers]
+    return from_model("model.Machine", machine, tiers=tiers)
