@@ -7,9 +7,9 @@ from itertools import groupby
 
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
 from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, fold_labels, grouped, neighbours, numbered
 from topodiag.words.units import in_gbs, percent
 

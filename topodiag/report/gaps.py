@@ -37,11 +37,8 @@ def draw_unreadable(page: Page, result: Result) -> None:
     """Inputs that are there and could not be read, with the reason: they stand at the top, for they may hold the
     cause."""
     broken = [gap for gap in result.not_observed if gap.unreadable]
-    for number, gap in enumerate(broken[:SHOWN]):
-        words = gap.why if gap.what == PART else f"{gap.what}: {gap.why}"
-        page.entry("" if number else "not read", words, hue="doubtful", most=2)
-    if len(broken) > SHOWN:
-        page.entry("", (more(len(broken) - SHOWN, "input"), "dim"))
+    rows = [(gap.why if gap.what == PART else f"{gap.what}: {gap.why}",) for gap in broken]
+    page.entries("not read", rows, SHOWN, "input", hue="doubtful", lines=2)
 
 
 def _draw_counts(page: Page, result: Result) -> None:

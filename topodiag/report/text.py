@@ -190,11 +190,13 @@ class Page:
         if most:
             self.keep_lines(begin, most)
 
-    def entries(self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim") -> None:
-        """An entry of a line for each of the first `most` rows, and one that counts the others; with -v all."""
+    def entries(
+        self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim", lines: int = 1
+    ) -> None:
+        """An entry of so many lines for each of the first `most` rows, and one that counts the others; with -v all."""
         shown = self.some(rows, most)
         for number, words in enumerate(shown):
-            self.entry("" if number else label, *words, hue=hue, most=1)
+            self.entry("" if number else label, *words, hue=hue, most=lines)
         if len(rows) > len(shown):
             self.entry("", (more(len(rows) - len(shown), what), "dim"))
 

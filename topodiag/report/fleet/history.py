@@ -8,8 +8,8 @@ from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.units import spell_s
 

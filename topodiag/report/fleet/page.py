@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part, more
+from topodiag.report.words import SIGNS, title_of
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, percent
@@ -150,12 +150,9 @@ def _nodes(exclusions: Sequence[Exclusion]) -> int:
 
 def _class_of(check: str, message: str) -> str:
     """The kind of reason, without the part and the value."""
-    from topodiag.checks.registry import check_class  # noqa: PLC0415 - only for many groups
-
     if check == "FLT001":
         return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the peers"
-    kind = check_class(check)
-    return f"{check}  {kind.title}" if kind is not None else check
+    return f"{check}  {title_of(check)}".rstrip()
 
 
 def _draw_cohort(page: Page, cohort: Cohort) -> None:

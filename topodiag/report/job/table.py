@@ -15,10 +15,12 @@ from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.grid import Columns, Field, draw_listed
-from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.words import (
+    Family,
+    families,
     findings_of_job,
+    init_words,
     median,
     seconds,
     spell_channels,

@@ -1,4 +1,4 @@
-"""What the views of a job say alike: ranks and hosts folded, transports in short, times."""
+"""What the views of a job say alike: ranks, hosts and communicators folded, transports in short, times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
+from topodiag.report.text import Part
 from topodiag.words.fold import fold_hosts, fold_numbers
 from topodiag.words.units import spell_s
 
@@ -119,3 +121,56 @@ def findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
     if len(result.jobs) == 1:
         return result.findings
     return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Communicators of one role, size and state, which use the same transports."""
+
+    members: list[Communicator]
+
+    @property
+    def first(self) -> Communicator:
+        return self.members[0]
+
+    @property
+    def name(self) -> str:
+        return (name_of(self.first) if len(self.members) == 1 else self.first.role.value) or "other"
+
+    @property
+    def transports(self) -> Counter[str]:
+        """Connections of all of them by transport."""
+        transports: Counter[str] = Counter()
+        for member in self.members:
+            transports.update({name: int(count) for name, count in member.transports.items()})
+        return transports
+
+    @property
+    def algorithms(self) -> str:
+        return " ".join(sorted({name for member in self.members for name in algorithms_of(member)}))
+
+    @property
+    def ranks(self) -> str:
+        """The ranks of one communicator; "" of several."""
+        return spell_ranks(self.first.ranks) if len(self.members) == 1 else ""
+
+
+def families(job: Job) -> list[Family]:
+    """In the order of their first communicators."""
+    alike: dict[tuple[object, ...], Family] = {}
+    for comm in job.communicators:
+        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
+               tuple(transports_by(comm.transports)))  # fmt: skip
+        alike.setdefault(key, Family([])).members.append(comm)
+    return list(alike.values())
+
+
+def init_words(*comms: Communicator, complete: str = "") -> Part:
+    """The init of the slowest rank of communicators that are alike, or how far it came."""
+    first = comms[0]
+    if first.init_complete and not first.inferred:
+        return seconds(slowest_s(*comms)) or complete
+    if first.inferred:
+        return "not logged", "unknown"
+    done = int(first.completed.sum()) if first.completed.size else 0
+    return f"{done} of {first.nranks} done", "doubtful"

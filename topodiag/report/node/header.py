@@ -10,9 +10,8 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Judged, counted, findings_of, judged, unexplained_words
+from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps, number
 

@@ -92,6 +92,8 @@ class _Grid:
 
     def cell(self, row: _Column, column: _Column) -> tuple[str, str]:
         """The text of a cell and its hue."""
+        if column is _BETWEEN:
+            return "", ""
         if row.name == column.name:
             return "-", "dim"
         word = self.words.get((row.name, column.name))
@@ -113,7 +115,7 @@ def _peer_access(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]
 
 def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     """GPUs by GPUs and, where they fit, NICs beside; else the NICs in blocks of their own below."""
-    gpus = [_Column((gpu.label,), str(gpu.index), gpu.label) for gpu in node.gpus]
+    gpus = [_Column((gpu.label,), str(gpu.index), gpu.label, "GPU") for gpu in node.gpus]
     nics = _columns_of_nics(node)
     if not gpus:
         return
@@ -165,27 +167,25 @@ def _prefix(name: str) -> str:
     return stem if stem != name and len(name) - len(stem) < 4 else name
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    gpus: tuple[_Column, ...]
-    nics: tuple[_Column, ...]
-    gpu_cell: int
-    nic_cell: int
+Block = list[tuple[_Column, int]]
+"""Columns that stand beside each other, each with its width."""
+_BETWEEN = _Column((), "", "")
+"""The gap between GPUs and NICs."""
 
 
 def _blocks(
     page: Page, grid: _Grid, rows: Sequence[_Column], gpus: Sequence[_Column], nics: Sequence[_Column]
-) -> list[_Block]:
+) -> list[Block]:
     """The columns split into blocks that fit the width, NICs beside the GPUs when all of them fit."""
-    label = max(len(row.name) for row in rows) + 1
+    room = page.width - max(len(row.name) for row in rows) - 1
     gpu_cell, nic_cell = _cell_width(page, grid, rows, gpus), _cell_width(page, grid, rows, nics)
-    room = page.width - label
-    if gpus and nics and (len(gpus) + 1) * gpu_cell + len(nics) * nic_cell <= room + 1:
-        return [_Block(tuple(gpus), tuple(nics), gpu_cell, nic_cell)]
-    fit = max(room // gpu_cell, 1)
-    blocks = [_Block(tuple(gpus[i : i + fit]), (), gpu_cell, nic_cell) for i in range(0, len(gpus), fit)]
-    fit = max(room // nic_cell, 1)
-    blocks += [_Block((), tuple(nics[i : i + fit]), gpu_cell, nic_cell) for i in range(0, len(nics), fit)]
+    whole = [*((gpu, gpu_cell) for gpu in gpus), (_BETWEEN, gpu_cell), *((nic, nic_cell) for nic in nics)]
+    if gpus and nics and sum(width for _, width in whole) <= room + 1:
+        return [whole]
+    blocks: list[Block] = []
+    for columns, width in ((gpus, gpu_cell), (nics, nic_cell)):
+        fit = max(room // width, 1)
+        blocks += [[(column, width) for column in columns[i : i + fit]] for i in range(0, len(columns), fit)]
     return blocks
 
 
@@ -194,22 +194,16 @@ def _cell_width(page: Page, grid: _Grid, rows: Sequence[_Column], columns: Seque
     return min(max((cell_len(page.clean(text)) for text in texts), default=3), 10) + 1
 
 
-def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:
+def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: Block) -> None:
     label = max(len(row.name) for row in rows) + 1
-    gap = " " * block.gpu_cell if block.gpus and block.nics else ""
-    titles = page.text(" " * label)
-    if block.gpus:
-        titles.append_text(_boxed(page, ("GPU", "dim"), block.gpu_cell * len(block.gpus)))
-    titles.append(gap)
-    for prefix, group in groupby(block.nics, key=lambda column: column.group):
-        titles.append_text(_boxed(page, (prefix, "dim"), block.nic_cell * len(list(group))))
-    heads = [_boxed(page, (column.title, "name"), block.gpu_cell) for column in block.gpus]
-    heads += [Text(gap)] + [_boxed(page, (column.title, "name"), block.nic_cell) for column in block.nics]
-    page.add_line(titles)
-    page.add_line(page.text(" " * label, *heads))
+    titles = [
+        _boxed(page, (group, "dim"), sum(width for _, width in columns))
+        for group, columns in groupby(block, key=lambda cell: cell[0].group)
+    ]
+    page.add_line(page.text(" " * label, *titles))
+    page.add_line(page.text(" " * label, *(_boxed(page, (column.title, "name"), width) for column, width in block)))
     for row in rows:
-        cells = [_boxed(page, grid.cell(row, column), block.gpu_cell) for column in block.gpus]
-        cells += [Text(gap)] + [_boxed(page, grid.cell(row, column), block.nic_cell) for column in block.nics]
+        cells = (_boxed(page, grid.cell(row, column), width) for column, width in block)
         page.add_line(page.text(page.pad(page.text((row.name, "name")), label), *cells))
 
 

@@ -15,19 +15,22 @@ from rich.text import Text
 from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
+from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.model.system import KernelEvent
-from topodiag.report.node.marks import sign
 from topodiag.report.text import Page, Part
+from topodiag.report.words import SIGNS
 from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
 MAX_XIDS = 4
+MAX_IDS = 4
+"""Checks that a mark names."""
 MAX_NAME = 40
 """Characters of a device's name in the drawing; real ones have fewer than 20."""
 MANY_GPUS = 16
@@ -139,7 +142,7 @@ def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> N
     buses = [b.bus_id for b in branch.bridges]
     wide = drawing.page.width >= 120
     what = uplink.description.get("") if wide else ""
-    link, signed = drawing.link(uplink, *buses), sign(drawing.page, drawing.marks, *buses)
+    link, signed = drawing.link(uplink, *buses), _sign(drawing.page, drawing.marks, *buses)
     drawing.row(guide, below + "│  ", name, uplink.bus_id, link, (what, "dim"), signed)
     _draw_children(drawing, branch.children, below)
 
@@ -166,7 +169,7 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
-    signed = sign(page, drawing.marks, *names)
+    signed = _sign(page, drawing.marks, *names)
     if isinstance(device, Gpu):
         drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), signed)
     elif isinstance(device, Nic):
@@ -175,6 +178,19 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     else:
         to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
         drawing.row(guide, below, name, bus, link, (to, "dim"), signed)
+
+
+def _sign(page: Page, marks: Marks, *names: str | None) -> Text:
+    """`✖NVL001,PCI001`, each id in the hue of its severity; empty where nothing was found. No blank to wrap at."""
+    ids: dict[str, Severity] = {}
+    for finding in marks.on(*names):
+        ids.setdefault(finding.id, finding.severity)
+    if not ids:
+        return Text()
+    worst = max(ids.values())
+    shown = [(check, str(severity)) for check, severity in list(ids.items())[:MAX_IDS]]
+    rest = f" +{len(ids) - MAX_IDS}" if len(ids) > MAX_IDS else ""
+    return page.text((SIGNS[worst], str(worst)), page.join(shown, ","), (rest, "dim"))
 
 
 def _names(leaf: Leaf) -> list[str | None]:

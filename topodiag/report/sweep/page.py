@@ -1,17 +1,20 @@
-"""What a sweep found, on a page: faults first, then suspects, gaps between placements, and the matrix."""
+"""What a sweep found, on a page: faults first, then suspects, gaps between placements, and the matrix; and for programs
+everything on the page, every run, and the faults as findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.model.finding import Input
+from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
-from topodiag.sweep.words import SEVERE_SHARE
-from topodiag.words.fold import plural
+from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
+from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_gbs
 
 _SHOWN_FAULTS = 20
@@ -121,3 +124,34 @@ def _share(judged_run: JudgedRun | None) -> Part:
         return ("-", "dim")
     hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
     return (f"{100 * judged_run.share:.0f}", hue)
+
+
+def sweep_json(
+    judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None, inputs: Iterable[Input] = ()
+) -> Document:
+    """Everything on the page, and every run."""
+    fabric = plans[-1].fabric
+    return document_of(
+        "sweep.SweepDocument",
+        judged,
+        inputs=inputs,
+        format="topodiag-sweep-verdict",
+        version=1,
+        nodes=fold_hosts(fabric.nodes),
+        rounds=len(plans),
+        faults=[_fault(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
+        placements=[from_model("sweep.Gap", gap, check=GAP_ID) for gap in judged.gaps],
+        next=None if further is None else {"round": further.round, "runs": len(further.runs)},
+        findings=sweep_findings(judged, fabric),
+    )
+
+
+def _fault(fault: Fault, fabric: Fabric) -> Document:
+    return from_model(
+        "sweep.Fault",
+        fault,
+        check=GAP_ID if severe(fault) else None,
+        where=fault_words(fault, fabric),
+        nics=sorted({name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}),
+        not_told_apart=untold(fault),
+    )

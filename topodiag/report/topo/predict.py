@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -17,13 +18,14 @@ from topodiag.report.documents.from_model import VERSIONS, Document, document_of
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.names import Names, spell_order
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
 GRAPHS = {int(graph): graph.words for graph in Graph}
+Names = Mapping[str, str]
+"""The devices behind NCCL's labels."""
 
 
 def draw_prediction(
@@ -141,6 +143,25 @@ def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
     )  # fmt: skip
     if rows:
         draw_grid(page, fields, rows)
+
+
+def spell(label: str, names: Names) -> str:
+    return names.get(label, label)
+
+
+def spell_order(order: Iterable[str], names: Names) -> str:
+    """A channel from NET over the GPUs to NET; GPUs in a row without their word: `mlx5_0 GPU 0 1 2 3 mlx5_0`."""
+    words: list[str] = []
+    for label in order:
+        word = spell(label, names)
+        number = re.fullmatch(r"GPU([0-9]{1,4})", word)
+        if number is None:
+            words.append(word.removeprefix("GPU/"))
+        elif words and (words[-1].isdigit()):
+            words.append(number[1])
+        else:
+            words += ["GPU", number[1]]
+    return " ".join(words)
 
 
 def _draw_lost_tree(page: Page, prediction: Prediction) -> None:

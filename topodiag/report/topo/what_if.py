@@ -14,8 +14,16 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.names import Names, spell
-from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
+from topodiag.report.topo.predict import (
+    GRAPHS,
+    Names,
+    channel_gbs,
+    over_network,
+    prediction_json,
+    spell,
+    total_gbs,
+    virtual_names,
+)
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
@@ -59,10 +67,7 @@ def _rows(answer: WhatIf) -> Iterator[tuple[str, str, str]]:
         yield "between nodes", _between(before), _between(after)
         return
     yield "best path", in_gbs(before.max_bw), in_gbs(after.max_bw)
-    for number, title in GRAPHS.items():
-        old, new = spell_graph(before, number), spell_graph(after, number)
-        if old or new:
-            yield title, old or NOT_FOUND, new or NOT_FOUND
+    yield from graph_rows(before, after)
     yield "channels", _channels(before), _channels(after)
     old_choice, new_choice = before.all_reduce, after.all_reduce
     title = f"all-reduce of {spell_bytes(answer.size)}"

@@ -1,22 +1,29 @@
-"""One cause on the page: what to do, what it costs, how it acts, where, what proves it."""
+"""One cause on the page: what to do, what it costs, how it acts, where and when, what proves it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.verdict import Cause, CauseStatus, Consequence
+from topodiag.model.timeline import Moment
+from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, Page
+from topodiag.report.text import LABEL, Page, more
+from topodiag.verdict.around_error import around_first_error
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.units import signed_s, spell_s
 
 CONSEQUENCES_SHOWN = 2
 EVIDENCE_SHOWN = 2
+MOMENTS_SHOWN = 2
+MOST = 200
+"""Events that `-v` prints; the JSON has all that were kept."""
 LINKS_SHOWN = 6
 """More links than these are left out where their devices are named (`-v` shows all)."""
 
@@ -133,3 +140,42 @@ def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Findin
 
 def is_fault(finding: Finding) -> bool:
     return finding.severity > Severity.INFO
+
+
+def draw_when(page: Page, result: Result) -> None:
+    """The events that a reader needs for the cause; nothing where no job failed or no time is known."""
+    verdict = result.verdict
+    if page.style.verbose:
+        _draw_moments(page, result.timeline.moments[:MOST], len(result.timeline.moments))
+        for clock in result.timeline.clocks:
+            skew = signed_s(clock.skew_s) if clock.skew_s is not None else "offset unknown"
+            within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
+            page.add(" " * (LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
+                                          f"{clock.how}", "dim"))  # fmt: skip
+        return
+    if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
+        return
+    moments = around_first_error(result)
+    _draw_moments(page, moments[:MOMENTS_SHOWN], len(moments))
+
+
+def _draw_moments(page: Page, moments: Sequence[Moment], total: int) -> None:
+    days = {int(moment.time // 86_400) for moment in moments if moment.time is not None}
+    for number, one in enumerate(moments):
+        place = one.host + (f" rank {one.rank}" if one.rank >= 0 else "")
+        count = f" ×{one.count}" if one.count > 1 else ""
+        label = f"{'when' if number == 0 else '':<{LABEL}}"
+        at = _clock(one, dated=len(days) > 1)
+        head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"))
+        head.append_text(page.text(" ".join(one.what.split())))
+        line = page.cut(head, page.width - len(count))
+        line.append_text(page.text((count, "strong")))
+        page.lines.append(line)
+    if total > len(moments) and page.style.verbose:
+        page.add(" " * (LABEL + 2), (more(total - len(moments), "event"), "dim"))
+
+
+def _clock(moment: Moment, *, dated: bool = False) -> str:
+    """`08:38:47`, in the time of the case's axis; the stamp as it was written where there is no time."""
+    words = stamp(moment.time) if moment.time is not None and moment.time >= 0 else ""
+    return words[0 if dated else 11 :] or moment.stamp or "?"

@@ -10,10 +10,12 @@ from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
 from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, grid_of
-from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Folded, Mix, folded, mixes
 from topodiag.report.job.words import (
+    Family,
+    families,
+    init_words,
     slowest_s,
     spell_channels,
     spell_connections,

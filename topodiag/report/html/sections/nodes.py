@@ -13,7 +13,7 @@ from topodiag.model.result import Result
 from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of
 from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
-from topodiag.report.node.marks import SIGNS
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, plural
 
 ROWS_SHOWN = 2000

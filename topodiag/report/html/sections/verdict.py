@@ -10,12 +10,12 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally
-from topodiag.report.node.marks import SIGNS as MARKS
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct
 from topodiag.report.text import answer_groups
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
-from topodiag.report.words import KINDS
+from topodiag.report.words import KINDS, counted
+from topodiag.report.words import SIGNS as MARKS
 from topodiag.report.words import title_of as title_of_check
 from topodiag.words.fold import fold_hosts, grouped, plural, short_hosts
 from topodiag.words.text import clean
@@ -31,7 +31,8 @@ def section(sheet: Sheet) -> Section:
     """Never absent: where nothing could be judged, that is the answer."""
     verdict = sheet.result.verdict
     values: dict[str, Any] = {"facts": [], "first": [], "jobs": []}
-    values |= {"action": _action(sheet), "tally": severity_tally(sheet.result)}
+    tally = [(KINDS[severity], words) for severity, words in counted(sheet.result.findings)]
+    values |= {"action": _action(sheet), "tally": tally}
     values |= _of_case(sheet, verdict) if verdict is not None else {"answers": _of_answers(sheet)}
     return Section("verdict", "Verdict", values)
 
