@@ -8,7 +8,7 @@ from itertools import groupby
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
+from topodiag.report.text import BELOW, LABEL, LAST, SCREEN, Page
 from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, fold_labels, grouped, neighbours, numbered
 from topodiag.words.units import in_gbs, percent
@@ -121,7 +121,7 @@ def _count_steps(page: Page, left: int) -> None:
     if page.lines[-1].cell_len + count.cell_len <= page.width:
         page.lines[-1].append_text(count)
     else:
-        page.entry("", (more(left, "step"), "dim"))
+        page.add_more(left, "step", indent=BELOW)
 
 
 def _entry(page: Page, label: str, words: str, most: int = 2) -> None:
@@ -138,9 +138,7 @@ def where_words(where: Where, several_nodes: bool) -> str:
         parts += [fold_labels(texts)] if texts else []
     parts += [fold_links(where.links)] if where.links else []
     if where.ranks:
-        parts.append(
-            f"{'rank' if len(where.ranks) == 1 else 'ranks'} {fold_labels([str(rank) for rank in where.ranks])}"
-        )
+        parts.append(numbered("rank", where.ranks))
     return " · ".join(parts)
 
 

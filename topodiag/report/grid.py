@@ -56,15 +56,12 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
     _fit(fields, widths, kept, page.width - indent)
     heading: list[Text] = [page.text((fields[i].title, "dim")) for i in kept]
     for line in ([heading] if kept else []) + [[row[i] for i in kept] for row in cells]:
-        drawn = Text(" " * indent, no_wrap=True)
-        for at, (i, cell) in enumerate(zip(kept, line, strict=True)):
+        drawn = []
+        for i, cell in zip(kept, line, strict=True):
             short = page.cut(cell, widths[i])
             blank = " " * (widths[i] - short.cell_len)
-            drawn.append(" " * _GAP if at else "")
-            drawn.append(blank if fields[i].right else "")
-            drawn.append_text(short)
-            drawn.append("" if fields[i].right else blank)
-        page.add_line(drawn)
+            drawn.append(page.text(blank, short) if fields[i].right else page.text(short, blank))
+        page.add_line(page.text(" " * indent, page.join(drawn, " " * _GAP)))
 
 
 def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:

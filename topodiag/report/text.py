@@ -39,6 +39,7 @@ _HUES = {
 Part = str | tuple[str, str] | Text
 LABEL = 11
 """Columns of the labels of a report, after two blanks."""
+BELOW = " " * (LABEL + 2)
 SCREEN = 23
 """Lines of a page that a terminal of 24 shows whole, its prompt below."""
 LAST = 3
@@ -101,12 +102,7 @@ class Page:
         return drawn
 
     def join(self, parts: Iterable[Part], glue: Part) -> Text:
-        drawn = Text(no_wrap=True)
-        for number, part in enumerate(parts):
-            if number:
-                drawn.append_text(self.text(glue))
-            drawn.append_text(self.text(part))
-        return drawn
+        return self.text(glue).join([self.text(part) for part in parts])
 
     def note_answer(self, *words: Part, sign: str = "", hue: str = "", name: str = "", action: str = "") -> None:
         """Keep an answer for the last lines."""
@@ -197,8 +193,7 @@ class Page:
         shown = self.some(rows, most)
         for number, words in enumerate(shown):
             self.entry("" if number else label, *words, hue=hue, most=lines)
-        if len(rows) > len(shown):
-            self.entry("", (more(len(rows) - len(shown), what), "dim"))
+        self.add_more(len(rows) - len(shown), what, indent=BELOW)
 
     def add_do(self, words: str) -> None:
         """What to do, as the last line: cut to one at a word's end, with room for the exit code; as many as its first
@@ -297,9 +292,7 @@ class Page:
         return text if cell_len(text) <= room else self.clean("…") + text[-(room - 2) :]
 
     def pad(self, text: Text, width: int) -> Text:
-        padded = text.copy()
-        padded.append(" " * max(width - text.cell_len, 0))
-        return padded
+        return self.text(text, " " * (width - text.cell_len))
 
 
 @cache

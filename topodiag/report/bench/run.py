@@ -24,7 +24,7 @@ from topodiag.report.bench.words import (
 from topodiag.report.findings import cost_words
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
-from topodiag.report.text import Page, Part, more
+from topodiag.report.text import BELOW, Page, Part
 from topodiag.words.dialect import AMD, NVIDIA, Maker
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
@@ -76,7 +76,7 @@ def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
         page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
     parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *_versions_words(run)]
     if len(run.hosts) > 1:
-        parts.append(_hosts_words(run))
+        parts.append(fold_hosts([host for host in run.hosts if host]))
     page.entry("evidence", page.join([part for part in (*parts, *_settings_words(run)) if part], (" · ", "dim")))
     if (expected := benchmark.expected) is not None:
         note = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
@@ -198,8 +198,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
         items.append(f"bandwidth-bound from {spell_bytes(fit.bound_from)}")
     if fit.plateau_gbs is not None:
         items.append(f"plateau {in_gbs(fit.plateau_gbs)} bus bandwidth")
-    if items:
-        page.add_items("  ", items)
+    page.add_items("  ", items)
 
 
 def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
@@ -217,8 +216,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         )
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
-    if len(benchmark.hypotheses) > len(shown):
-        page.entry("", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
+    page.add_more(len(benchmark.hypotheses) - len(shown), "cause", indent=BELOW)
     if benchmark.ruled_out:
         page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
 
@@ -259,17 +257,13 @@ def _versions_words(run: BenchRun) -> list[str]:
     return lines + ([f"{dialect.say('nccl-tests')} {run.version}"] if run.version else [])
 
 
-def _hosts_words(run: BenchRun) -> str:
-    return fold_hosts([host for host in run.hosts if host])
-
-
 def _settings_words(run: BenchRun) -> list[str]:
     """What of the parameters changes what the numbers mean, then NCCL's settings."""
-    pairs = [("graph", "0"), ("agg iters", "1"), ("validation", ""), ("unalign", "0"), ("blocking", "0")]
+    pairs = [("graph", "0"), ("agg iters", "1"), ("unalign", "0"), ("blocking", "0")]
     lines = [
         f"{name} {run.parameters[name]}"
         for name, usual in pairs
-        if name in run.parameters and usual and run.parameters[name] not in {usual, "false"}
+        if name in run.parameters and run.parameters[name] not in {usual, "false"}
     ]
     if run.parameters.get("validation") == "0":
         lines.append("results not checked (-c 0)")

@@ -94,13 +94,7 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
 
 def document(answers: FleetHistory) -> Document:
     """The whole answer as one object."""
-    return document_of(
-        "history.HistoryDocument",
-        answers,
-        inputs=answers.inputs,
-        findings=answers.findings,
-        not_observed=_unjudged(answers),
-    )
+    return document_of("history.HistoryDocument", answers, not_observed=_unjudged(answers))
 
 
 def _unjudged(answers: FleetHistory) -> list[NotObserved]:

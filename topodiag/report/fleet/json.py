@@ -19,14 +19,7 @@ COLUMNS: Mapping[str, type | str] = {
 
 
 def fleet_json(result: model.FleetResult) -> Document:
-    return document_of(
-        "fleet.FleetDocument",
-        result,
-        nodes=_nodes(result),
-        findings=result.findings,
-        inputs=result.inputs,
-        not_observed=result.left_out,
-    )
+    return document_of("fleet.FleetDocument", result, nodes=_nodes(result), not_observed=result.left_out)
 
 
 def _nodes(result: model.FleetResult) -> Iterator[Document]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.text import Page, Part, more
+from topodiag.report.text import Page, Part
 from topodiag.report.words import SIGNS, title_of
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
@@ -39,10 +39,9 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
     cohorts = page.some(result.cohorts, COHORTS_SHOWN)
     for cohort in cohorts:
         _draw_cohort(page, cohort)
-    if len(result.cohorts) > len(cohorts):
-        rest = result.cohorts[len(cohorts) :]
-        nodes = sum(len(cohort.nodes) for cohort in rest)
-        page.add("  ", (more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes"), "dim"))
+    rest = result.cohorts[len(cohorts) :]
+    nodes = sum(len(cohort.nodes) for cohort in rest)
+    page.add_more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes")
     _draw_rest(page, result)
     _draw_left_out(page, result)
 
@@ -102,9 +101,8 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
             name = "  ".join(own[0].reasons[0])
         names = short_hosts([host for exclusion in own for host in exclusion.nodes], page.width // 4)
         page.add_line(page.text(lead, (names, "name"), "  ", name))
-    if len(ordered) > CLASSES_SHOWN:
-        left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
-        page.add("    ", (more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}"), "dim"))
+    left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
+    page.add_more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}", indent="    ")
     page.add("    ", ("each node with its reasons: -v", "dim"))
 
 

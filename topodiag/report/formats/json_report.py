@@ -34,9 +34,7 @@ def document(result: Result) -> Document:
         "benchmarks": [benchmark_facts(benchmark) for benchmark in result.benchmarks],
     }
     parts: dict[str, Any] = {
-        "inputs": result.inputs,
         "facts": facts,
-        "findings": result.findings,
         "outcomes": [
             from_model("result.Outcome", outcome, findings=len(outcome.findings)) for outcome in result.outcomes
         ],

@@ -6,7 +6,7 @@ from functools import partial
 
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.html.interface import Cell, Columns, Drawing, Extras, Grid, figure, grid_of
-from topodiag.report.sweep.heat import heat_svg
+from topodiag.report.sweep.heat import heat_svg, rank
 from topodiag.report.sweep.page import best_by_rail
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import percent, spell_gbs
@@ -21,7 +21,7 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     if len(fabric.nodes) > 1:
         title = "Pairs of nodes, by share of what is normal"
         drawings = (Drawing(title, heat_svg(judged, fabric, title, prefix="pairs")),)
-    runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
+    runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=rank)
     title = "Runs that are slower than those alike, or failed"
     slow = grid_of("odd-runs", title, _RUNS, runs, ROWS_SHOWN, "runs are in the JSON")
     return Extras("nodes", drawings, (_rails(judged, fabric), slow))
@@ -45,10 +45,6 @@ def _share(judged_run: JudgedRun | None) -> Cell:
     if judged_run is None or judged_run.share is None:
         return Cell("", -1.0)
     return Cell(f"{judged_run.share * 100:.0f}", judged_run.share, _MARKS.get(judged_run.standing, ""))
-
-
-def _rank(judged_run: JudgedRun) -> tuple[bool, float]:
-    return judged_run.standing is not Standing.FAILED, judged_run.share if judged_run.share is not None else 0.0
 
 
 _RUNS: Columns[JudgedRun] = {

@@ -269,18 +269,12 @@ def _look(drawing: _Drawing, leaf: Branch | Leaf) -> tuple[str, ...] | None:
         return None
     link = drawing.link(leaf.pci).plain
     if isinstance(leaf.device, Gpu):
-        words = page_words(_gpu_words(drawing, leaf.device))
+        words = drawing.page.join(_gpu_words(drawing, leaf.device), " ").plain
         return ("gpu", link, words) if len(drawing.node.gpus) > MANY_GPUS else None
     if isinstance(leaf.device, Nic):
-        words = page_words(_nic_words(drawing, leaf.device))
+        words = drawing.page.join(_nic_words(drawing, leaf.device), " ").plain
         return ("nic", link, words) if len(drawing.node.nics) > MANY_GPUS else None
     return ("nvswitch", link)
-
-
-def page_words(parts: Iterable[Part]) -> str:
-    return " ".join(
-        part.plain if isinstance(part, Text) else part[0] if isinstance(part, tuple) else part for part in parts
-    )
 
 
 def _print(drawing: _Drawing) -> None:

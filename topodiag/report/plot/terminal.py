@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from rich.text import Text
-
 from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 from topodiag.report.text import Page, Part
 
@@ -85,11 +83,9 @@ def _rows(page: Page, cells: list[list[tuple[str, str]]], up: Span, left: int) -
     wide = up.high - up.low
     words = {round((1 - (place - up.low) / wide) * (height - 1)): word for place, word in up.ticks if wide > 0}
     for number, row in enumerate(cells):
-        line = Text(no_wrap=True)
         word = words.get(number, "")
-        line.append_text(page.text((page.clean(word).rjust(left - 2), "dim"), (" ├" if word else " │", "dim")))
-        line.append_text(page.text(*_runs(row)))
-        page.add_line(line)
+        head = page.clean(word).rjust(left - 2) + (" ├" if word else " │")
+        page.add_line(page.text((head, "dim"), *_runs(row)))
 
 
 def _runs(row: Sequence[tuple[str, str]]) -> list[Part]:
@@ -136,7 +132,5 @@ def draw_bars(page: Page, bars: Sequence[tuple[str, float, str, str]]) -> None:
     for name, value, words, hue in bars:
         length = round(value / most * room)
         bar = full * length if length or value <= 0 else ("." if page.style.ascii else "▏")
-        line = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
-        line.append(" " * (name_wide + 4 + room + 1 - line.cell_len))
-        line.append_text(page.text((words, "dim")))
-        page.add_line(line)
+        head = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
+        page.add_line(page.text(page.pad(head, name_wide + room + 5), (words, "dim")))

@@ -36,19 +36,20 @@ def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
             continue
         # Of the same run done again the best counts: the other was slow by chance.
         key = (frozenset(run.run.nodes), run.run.gpus, run.run.rail, run.run.program)
-        if key not in repeats or _rank(run) > _rank(repeats[key]):
+        if key not in repeats or rank(run) > rank(repeats[key]):
             repeats[key] = run
     cells: dict[tuple[int, int], JudgedRun] = {}
     for repeat in repeats.values():
         a, b = sorted((at[repeat.run.nodes[0]], at[repeat.run.nodes[-1]]))
         known = cells.get((a, b))
-        if known is None or _rank(repeat) < _rank(known):
+        if known is None or rank(repeat) < rank(known):
             cells[a, b] = repeat
     labels = tuple(fold_hosts(nodes[start : start + block]) for start in range(0, len(nodes), block))
     return Heat(labels, cells, block)
 
 
-def _rank(judged_run: JudgedRun) -> tuple[int, float]:
+def rank(judged_run: JudgedRun) -> tuple[int, float]:
+    """Worst first."""
     return _WORST[judged_run.standing], judged_run.share if judged_run.share is not None else 1.0
 
 

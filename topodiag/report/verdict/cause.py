@@ -13,7 +13,7 @@ from topodiag.model.timeline import Moment
 from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, Page, more
+from topodiag.report.text import BELOW, LABEL, Page
 from topodiag.verdict.around_error import around_first_error
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
@@ -47,19 +47,12 @@ def draw_answer(page: Page, cause: Cause) -> None:
     """What it costs, how that compares with what was measured, and how well it is founded."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
-    label = "cost"
-    if price.gbs_lost is not None and round(price.gbs_lost, 1) == 0:
-        page.entry(label, "nothing, by what the links of this machine carry")
-        label = ""
-    elif words := price_words(price, text):
-        page.entry(label, words, most=3)
-        label = ""
-    if step := step_words(price):
-        page.entry(label, step, (f": {price.step_said}" if price.step_said else "", "dim"), most=2)
-        label = ""
-    for words in filter(None, (price.step_says, price.says)):
-        page.entry(label, words, most=1)
-        label = ""
+    is_free = price.gbs_lost is not None and round(price.gbs_lost, 1) == 0
+    cost = "nothing, by what the links of this machine carry" if is_free else price_words(price, text)
+    said = f": {price.step_said}" if price.step_said else ""
+    rows = ((cost, "", 3), (step_words(price), said, 2), (price.step_says, "", 1), (price.says, "", 1))
+    for number, (words, note, lines) in enumerate(row for row in rows if row[0]):
+        page.entry("" if number else "cost", words, (note, "dim"), most=lines)
     status, meaning, hue = STATUS[cause.status]
     page.entry("verdict", (status, hue), (meaning, "dim"))
 
@@ -130,9 +123,8 @@ def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Findin
     names = [page.fitting(places.spell(line, finding), LABEL + 2) for line in shown]
     widest = max((len(name) for name in names if len(name) <= page.width // 2), default=0)
     for number, (line, name) in enumerate(zip(shown, names, strict=True)):
-        head = page.text("  ", (f"{label if number == 0 else '':<{LABEL}}", "dim"), (f"{name:<{widest}}", "close"))
-        quote = page.text("  " + " ".join(line.text.split()))
-        head.append_text(quote if line.text else page.text(""))
+        first, quote = label if number == 0 else "", f"  {' '.join(line.text.split())}" if line.text else ""
+        head = page.text("  ", (f"{first:<{LABEL}}", "dim"), (f"{name:<{widest}}", "close"), quote)
         head.rstrip()
         last = rest if number == len(shown) - 1 else ""
         page.lines.append(page.text(page.cut(head, page.width - len(last)), (last, "dim")))
@@ -146,33 +138,29 @@ def draw_when(page: Page, result: Result) -> None:
     """The events that a reader needs for the cause; nothing where no job failed or no time is known."""
     verdict = result.verdict
     if page.style.verbose:
-        _draw_moments(page, result.timeline.moments[:MOST], len(result.timeline.moments))
+        _draw_moments(page, result.timeline.moments[:MOST])
+        page.add_more(len(result.timeline.moments) - MOST, "event", indent=BELOW)
         for clock in result.timeline.clocks:
             skew = signed_s(clock.skew_s) if clock.skew_s is not None else "offset unknown"
             within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
-            page.add(" " * (LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
+            page.add(BELOW, (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
                                           f"{clock.how}", "dim"))  # fmt: skip
         return
     if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
         return
-    moments = around_first_error(result)
-    _draw_moments(page, moments[:MOMENTS_SHOWN], len(moments))
+    _draw_moments(page, around_first_error(result)[:MOMENTS_SHOWN])
 
 
-def _draw_moments(page: Page, moments: Sequence[Moment], total: int) -> None:
+def _draw_moments(page: Page, moments: Sequence[Moment]) -> None:
     days = {int(moment.time // 86_400) for moment in moments if moment.time is not None}
     for number, one in enumerate(moments):
         place = one.host + (f" rank {one.rank}" if one.rank >= 0 else "")
         count = f" ×{one.count}" if one.count > 1 else ""
         label = f"{'when' if number == 0 else '':<{LABEL}}"
         at = _clock(one, dated=len(days) > 1)
-        head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"))
-        head.append_text(page.text(" ".join(one.what.split())))
-        line = page.cut(head, page.width - len(count))
-        line.append_text(page.text((count, "strong")))
-        page.lines.append(line)
-    if total > len(moments) and page.style.verbose:
-        page.add(" " * (LABEL + 2), (more(total - len(moments), "event"), "dim"))
+        what = " ".join(one.what.split())
+        head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"), what)
+        page.lines.append(page.text(page.cut(head, page.width - len(count)), (count, "strong")))
 
 
 def _clock(moment: Moment, *, dated: bool = False) -> str:
