@@ -41,10 +41,10 @@ def draw_findings(
 
 def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) -> None:
     """A line each; those of one kind and one sentence share it. What follows from the finding above stands below it."""
-    alike: dict[tuple[str, Severity, bool, str], list[Finding]] = {}
-    for finding in findings:
-        follows = finding.follows is not None and finding.severity is not Severity.INFO
-        alike.setdefault((finding.id, finding.severity, follows, finding.message), []).append(finding)
+    alike = grouped(
+        ((one.id, one.severity, one.follows is not None and one.severity is not Severity.INFO, one.message), one)
+        for one in findings
+    )
     below = True
     for (check, severity, follows), kind in groupby(alike, key=lambda key: key[:3]):
         if below and not follows:

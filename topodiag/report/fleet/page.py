@@ -261,9 +261,6 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
     by_why = grouped((newer if gap.why.startswith(OLDER) else gap.why, gap.what) for gap in result.left_out)
     if by_why:
         page.heading(f"{plural(len(result.left_out), 'capture')} left out", lead=("? ", "doubtful"))
-    shown = len(by_why) if page.style.verbose else WHYS_SHOWN
-    for why, (first, *rest) in list(by_why.items())[:shown]:
+    for why, (first, *rest) in page.listed(list(by_why.items()), WHYS_SHOWN, "reason"):
         names = ", ".join([first, *rest]) if page.style.verbose or not rest else f"{first} and {len(rest)} more"
         page.add(page.text("  ", (names, "strong"), "  "), why, under=" " * 4)
-    if len(by_why) > shown:
-        page.add("  ", f"{plural(len(by_why) - shown, 'more reason')}: -v")

@@ -17,7 +17,7 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.report.text import Part
-from topodiag.words.fold import fold_hosts, fold_numbers
+from topodiag.words.fold import fold_numbers, short_hosts
 from topodiag.words.units import spell_s
 
 
@@ -40,8 +40,7 @@ def _step(known: Sequence[int]) -> int:
 
 
 def spell_hosts(hosts: Sequence[str], most: int = 100) -> str:
-    words = fold_hosts([host for host in hosts if host])
-    return words if len(words) <= most else words[: most - 1] + "…"
+    return short_hosts([host for host in hosts if host], most)
 
 
 def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bare_transport) -> dict[str, int]:

@@ -119,8 +119,6 @@ def placements_json(
         "model.CollectiveDocument",
         first,
         inputs={**inputs, "system": machine_json(machine)},
-        terms=first.priced.terms,
-        time_us=first.priced.time_us,
         gain=placements.gain if first.priced.time_us > 0 else None,
         placements=placements.placed,
         reading=from_model("model.Reading", reading, fits=fits) if reading is not None else None,

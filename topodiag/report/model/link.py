@@ -67,15 +67,14 @@ def links_json(prices: Sequence[LinkPrice], size: int, sizes: Sequence[int], inp
 
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
-    first = prices[0].time_us
+    gbs = algbw_gbs(size, prices[0].time_us)
     return document_of(
         "model.LinkDocument",
         prices[0],
         inputs=inputs,
         terms=[term for link_price in prices for term in link_terms(link_price, size)],
-        time_us=first,
-        algbw_gbs=algbw_gbs(size, first),
-        busbw_gbs=algbw_gbs(size, first),
+        algbw_gbs=gbs,
+        busbw_gbs=gbs,
         tiers=[
             from_model(
                 "model.PricedTier",

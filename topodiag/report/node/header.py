@@ -12,7 +12,7 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import Page, Part
 from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words
-from topodiag.words.fold import plural
+from topodiag.words.fold import first_of, plural
 from topodiag.words.units import in_gbps, number
 
 CHECKS_NAMED = 4
@@ -106,7 +106,7 @@ def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], take
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"
     ids = list(dict.fromkeys(cause.id for cause in causes))
-    return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''}{rest})" if ids else ""
+    return f" ({first_of(ids, CHECKS_NAMED)}{rest})" if ids else ""
 
 
 def _machine(node: Node) -> list[Part]:

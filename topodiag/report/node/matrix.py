@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -39,19 +39,16 @@ class _Column:
 
 def path_word(node: Node, a: Sequence[str], b: Sequence[str]) -> str | None:
     """nvidia-smi's word for a pair where there is one, else the path type that was derived."""
-    for first in a:
-        for second in b:
-            for pair in ((first, second), (second, first)):
-                fact = node.smi_matrix.get(pair)
-                if fact is not None and fact.value:
-                    return fact.value
-    for first in a:
-        for second in b:
-            path = node.paths.get((first, second)) or node.paths.get((second, first))
-            if path is not None:
-                linked = path.type is PathType.NVL and dialect_of(node) is AMD
-                return XGMI if linked else path.type.name
-    return None
+    pairs = [pair for first in a for second in b for pair in ((first, second), (second, first))]
+    for pair in pairs:
+        fact = node.smi_matrix.get(pair)
+        if fact is not None and fact.value:
+            return fact.value
+    path = next((node.paths[pair] for pair in pairs if pair in node.paths), None)
+    if path is None:
+        return None
+    linked = path.type is PathType.NVL and dialect_of(node) is AMD
+    return XGMI if linked else path.type.name
 
 
 def nvlink_unseen(node: Node) -> bool:
@@ -74,19 +71,16 @@ class _Grid:
     def __init__(
         self, node: Node, rows: Sequence[_Column], columns: Sequence[_Column], findings: Sequence[Finding]
     ) -> None:
-        self.words: dict[tuple[str, str], str] = {}
-        for row in rows:
-            for column in columns:
-                word = path_word(node, row.labels, column.labels) if row.name != column.name else None
-                if word:
-                    self.words[row.name, column.name] = word
-        if not self.words:
-            self.words = _peer_access(node, rows, columns)
+        pairs = [(row, column) for row in rows for column in columns if row.name != column.name]
+        self.words = {
+            (row.name, column.name): word
+            for row, column in pairs
+            if (word := path_word(node, row.labels, column.labels))
+        } or _peer_access(node, pairs)
         most = max((_bonded(word) or 0 for word in self.words.values()), default=0)
         self.blamed = {
             (row.name, column.name)
-            for row in rows
-            for column in columns
+            for row, column in pairs
             if (word := self.words.get((row.name, column.name))) and _blamed(row, column, word, most, findings)
         }
 
@@ -102,14 +96,13 @@ class _Grid:
         return (word + "!", "sick") if (row.name, column.name) in self.blamed else (word, hue_of(word))
 
 
-def _peer_access(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]) -> dict[tuple[str, str], str]:
+def _peer_access(node: Node, pairs: Iterable[tuple[_Column, _Column]]) -> dict[tuple[str, str], str]:
     """The words of `nvidia-smi topo -p2p` where that is all that is known of pairs; of several tables the first."""
     table = next((table for table in node.p2p.values() if table), {})
     return {
         (row.name, column.name): word
-        for row in rows
-        for column in columns
-        if row.name != column.name and (word := table.get((row.labels[0], column.labels[0]), Fact()).value)
+        for row, column in pairs
+        if (word := table.get((row.labels[0], column.labels[0]), Fact()).value)
     }
 
 

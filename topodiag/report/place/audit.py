@@ -8,12 +8,14 @@ import numpy as np
 
 from topodiag.emit.place_map import rows
 from topodiag.model.cluster import Assignment, Cluster, Ints
-from topodiag.model.finding import Finding, Input, Outcome, Status
+from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.place_map import map_of
+from topodiag.model.result import Result
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
+from topodiag.report.gaps import draw_gaps
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
 from topodiag.report.terms import draw_assumed
@@ -45,7 +47,7 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
     if page.style.quiet:
         return
     if page.style.verbose:
-        _silent(page, outcomes)
+        draw_gaps(page, Result(findings=tuple(findings), outcomes=tuple(outcomes)))
     draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes), fold=True)
 
 
@@ -168,16 +170,6 @@ def _groups(page: Page, audit: Audit) -> None:
     )  # fmt: skip
     page.blank()
     draw_grid(page, fields, rows)
-
-
-def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
-    page.blank()
-    for outcome in outcomes:
-        if outcome.status is not Status.FINDING:
-            word = outcome.status.value.replace("_", " ")
-            page.add(
-                page.text("  ", (outcome.check, "dim"), "  "), (word + (f": {outcome.why}" if outcome.why else ""))
-            )
 
 
 def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> Document:

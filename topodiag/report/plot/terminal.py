@@ -16,7 +16,7 @@ from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, sho
 from topodiag.report.text import Page, Part
 
 HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")
-"""By the series' place, where it names none."""
+"""By the series' place."""
 _SIGNS, _PLAIN_SIGNS = "●▲■◆○△", "ox*#@%"
 _LEAST_ROWS, _MOST_ROWS = 10, 18
 _MOST_COLUMNS = 100
@@ -48,7 +48,7 @@ def draw_plot(
     for number in reversed(range(len(series))):  # the first is drawn last: it is the one that matters
         curve = series[number]
         dot = "." if page.style.ascii else "·"
-        _trace(cells, shown(curve, across, up), signs[number % len(signs)], dot, _hue(curve, number))
+        _trace(cells, shown(curve, across, up), signs[number % len(signs)], dot, HUES[number % len(HUES)])
     page.add(" " * max(left - len(y.title) - 1, 0), (y.title, "dim"))
     _rows(page, cells, up, left)
     _foot(page, across, left, columns)
@@ -56,10 +56,6 @@ def draw_plot(
     for mark in marks:
         if across.share(mark.x) is not None:
             page.add(page.text("  ", ("|" if page.style.ascii else "┊", "dim"), " "), mark.label)
-
-
-def _hue(series: Series, number: int) -> str:
-    return series.hue or HUES[number % len(HUES)]
 
 
 def _trace(
@@ -114,7 +110,7 @@ def _foot(page: Page, across: Span, left: int, columns: int) -> None:
 
 def _legend(page: Page, series: Sequence[Series], signs: str) -> None:
     items: list[Part] = [
-        page.text((signs[number % len(signs)], _hue(curve, number)), " ", curve.name)
+        page.text((signs[number % len(signs)], HUES[number % len(HUES)]), " ", curve.name)
         for number, curve in enumerate(series)
     ]
     page.add_pieces("  ", [page.text(item, "   ") for item in items])

@@ -59,18 +59,15 @@ def virtual_names(*predictions: Prediction) -> dict[str, str]:
 
 def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
-    version = prediction.by
     if not prediction.accepted:
-        name = base_name(name)
-        place = f"{name}:{prediction.line}" if prediction.line else name
-        page.add(
-            page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), prediction.why
-        )
-        page.note_answer(f"{version} refuses it: ", prediction.why, sign="✖", hue="error", name=place)
+        place = base_name(name) + (f":{prediction.line}" if prediction.line else "")
+        words = f"{prediction.by} refuses it: {prediction.why}"
+        page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), words)
+        page.note_answer(words, sign="✖", hue="error", name=place)
         return
     hosts = plural(prediction.nodes, "node")
     seen = "" if prediction.nccl_nodes in (0, prediction.nodes) else f" ({prediction.nccl_nodes} nodes to NCCL)"
-    words = f"{version} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
+    words = f"{prediction.by} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
     items = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
     items.append(f"{in_gbs(prediction.total_bw)} per GPU in all")

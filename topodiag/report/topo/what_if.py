@@ -223,7 +223,6 @@ def what_if_json(answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Ite
         answer,
         inputs=inputs,
         changes=[change.words for change in answer.changes],
-        bytes=answer.size,
         before=prediction_json(answer.before),
         after=prediction_json(answer.after),
         sentence=sentence(answer),

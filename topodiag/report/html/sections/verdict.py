@@ -54,12 +54,8 @@ def title_of(sheet: Sheet) -> str:
     verdict = sheet.result.verdict
     if verdict is not None:
         return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
-    groups = answer_groups(sheet.page.answers)
-    if not groups and len(sheet.result.nodes) > 1:
-        worst = _of_nodes(sheet.result)[0]
-        return clean(f"{worst['names']}: {worst['text']}", limit=160)
-    words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else _first_line(sheet)
-    return clean(words, limit=160)
+    first = _of_answers(sheet)[0]
+    return clean(f"{first['names']}: {first['text']}".removeprefix(": "), limit=160)
 
 
 def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
@@ -111,14 +107,16 @@ def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
         return _of_nodes(sheet.result)
     answers: list[dict[str, str]] = []
     if not groups:
-        answers.append(_answer(_first_line(sheet)))
+        lines = (line.plain.strip() for line in sheet.page.lines)
+        answers.append(_answer(next(filter(None, lines), "nothing to report")))  # a command that keeps no answer
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
         sign = group[0].sign
         if not sign and len(groups) == 1 and sheet.result.worst is not None:
             sign, hue = MARKS[sheet.result.worst], KINDS[sheet.result.worst]
         word = "" if sheet.leading else word.upper()
-        answers.append(_answer(group[0].words.plain, sign, word, hue, _names(group)))
+        names = fold_hosts([answer.name for answer in group if answer.name])
+        answers.append(_answer(group[0].words.plain, sign, word, hue, names))
     if len(groups) > GROUPS_SHOWN:
         rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
         answers.append(_answer(f"{rest} more below"))
@@ -143,12 +141,3 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     if rest := len(result.nodes) - len(faulty):
         answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))
     return answers
-
-
-def _first_line(sheet: Sheet) -> str:
-    """What the terminal says first, where a command keeps no answer for its last line."""
-    return next((line.plain.strip() for line in sheet.page.lines if line.plain.strip()), "nothing to report")
-
-
-def _names(group: Any) -> str:
-    return fold_hosts([name.name for name in group if name.name])
