@@ -22,7 +22,7 @@ from topodiag.report.bench.words import (
     verdict_word,
 )
 from topodiag.report.findings import cost_words
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import BELOW, Page, Part
 from topodiag.words.dialect import AMD, NVIDIA, Maker
@@ -138,40 +138,37 @@ def _draw_rows(page: Page, benchmark: Benchmark) -> None:
     rows = benchmark.run.rows
     if not rows:
         return
-    shown = page.some(rows, ROWS_SHOWN)
     kinds = len({(row.dtype, row.redop, row.root) for row in rows}) > 1
-    both = bool(page.style.verbose)
-    page.blank()
-    draw_grid(
-        page,
-        (
-            Field("size", right=True), Field("type"), Field("time", right=True), Field("algbw", right=True, drop=2),
-            Field("busbw", right=True), Field("expected", right=True), Field("of it", right=True, drop=3),
-            Field("in place", right=True, drop=1), Field("wrong", right=True), Field(""),
+    columns: Columns[BenchRow] = {
+        Field("size", right=True): lambda row: spell_bytes(row.size),
+        Field("type"): lambda row: " ".join(
+            word for word in (row.dtype, row.redop) if kinds and word not in {"", "none"}
         ),
-        [_cells(benchmark, row, kinds=kinds, both=both) for row in shown],
-    )  # fmt: skip
-    page.add_more(len(rows) - len(shown), "row")
+        Field("time", right=True): lambda row: spell_us(row.best.time_us) if row.best.time_us is not None else "",
+        Field("algbw", right=True, drop=2): lambda row: _gbs(row.best.algbw_gbs),
+        Field("busbw", right=True): lambda row: (
+            _gbs(row.best.busbw_gbs),
+            "warning" if _is_low(benchmark, row) else "strong",
+        ),
+        Field("expected", right=True): lambda row: _gbs(expected_at(benchmark, row.size)),
+        Field("of it", right=True, drop=3): lambda row: (
+            percent(share) if (share := _share_of(benchmark, row)) is not None else "",
+            "warning" if _is_low(benchmark, row) else "dim",
+        ),
+        Field("in place", right=True, drop=1): lambda row: _gbs(row.in_place.busbw_gbs),
+        Field("wrong", right=True): lambda row: (f"{wrong:.0f}", "error") if (wrong := _wrong_of(row)) else "",
+        Field(""): lambda row: ("cut off", "doubtful") if row.cut else "",
+    }
+    page.blank()
+    draw_listed(page, columns, rows, ROWS_SHOWN, "row")
 
 
-def _cells(benchmark: Benchmark, row: BenchRow, *, kinds: bool, both: bool) -> list[Part]:
-    best, wrong = row.best, _wrong_of(row)
-    expected = expected_at(benchmark, row.size)
-    share = _share_of(benchmark, row)
-    bulk = benchmark.expected is not None and expected is not None and expected >= benchmark.expected.busbw_gbs / 2
-    low = benchmark.verdict == "low" and bulk and share is not None and share < LOW_SHARE
-    return [
-        spell_bytes(row.size),
-        " ".join(part for part in (row.dtype, row.redop) if part not in {"", "none"}) if kinds else "",
-        spell_us(best.time_us) if best.time_us is not None else "",
-        _gbs(best.algbw_gbs),
-        (_gbs(best.busbw_gbs), "warning" if low else "strong"),
-        _gbs(expected),
-        (percent(share) if share is not None else "", "warning" if low else "dim"),
-        _gbs(row.in_place.busbw_gbs) if both else "",
-        (f"{wrong:.0f}", "error") if wrong else "",
-        ("cut off", "doubtful") if row.cut else "",
-    ]
+def _is_low(benchmark: Benchmark, row: BenchRow) -> bool:
+    """Whether a row of a low run is far below its expectation, at a size where bandwidth counts."""
+    expected, share = expected_at(benchmark, row.size), _share_of(benchmark, row)
+    if benchmark.verdict != "low" or benchmark.expected is None or expected is None or share is None:
+        return False
+    return expected >= benchmark.expected.busbw_gbs / 2 and share < LOW_SHARE
 
 
 def _gbs(value: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.report.words import SIGNS, title_of
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
@@ -47,31 +47,27 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
 
 
 def _draw_answer(page: Page, result: FleetResult) -> None:
-    out, total = len(result.failed), len(result.nodes)
+    out, total, names = len(result.failed), len(result.nodes), ""
     if out:
         worst = max(exclusion.severity for exclusion in result.exclusions)
-        words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
+        words = f"{out} of {plural(total, 'node')} to exclude now"
         sign, hue = SIGNS[worst], str(worst)
-        names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
+        names = f"  {short_hosts(result.failed, page.width - len(words) - 4)}"
     else:
         unjudged = total - sum(len(cohort.nodes) for cohort in result.cohorts if cohort.compared)
-        without = (
-            f"; {plural(unjudged, 'node')} {'has' if unjudged == 1 else 'have'} no peers to compare with"
-            if unjudged
-            else ""
-        )
-        words = [(f"no node of {total} to exclude{without}", "strong")]
-        names = ""
         unread = sum(not gap.why.startswith(OLDER) for gap in result.left_out)
+        words = f"no node of {total} to exclude"
+        if unjudged:
+            words += f"; {plural(unjudged, 'node')} {'has' if unjudged == 1 else 'have'} no peers to compare with"
         if unread:
-            words.append((f", {plural(unread, 'capture')} not read", "strong"))
+            words += f", {plural(unread, 'capture')} not read"
         if unjudged or unread or result.unexplained or result.shared_names:
             sign, hue = "?", "unknown"
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     action = _action(result)
-    page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
-    page.note_answer(*words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=action)
+    page.add(page.text((sign, hue), " "), (words, "strong"), (names, "name"))
+    page.note_answer((words, "strong"), (names, "name"), sign=sign, hue=hue, action=action)
     if action:
         page.entry("do", (action, "strong"), hue="ok")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.html.interface import Cell, Columns, Drawing, Extras, Grid, figure, grid_of
+from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, figure, grid_of
 from topodiag.report.sweep.heat import heat_svg, rank
 from topodiag.report.sweep.page import best_by_rail
 from topodiag.words.fold import fold_hosts
@@ -17,10 +17,8 @@ _MARKS = {Standing.FAILED: "error", Standing.LOW: "warning"}
 
 def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     """The matrix, where there are two nodes and more, and the runs, worst first."""
-    drawings: tuple[Drawing, ...] = ()
-    if len(fabric.nodes) > 1:
-        title = "Pairs of nodes, by share of what is normal"
-        drawings = (Drawing(title, heat_svg(judged, fabric, title, prefix="pairs")),)
+    title = "Pairs of nodes, by share of what is normal"
+    drawings = drawings_of((title, heat_svg(judged, fabric, title, prefix="pairs") if len(fabric.nodes) > 1 else ""))
     runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=rank)
     title = "Runs that are slower than those alike, or failed"
     slow = grid_of("odd-runs", title, _RUNS, runs, ROWS_SHOWN, "runs are in the JSON")

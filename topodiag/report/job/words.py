@@ -54,9 +54,7 @@ def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bar
 def gdr_of(communicator: Communicator) -> bool | None:
     """Whether all network connections use GPUDirect RDMA; None without any."""
     over_net = [label for label in communicator.transports if is_net(label)]
-    if over_net:
-        return all(uses_gdr(label) for label in over_net)
-    return None
+    return all(uses_gdr(label) for label in over_net) if over_net else None
 
 
 def algorithms_of(communicator: Communicator) -> tuple[str, ...]:
