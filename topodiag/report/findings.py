@@ -77,13 +77,13 @@ def _draw_group(page: Page, group: list[Finding], several_nodes: bool, places: P
 
 def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places | None) -> None:
     if finding.follows is not None:
-        _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
-    _entry(page, "where", where_words(finding.where, several_nodes))
-    _entry(page, "seen", finding.observed, most=1)
-    _entry(page, "expected", finding.expected, most=1)
-    _entry(page, "cost", cost_words(finding.cost))
+        page.entry("follows", f"from {finding.follows.check} above: {finding.follows.why}", most=2)
+    page.entry("where", where_words(finding.where, several_nodes), most=2)
+    page.entry("seen", finding.observed, most=1)
+    page.entry("expected", finding.expected, most=1)
+    page.entry("cost", cost_words(finding.cost), most=2)
     if page.style.verbose and finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
-        _entry(page, "coverage", str(finding.coverage))
+        page.entry("coverage", str(finding.coverage))
     shown = page.some(finding.evidence, EVIDENCE_SHOWN)
     left = len(finding.evidence) - len(shown)
     for number_, origin in enumerate(shown):
@@ -122,11 +122,6 @@ def _count_steps(page: Page, left: int) -> None:
         page.lines[-1].append_text(count)
     else:
         page.add_more(left, "step", indent=BELOW)
-
-
-def _entry(page: Page, label: str, words: str, most: int = 2) -> None:
-    if words:
-        page.entry(label, words, most=most)
 
 
 def where_words(where: Where, several_nodes: bool) -> str:

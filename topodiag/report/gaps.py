@@ -60,8 +60,7 @@ def _draw_counts(page: Page, result: Result) -> None:
     for gap in inputs[:SHOWN]:
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
     page.add_more(len(inputs) - SHOWN, "input", indent=BELOW)
-    if remedy := _remedy(result, unknown):
-        page.entry("next", remedy, hue="ok")
+    page.entry("next", _remedy(result, unknown), hue="ok")
 
 
 def _remedy(result: Result, unknown: Sequence[Outcome]) -> str:

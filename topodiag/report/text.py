@@ -180,9 +180,11 @@ class Page:
             self.lines[begin + most - 1 :] = [self.cut_words(last, self.width)]
 
     def entry(self, label: str, *words: Part, hue: str = "dim", most: int = 0) -> None:
-        """A label, then words wrapped beside it. With `most`, of longer words only so many lines, but with -v all."""
-        begin = len(self.lines)
-        self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), *words)
+        """A label, then words wrapped beside it, where there are any. With `most`, of longer words only so many lines,
+        but with -v all."""
+        begin, body = len(self.lines), self.text(*words)
+        if body.plain:
+            self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), body)
         if most:
             self.keep_lines(begin, most)
 

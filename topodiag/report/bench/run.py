@@ -70,8 +70,7 @@ def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
         page.text(ranks_words(run), (place, "name")),
     )
     _draw_verdict(page, benchmark)
-    if action := action_of(result, benchmark):
-        page.entry("do", (action, "strong"), hue="ok")
+    page.entry("do", (action_of(result, benchmark), "strong"), hue="ok")
     if low is not None:
         page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
     parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *_versions_words(run)]
@@ -214,8 +213,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
     page.add_more(len(benchmark.hypotheses) - len(shown), "cause", indent=BELOW)
-    if benchmark.ruled_out:
-        page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
+    page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
 
 
 def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:

@@ -68,8 +68,7 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
     action = _action(result)
     page.add(page.text((sign, hue), " "), (words, "strong"), (names, "name"))
     page.note_answer((words, "strong"), (names, "name"), sign=sign, hue=hue, action=action)
-    if action:
-        page.entry("do", (action, "strong"), hue="ok")
+    page.entry("do", (action, "strong"), hue="ok")
 
 
 def _action(result: FleetResult) -> str:

@@ -102,8 +102,7 @@ def draw_summary(page: Page, job: Job) -> None:
         ("settings", _settings(page, job)),
         ("steps", "; ".join(says_steps(job.paces))),
     ):
-        if words:
-            page.entry(label, words, most=1)
+        page.entry(label, words, most=1)
     for note in job.notes:
         page.entry("note", note)
     if job.communicators:

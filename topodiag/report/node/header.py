@@ -87,8 +87,7 @@ def draw_verdict(
     whole = len(name) + words.cell_len + len(cause) + len(checks) + 4
     page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, cause,
              (checks if whole <= page.width or page.style.verbose else "", "dim"))  # fmt: skip
-    if action:
-        page.entry("do", (action, "strong"), hue="ok")
+    page.entry("do", (action, "strong"), hue="ok")
     page.note_answer(words, cause, sign=sign, hue=hue, name=name, action=action)
 
 

@@ -96,8 +96,7 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
     hosts = {short_name(result.identity.name(host)) for host in names}
     own = len(finding.where.nodes)
     share = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""
-    if words:
-        page.entry("where", words, (share, "strong"))
+    page.entry("where", words, (share, "strong"))
 
 
 def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
@@ -105,9 +104,11 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     worked."""
     draw_steps(page, cause.finding.fix, first, STEPS_SHOWN - first)
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
-        own_line = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
-        page.entry("" if at else "check with", ("" if own_line else command, "close"), hue="ok")
-        if own_line:
+        label = "" if at else "check with"
+        if LABEL + 2 + len(command) <= page.width:
+            page.entry(label, (command, "close"), hue="ok")
+        else:  # a line of its own can be copied whole
+            page.add(page.text("  ", (label, "ok")))
             page.add("    ", (command, "close"))
 
 

@@ -130,8 +130,7 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     drawn = {cause.price.says for cause in verdict.causes}
     open_ = [(words,) for words in verdict.not_explained if words not in drawn]
     page.entries("unclear", open_, LINES_SHOWN, "line", hue="doubtful")
-    if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
-        page.entry("read", read, most=1)
+    page.entry("read", " · ".join(words for words in verdict.joined if not words.endswith(" none")), most=1)
 
 
 def _draw_measured(page: Page, result: Result) -> None:
