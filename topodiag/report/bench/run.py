@@ -65,10 +65,7 @@ def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
     folder = folder_of([other.run for other in result.benchmarks])
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
-    page.add(
-        page.text((sign, hue), " ", (collective_words(run), "strong"), "  "),
-        page.text(ranks_words(run), (place, "name")),
-    )
+    page.add(page.text((sign, hue), " ", (collective_words(run), "strong"), "  "), ranks_words(run), (place, "name"))
     _draw_verdict(page, benchmark)
     page.entry("do", (action_of(result, benchmark), "strong"), hue="ok")
     if low is not None:

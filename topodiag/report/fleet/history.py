@@ -71,10 +71,8 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
     page.heading("nodes that keep failing")
     for failure in page.listed(answers.failing, FEW, "node"):
         what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
-        page.add(
-            page.text("  ", (failure.host, "strong"), "  "),
-            f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}",
-        )
+        words = f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}"
+        page.add(page.text("  ", (failure.host, "strong"), "  "), words)
 
 
 def _draw_rising(page: Page, answers: FleetHistory) -> None:
@@ -82,11 +80,9 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
         return
     page.heading("counters that rise")
     for growth in page.listed(answers.rising, FEW, "counter"):
-        page.add(
-            page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  "),
-            f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)};"
-            f" rises on {growth.parts} of {growth.total}",
-        )
+        words = f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)}"
+        lead = page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  ")
+        page.add(lead, f"{words}; rises on {growth.parts} of {growth.total}")
     if answers.common:
         words = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
         page.add("  ", (f"on many parts, so no part's fault: {words}", "dim"))

@@ -150,9 +150,8 @@ def _class_of(check: str, message: str) -> str:
 
 def _draw_cohort(page: Page, cohort: Cohort) -> None:
     page.blank()
-    page.add(
-        page.text((plural(len(cohort.nodes), "node"), "strong"), "  "), (cohort.name or "of no known kind", "name")
-    )
+    count = plural(len(cohort.nodes), "node")
+    page.add(page.text((count, "strong"), "  "), (cohort.name or "of no known kind", "name"))
     if not cohort.compared:
         page.add("  ", (f"too few to compare: {short_hosts(cohort.nodes, _NAMES)}", "dim"))
         return
@@ -167,10 +166,8 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         if split.association is not None:
             association = split.association
             values = fold_labels(association.values, 4)
-            page.add(
-                " " * 15,
-                (f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)", "dim"),
-            )
+            words = f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)"
+            page.add(" " * 15, (words, "dim"))
     if cohort.varying:
         keys = few(list(dict.fromkeys(key for _, key in cohort.varying)))
         page.add(page.text("  ", ("varying      ", "dim")), (keys, "dim"))
@@ -211,15 +208,12 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     if not rest and not notes:
         return
     page.blank()
-    ordered = sorted(
-        rest, key=lambda finding: (-finding.severity, -len(finding.where.nodes), finding.id, finding.message)
-    )
+    ordered = sorted(rest, key=lambda one: (-one.severity, -len(one.where.nodes), one.id, one.message))
     for finding in page.listed(ordered, CLASSES_SHOWN, "finding"):
         _draw_finding(page, finding)
     if notes:
-        page.add(
-            "  ", (f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json", "dim")
-        )
+        words = f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json"
+        page.add("  ", (words, "dim"))
 
 
 def _hint(finding: Finding) -> bool:

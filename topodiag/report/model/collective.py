@@ -67,9 +67,8 @@ def draw_placements(
         page.blank()
         draw_tiers(page, machine)
         for placement in placements.placed:
-            draw_terms(
-                page, spelt(placement.priced.terms), f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"
-            )
+            title = f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"
+            draw_terms(page, spelt(placement.priced.terms), title)
         draw_assumed(page, machine.assumed)
 
 

@@ -38,13 +38,10 @@ def draw_hierarchy(
     page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
     if len(hierarchy.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
-    best, flat = hierarchy.best(size), hierarchy.ways[0].time_us(size)
-    page.note_answer(
-        (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
-        f", {flat / best.time_us(size):.2f}× as fast as {hierarchy.ways[0].name}"
-        if best is not hierarchy.ways[0]
-        else "",
-    )
+    best, first = hierarchy.best(size), hierarchy.ways[0]
+    words = f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}"
+    gain = "" if best is first else f", {_gain(hierarchy, best, size)} as fast as {first.name}"
+    page.note_answer((words, "strong"), gain)
     page.blank()
     _at_size(page, hierarchy, size)
     if page.style.verbose:

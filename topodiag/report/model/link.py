@@ -21,10 +21,8 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
     """A row per tier, the plot over sizes, and with `explain` the terms."""
     first = prices[0].link.name
     page.add("", (f"{spell_size(size)} over one link, one direction", "strong"), "  T = alpha + B/beta")
-    page.note_answer(
-        (f"{spell_size(size)} over one link: ", "strong"),
-        ", ".join(f"{link_price.link.name} {spell_time(link_price.time_us)}" for link_price in prices),
-    )  # fmt: skip
+    times = ", ".join(f"{price.link.name} {spell_time(price.time_us)}" for price in prices)
+    page.note_answer((f"{spell_size(size)} over one link: ", "strong"), times)
     page.blank()
     columns: Columns[LinkPrice] = {
         Field("tier", least=8): lambda price: (price.link.name, "name"),

@@ -30,11 +30,8 @@ _SHARE_SHOWN = 0.0005
 
 def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: Sequence[Outcome] = ()) -> None:
     """The verdict, a row per dimension, the worst group, findings, and what was assumed."""
-    _head(
-        page,
-        audit,
-        next((finding.fix[0] for finding in findings if finding.fix), "write a better map: topodiag place solve"),
-    )
+    fixes = (finding.fix[0] for finding in findings if finding.fix)
+    _head(page, audit, next(fixes, "write a better map: topodiag place solve"))
     if audit.dimensions and not page.style.quiet:
         page.blank()
         _dimensions(page, audit)
@@ -57,11 +54,9 @@ def _head(page: Page, audit: Audit, action: str) -> None:
     sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
     unit = audit.talk.unit
     what = f"per {unit}" if audit.talk.base_us is not None else f"of communication in a {unit}"
-    where = (
-        f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"
-    )
-    page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
+    ranks, nodes = plural(audit.talk.world, "rank"), plural(audit.nodes, "node")
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
+    page.add("", answer, f"  {audit.cluster.system or 'cluster'}, {ranks} on {nodes}{f', {sizes}' if sizes else ''}")
     if why := audit.hardly_matters:
         page.note_answer(answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
@@ -138,11 +133,8 @@ def _worst(page: Page, audit: Audit) -> None:
     )
     before, after = could.dimension_us
     words = f"{spell_time(before)} to {spell_time(after)}" if before > 0 else f"{spell_time(after)} in place of nothing"
-    page.add(
-        "  ",
-        (f"+{spell_time(could.lost_us)} per {unit}, {percent(could.lost_us / audit.step_us)} slower", "strong"),
-        f"; {could.dimension} {words}",
-    )
+    cost = f"+{spell_time(could.lost_us)} per {unit}, {percent(could.lost_us / audit.step_us)} slower"
+    page.add("  ", (cost, "strong"), f"; {could.dimension} {words}")
 
 
 def _groups(page: Page, audit: Audit) -> None:

@@ -31,8 +31,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
     what, unit = "of a step wait for communication", solved.talk.unit
     what = f"of communication in a {unit}" if solved.talk.base_us is None else what
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
-    page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
+    page.add("", answer, f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     action = f"ask the scheduler for {fold_hosts(solved.place.hosts)}"
     page.note_answer(answer, ": ", _compared(page, solved), action=action)
     page.add("", _compared(page, solved))
@@ -44,11 +44,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
     _dimensions(page, solved)
     for split in solution.splits:
         example = fold_labels([str(rank) for rank in split.example[:64]])
-        page.add(
-            page.text(("split", "warning"), "  "),
-            f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
-            f" on {fold_hosts(split.nodes)}",
-        )
+        words = f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
+        page.add(page.text(("split", "warning"), "  "), f"{words} on {fold_hosts(split.nodes)}")
         page.add("  ", split.why)
     form = solved.launcher or "slurm-hostfile"
     page.entry("next", "for a launcher, this command with", hue="ok")
@@ -66,9 +63,8 @@ def _compared(page: Page, solved: Solved) -> Text:
     if solved.gain > _ALIKE and solved.talk.base_us is None:
         return page.text((f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
     if solved.gain > _ALIKE:
-        return page.text(
-            "steps ", (f"{percent(solved.gain)} faster", "ok"), f" than {solved.before_name}, which waits {before}"
-        )
+        than = f" than {solved.before_name}, which waits {before}"
+        return page.text("steps ", (f"{percent(solved.gain)} faster", "ok"), than)
     same = np.array_equal(solved.before.slot, solved.solution.assignment.slot)
     more = "nothing to gain from another order" if same else "either is fine"
     return page.text((f"as fast as {solved.before_name}", "ok"), f": {more}")

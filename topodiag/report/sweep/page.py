@@ -40,9 +40,8 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
         page.add("note: ", note)
     if further is not None:
         page.blank()
-        page.add(
-            "next: ", f"round {further.round}, {plural(len(further.runs), 'run')} in {plural(further.waves, 'wave')}"
-        )
+        runs, waves = plural(len(further.runs), "run"), plural(further.waves, "wave")
+        page.add("next: ", f"round {further.round}, {runs} in {waves}")
 
 
 def _verdict(judged: SweepJudgement) -> Part:
@@ -80,9 +79,7 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
             spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning")
         ),
     }
-    draw_table(
-        page, columns, sorted(runs, key=lambda judged_run: (judged_run.run.collective, -(judged_run.gbs or 0.0)))
-    )
+    draw_table(page, columns, sorted(runs, key=lambda run: (run.run.collective, -(run.gbs or 0.0))))
 
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:

@@ -105,9 +105,9 @@ def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
 def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    return (
-        None if graph.id == NVLS and not over_network(prediction) else graph.channels * channel_gbs(prediction, graph)
-    )
+    if graph.id == NVLS and not over_network(prediction):
+        return None
+    return graph.channels * channel_gbs(prediction, graph)
 
 
 def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:

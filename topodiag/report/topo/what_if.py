@@ -179,9 +179,8 @@ def sentence(answer: WhatIf) -> str:
     on = f"an all-reduce of {spell_bytes(answer.size)} over {plural(after.ranks, 'GPU')}"
     lost = new.time_us / old.time_us - 1
     if abs(lost) < NOTICEABLE:
-        return (
-            f"With {what}, {on} takes as long as before ({spell_us(new.time_us)} by NCCL's model): no loss to expect."
-        )
+        took = spell_us(new.time_us)
+        return f"With {what}, {on} takes as long as before ({took} by NCCL's model): no loss to expect."
     ratio = new.time_us / old.time_us
     by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{percent(abs(lost))} {'longer' if lost > 0 else 'less'}"
     text = (

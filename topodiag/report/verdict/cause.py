@@ -70,10 +70,8 @@ def draw_chain(page: Page, cause: Cause) -> None:
 
 def _draw_consequence(page: Page, group: Sequence[Consequence], left: int) -> None:
     """Consequences of one check; `left` are not shown, and counted."""
-    first = group[0]
-    lead = page.text(
-        " " * (LABEL + 2 * first.depth), ("└ ", "dim"), (first.finding.id, str(first.finding.severity)), "  "
-    )
+    first, indent = group[0], " " * (LABEL + 2 * group[0].depth)
+    lead = page.text(indent, ("└ ", "dim"), (first.finding.id, str(first.finding.severity)), "  ")
     if not page.style.verbose:
         rest = f" ×{len(group)}" if len(group) > 1 else ""
         rest += f"  … and {left} more" if left else ""
