@@ -1,12 +1,17 @@
-"""A fleet on one screen: which nodes to leave out and why, then classes of nodes with counts, never rows of nodes."""
+"""A fleet on one screen: which nodes to leave out and why, then classes of nodes with counts, never rows of nodes. For
+programs: one object, lines of JSON by node, and a table of nodes and reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
+from topodiag.report.documents.from_model import Document, document_of, from_model
+from topodiag.report.documents.write_json import plain
+from topodiag.report.table_files import Row
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS, title_of
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
@@ -25,6 +30,11 @@ WHYS_SHOWN = 4
 COHORTS_SHOWN = 4
 FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
+COLUMNS: Mapping[str, type | str] = {
+    "host": str, "cohort": "int32", "verdict": str, "check": str, "severity": str, "message": str, "gbs_lost": float,
+    "path": str, "time": str,
+}  # fmt: skip
+"""Of the table of nodes and findings, each with its type."""
 _NAMES = 48
 """Columns of a node set, of which the beginning is shown."""
 _TELLING = tuple(tuple(fact.split(": ")) for fact in own_data("fleet/families")["telling"])
@@ -253,3 +263,36 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
     for why, (first, *rest) in page.listed(list(by_why.items()), WHYS_SHOWN, "reason"):
         names = ", ".join([first, *rest]) if page.style.verbose or not rest else f"{first} and {len(rest)} more"
         page.add(page.text("  ", (names, "strong"), "  "), why, under=" " * 4)
+
+
+def fleet_json(result: FleetResult) -> Document:
+    return document_of("fleet.FleetDocument", result, nodes=_documents(result), not_observed=result.left_out)
+
+
+def _documents(result: FleetResult) -> Iterator[Document]:
+    why = {host: exclusion for exclusion in result.exclusions for host in exclusion.nodes}
+    for node in result.nodes:
+        exclusion = why.get(node.host)
+        yield from_model(
+            "fleet.FleetNode",
+            node,
+            verdict="fail" if exclusion else "pass",
+            reasons=exclusion.reasons if exclusion else (),
+        )
+
+
+def json_lines(result: FleetResult) -> Iterator[str]:
+    """One object a line: each node with its verdict and its reasons."""
+    return (json.dumps(plain(node), ensure_ascii=True, allow_nan=False) for node in _documents(result))
+
+
+def rows(result: FleetResult) -> Iterator[Row]:
+    """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
+    findings = grouped((host, finding) for finding in result.findings for host in finding.where.nodes)
+    failed = set(result.failed)
+    for node in result.nodes:
+        lead = (node.host, node.cohort, "fail" if node.host in failed else "pass")
+        for one in findings.get(node.host, ()):
+            yield (*lead, one.id, str(one.severity), one.message, one.cost.gbs_lost, node.path, node.time)
+        if node.host not in findings:
+            yield (*lead, "", "", "", None, node.path, node.time)
