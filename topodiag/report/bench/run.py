@@ -200,13 +200,8 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     shown = page.some(benchmark.hypotheses, HYPOTHESES_SHOWN)
     for number, hypothesis in enumerate(shown):
         likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
-        page.entry(
-            "verdict" if number == 0 else "",
-            likely,
-            (f"{hypothesis.check}  " if hypothesis.check else "", "close"),
-            (hypothesis.cause, "strong"),
-            most=1,
-        )
+        check = f"{hypothesis.check}  " if hypothesis.check else ""
+        page.entry("" if number else "verdict", likely, (check, "close"), (hypothesis.cause, "strong"), most=1)
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
     page.add_more(len(benchmark.hypotheses) - len(shown), "cause", indent=BELOW)

@@ -56,10 +56,7 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     """A line for each run, and a few in full, which are returned."""
     runs = result.benchmarks
     counts = Counter(verdict_word(benchmark) for benchmark in runs)
-    hues = {
-        verdict_word(benchmark): sign_of(benchmark)
-        for benchmark in sorted(runs, key=lambda benchmark: benchmark.severe)
-    }
+    hues = {verdict_word(run): sign_of(run) for run in sorted(runs, key=lambda run: run.severe)}
     words: list[Part] = [
         (f"{counts[verdict]} {verdict}", hues[verdict][1])
         for verdict in ("failed", "impossible", "low", "normal", "unknown")

@@ -13,7 +13,7 @@ from topodiag.report.documents.from_model import Document, document_of, from_mod
 from topodiag.report.documents.write_json import plain
 from topodiag.report.table_files import Row
 from topodiag.report.text import Page
-from topodiag.report.words import SIGNS, title_of
+from topodiag.report.words import SIGNS, title_of, unexplained_words
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, percent
@@ -253,9 +253,7 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         )  # fmt: skip
     if result.unexplained:
         page.blank()
-        kinds = ", ".join(dict.fromkeys(trouble.what for trouble in result.unexplained))
-        count = plural(len(result.unexplained), "line")
-        page.add(("? ", "doubtful"), f"{count} of trouble that no check explains ({kinds}): --format json")
+        page.add(("? ", "doubtful"), f"{unexplained_words(result.unexplained)}: --format json")
     newer = "another capture of the same node is newer"
     by_why = grouped((newer if gap.why.startswith(OLDER) else gap.why, gap.what) for gap in result.left_out)
     if by_why:
@@ -270,15 +268,10 @@ def fleet_json(result: FleetResult) -> Document:
 
 
 def _documents(result: FleetResult) -> Iterator[Document]:
-    why = {host: exclusion for exclusion in result.exclusions for host in exclusion.nodes}
+    reasons = {host: exclusion.reasons for exclusion in result.exclusions for host in exclusion.nodes}
     for node in result.nodes:
-        exclusion = why.get(node.host)
-        yield from_model(
-            "fleet.FleetNode",
-            node,
-            verdict="fail" if exclusion else "pass",
-            reasons=exclusion.reasons if exclusion else (),
-        )
+        verdict = "fail" if node.host in reasons else "pass"
+        yield from_model("fleet.FleetNode", node, verdict=verdict, reasons=reasons.get(node.host, ()))
 
 
 def json_lines(result: FleetResult) -> Iterator[str]:

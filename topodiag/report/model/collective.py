@@ -38,11 +38,8 @@ def draw_placements(
 ) -> None:
     """A row per placement, the gain, the reading of a measured time, the plot; tiers and terms with `explain`."""
     page.add("", (f"{placements.collective} of {spell_size(placements.size)}", "strong"), f"  on {machine.name}")
-    times = ", ".join(
-        f"{spell_time(placement.priced.time_us)} for {spell_spread(placement.spread)}"
-        for placement in placements.placed
-    )
-    page.note_answer((f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
+    times = [f"{spell_time(placed.priced.time_us)} for {spell_spread(placed.spread)}" for placed in placements.placed]
+    page.note_answer((f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), ", ".join(times))
     page.blank()
     columns: Columns[PricedPlacement] = {
         Field("ranks"): lambda placed: (spell_spread(placed.spread), "name"),
@@ -93,9 +90,7 @@ def draw_reading(page: Page, reading: Reading) -> None:
 
 def placement_series(placements: Placements, sizes: Sequence[int]) -> list[Series]:
     """The fastest algorithm of each placement over the sizes; the one that was asked for where one was."""
-    return [
-        Series(spell_spread(placement.spread), _points(placements, placement, sizes)) for placement in placements.placed
-    ]
+    return [Series(spell_spread(placed.spread), _points(placements, placed, sizes)) for placed in placements.placed]
 
 
 def _points(placements: Placements, placement: PricedPlacement, sizes: Sequence[int]) -> list[tuple[float, float]]:

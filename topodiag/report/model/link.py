@@ -43,20 +43,16 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
 
 
 def link_series(prices: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:
-    return [
-        Series(link_price.link.name, [(float(at), link_price.link.time_us(float(at))) for at in sizes])
-        for link_price in prices
-    ]
+    links = [price.link for price in prices]
+    return [Series(link.name, [(float(at), link.time_us(float(at))) for at in sizes]) for link in links]
 
 
 def link_marks(prices: Sequence[LinkPrice]) -> list[Mark]:
+    links = sorted((price.link for price in prices), key=lambda link: link.crossover)
     return [
-        Mark(
-            link_price.link.crossover,
-            f"{link_price.link.name} turns bandwidth-bound at {spell_size(link_price.link.crossover)}",
-        )
-        for link_price in sorted(prices, key=lambda link_price: link_price.link.crossover)
-        if link_price.link.crossover >= 1
+        Mark(link.crossover, f"{link.name} turns bandwidth-bound at {spell_size(link.crossover)}")
+        for link in links
+        if link.crossover >= 1
     ]
 
 

@@ -131,9 +131,8 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in faulty}
     groups = grouped(((worst[host].severity, worst[host].id), host) for host in faulty)
     answers = []
-    for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
-        :GROUPS_SHOWN
-    ]:
+    ordered = sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))
+    for (severity, check), hosts in ordered[:GROUPS_SHOWN]:
         title = title_of_check(check, dialect)
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = KINDS[severity]
