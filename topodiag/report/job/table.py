@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from topodiag.model.finding import Finding
 from topodiag.model.job import Hca, Job
 from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
@@ -19,13 +20,11 @@ from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.words import (
     Family,
     families,
-    findings_of_job,
     init_words,
     median,
     seconds,
     spell_channels,
     spell_connections,
-    spell_driver,
     spell_hosts,
     spell_nodes,
 )
@@ -86,12 +85,19 @@ def draw_jobs(page: Page, result: Result, summaries: Page) -> None:
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    findings, tally, troubles = findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
+    findings, tally, troubles = _findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
     asked = says_answers(job.ras) if job.only_ras else ""
     draw_verdict(page, job.name or "job", findings, tally, what="logged", why_none=asked, troubles=troubles)
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])
+
+
+def _findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
+    """What the checks found in this job; all of them where there is one job."""
+    if len(result.jobs) == 1:
+        return result.findings
+    return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
 
 
 def draw_summary(page: Page, job: Job) -> None:
@@ -143,6 +149,12 @@ def _software(job: Job) -> list[str]:
         words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]
     words.append(plural(len(job.files), "file") if job.files else "")
     return [word for word in words if word]
+
+
+def spell_driver(version: str) -> str:
+    """`12040` of cudaDriverGetVersion as `12.4`."""
+    plain = version.isascii() and version.isdigit() and 4 <= len(version) <= 6
+    return f"{int(version) // 1000}.{int(version) % 1000 // 10}" if plain else version
 
 
 def _network(job: Job) -> str:

@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S
-from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
-from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.report.text import Part
 from topodiag.words.fold import fold_numbers, short_hosts
@@ -65,12 +63,6 @@ def name_of(communicator: Communicator) -> str:
     return communicator.name or communicator.role.value
 
 
-def spell_driver(version: str) -> str:
-    """`12040` of cudaDriverGetVersion as `12.4`."""
-    plain = version.isascii() and version.isdigit() and 4 <= len(version) <= 6
-    return f"{int(version) // 1000}.{int(version) % 1000 // 10}" if plain else version
-
-
 def spell_connections(transports: Mapping[str, int]) -> str:
     """`P2P 688, IB+GDR 1024`."""
     return ", ".join(f"{name} {count}" for name, count in transports_by(transports, short_transport).items())
@@ -111,13 +103,6 @@ def clock(ts: float | None, *, date: bool = False) -> str:
     when = datetime.fromtimestamp(ts, UTC)
     text = when.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
     return f"{text}.{when.microsecond // 1000:03d}" if when.microsecond else text
-
-
-def findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
-    """What the checks found in this job; all of them where there is one job."""
-    if len(result.jobs) == 1:
-        return result.findings
-    return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
 
 
 @dataclass(frozen=True, slots=True)
