@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine, Tier
@@ -16,15 +16,13 @@ def spell_size(size: float) -> str:
     return spell_bytes(round(size))
 
 
+_SPELLED: Mapping[str, Callable[[float], str]] = {"us": spell_time, "bytes": spell_size, "GB/s": in_gbs}
+
+
 def spell_term(term: Term) -> str:
     """A term's value with its unit, as people write it."""
-    if term.unit == "us":
-        return spell_time(term.value)
-    if term.unit == "bytes":
-        return spell_size(term.value)
-    if term.unit == "GB/s":
-        return in_gbs(term.value)
-    return f"{term.value:.4g} {term.unit}".rstrip()
+    spell = _SPELLED.get(term.unit)
+    return spell(term.value) if spell is not None else f"{term.value:.4g} {term.unit}".rstrip()
 
 
 def spelt(terms: Iterable[Term]) -> list[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.fold import fold_hosts, fold_numbers, plural
 from topodiag.words.units import percent, spell_time
 
 GROUPS_SHOWN = 8
@@ -115,7 +115,7 @@ def _worst(page: Page, audit: Audit) -> None:
     if worst is not None and worst.now_us - worst.best_us < _SHARE_SHOWN * audit.step_us:
         worst = None
     if worst is not None:
-        where = f"{worst.dimension} group {worst.group}, ranks {fold_labels([str(rank) for rank in worst.ranks[:64]])}"
+        where = f"{worst.dimension} group {worst.group}, ranks {fold_numbers(worst.ranks[:64])}"
         page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
         more = worst.now_us - worst.best_us
         least = f"{spell_time(worst.best_us)} at best"
@@ -148,7 +148,7 @@ def _groups(page: Page, audit: Audit) -> None:
             ranks = dimension.groups[number]
             share = float(more[number]) / audit.step_us if audit.step_us else 0.0
             rows.append([
-                (f"{dimension.dimension} {number}", "name"), fold_labels([str(rank) for rank in ranks[:64].tolist()]),
+                (f"{dimension.dimension} {number}", "name"), fold_numbers(ranks[:64].tolist()),
                 fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
                 audit.level_name(int(dimension.levels[number])), spell_time(float(dimension.group_us[number])),
                 spell_time(dimension.best_us), percent(share) if share >= _SHARE_SHOWN else "0",

@@ -19,7 +19,7 @@ from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.fold import fold_hosts, fold_numbers, plural
 from topodiag.words.units import percent, spell_time
 
 _ALIKE = 0.0005
@@ -43,7 +43,7 @@ def draw_solution(page: Page, solved: Solved) -> None:
     page.blank()
     _dimensions(page, solved)
     for split in solution.splits:
-        example = fold_labels([str(rank) for rank in split.example[:64]])
+        example = fold_numbers(split.example[:64])
         words = f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
         page.add(page.text(("split", "warning"), "  "), f"{words} on {fold_hosts(split.nodes)}")
         page.add("  ", split.why)
@@ -116,14 +116,10 @@ def _nodes(page: Page, solved: Solved) -> None:
         members[host].append(rank)
     columns: Columns[tuple[str, list[int]]] = {
         Field("node", least=8): lambda row: (row[0], "name"),
-        Field("ranks", least=16): lambda row: _folded(row[1]),
-        Field("GPUs", least=4): lambda row: _folded(sorted(int(place.gpu[rank]) for rank in row[1])),
+        Field("ranks", least=16): lambda row: fold_numbers(row[1]),
+        Field("GPUs", least=4): lambda row: fold_numbers(int(place.gpu[rank]) for rank in row[1]),
     }
     draw_table(page, columns, zip(place.hosts, members, strict=True))
-
-
-def _folded(numbers: Iterable[int]) -> str:
-    return fold_labels([str(number) for number in numbers])
 
 
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:

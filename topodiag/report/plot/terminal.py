@@ -43,7 +43,7 @@ def draw_plot(
         if at is not None:
             column = round(at * (columns - 1))
             for row in cells:
-                row[column] = ("|" if page.style.ascii else "┊", "dim")
+                row[column] = ("┊", "dim")
     signs = _PLAIN_SIGNS if page.style.ascii else _SIGNS
     for number in reversed(range(len(series))):  # the first is drawn last: it is the one that matters
         curve = series[number]
@@ -55,7 +55,7 @@ def draw_plot(
     _legend(page, series, signs)
     for mark in marks:
         if across.share(mark.x) is not None:
-            page.add(page.text("  ", ("|" if page.style.ascii else "┊", "dim"), " "), mark.label)
+            page.add(page.text("  ", ("┊", "dim"), " "), mark.label)
 
 
 def _trace(
@@ -68,7 +68,7 @@ def _trace(
         for column in range(round(x0) + 1, round(x1)):
             part = (column - x0) / (x1 - x0)
             row = round(y0 + part * (y1 - y0))
-            if cells[row][column][0] in " ┊|":
+            if cells[row][column][0] in " ┊":
                 cells[row][column] = (dot, hue)
     for at, row_at in places:
         cells[round(row_at)][round(at)] = (sign, hue)
@@ -97,14 +97,13 @@ def _foot(page: Page, across: Span, left: int, columns: int) -> None:
     wide = across.high - across.low
     for place, word in across.ticks:
         column = round((place - across.low) / wide * (columns - 1)) if wide > 0 else 0
-        line[column] = "+" if page.style.ascii else "┴"
+        line[column] = "┴"
         spelt = page.clean(word)
         start = min(max(column - len(spelt) // 2, 0), columns + 2 - len(spelt))
         if start >= free:
             words[start : start + len(spelt)] = spelt
             free = start + len(spelt) + 2
-    corner = "`" if page.style.ascii else "└"
-    page.add_line(page.text((" " * (left - 1) + corner + "".join(line), "dim")))
+    page.add_line(page.text((" " * (left - 1) + "└" + "".join(line), "dim")))
     page.add_line(page.text((" " * left + "".join(words), "dim")))
 
 
@@ -124,9 +123,8 @@ def draw_bars(page: Page, bars: Sequence[tuple[str, float, str, str]]) -> None:
     name_wide = max(len(page.clean(name)) for name, *_ in bars)
     words_wide = max(len(page.clean(words)) for _, _, words, _ in bars)
     room = max(min(page.width - name_wide - words_wide - 6, 60), 8)
-    full = "#" if page.style.ascii else "█"
     for name, value, words, hue in bars:
         length = round(value / most * room)
-        bar = full * length if length or value <= 0 else ("." if page.style.ascii else "▏")
+        bar = "█" * length if length or value <= 0 else "▏"
         head = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
         page.add_line(page.text(page.pad(head, name_wide + room + 5), (words, "dim")))
