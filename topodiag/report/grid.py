@@ -66,17 +66,13 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
 
 def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:
     """Narrow columns, then leave out whole ones, until the rest fits or nothing more can give way."""
-    while kept and (over := _total(widths, kept) - room) > 0:
+    while kept and (over := sum(widths[i] for i in kept) + _GAP * (len(kept) - 1) - room) > 0:
         if _shrink(fields, widths, kept, over) <= 0:
             return
         goes = max(kept, key=lambda i: (fields[i].drop, i))
         if fields[goes].drop == 0:
             return
         kept.remove(goes)
-
-
-def _total(widths: dict[int, int], kept: Sequence[int]) -> int:
-    return sum(widths[i] for i in kept) + _GAP * (len(kept) - 1)
 
 
 def _shrink(fields: Sequence[Field], widths: dict[int, int], kept: Sequence[int], over: int) -> int:

@@ -224,9 +224,7 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
         ),
         Field("busbw GB/s", right=True): lambda one: (spell_gbs(one.run.top[1]), "strong") if one.run.top else "",
         Field("expected", right=True): lambda one: spell_gbs(one.expected.busbw_gbs) if one.expected else "",
-        Field("of it", right=True, drop=1): lambda one: _share_words(
-            one.run.top[1] if one.run.top else None, one.expected.busbw_gbs if one.expected else None
-        ),
+        Field("of it", right=True, drop=1): _share_words,
         Field("placement", least=8): lambda one: one.run.placement,
         Field("where", least=12): lambda one: (place_words(one.run, folder), "dim"),
     }
@@ -278,8 +276,10 @@ def _range_words(low: float, high: float, unit: str) -> str:
     return f"{spell_gbs(low)} to {spell_gbs(high)} {unit}"
 
 
-def _share_words(measured: float | None, expected: float | None) -> str:
-    return "" if measured is None or not expected else percent(measured / expected)
+def _share_words(benchmark: Benchmark) -> str:
+    """The part of the expectation that the best row reached."""
+    top, expected = benchmark.run.top, benchmark.expected
+    return percent(top[1] / expected.busbw_gbs) if top and expected and expected.busbw_gbs else ""
 
 
 def _share_of(benchmark: Benchmark, row: BenchRow) -> float | None:

@@ -106,13 +106,9 @@ def draw_trees(page: Page, job: Job) -> None:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return
     for comm in _listed(page, with_trees):
-        _draw_trees(page, comm)
-
-
-def _draw_trees(page: Page, communicator: Communicator) -> None:
-    alike = grouped((pairs, channel) for channel, pairs in sorted(communicator.trees.items()))
-    for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
-        page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
+        alike = grouped((pairs, channel) for channel, pairs in sorted(comm.trees.items()))
+        for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
+            page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
 
 
 def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:

@@ -235,12 +235,8 @@ def _bonded(word: str) -> int | None:
     return int(digits) if word.startswith("NV") and digits.isascii() and digits.isdigit() and len(digits) < 4 else None
 
 
-def _kind(word: str) -> str:
-    return word if _bonded(word) is None else "NV#"
-
-
 def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
-    kinds = {_kind(word) for word in words}
+    kinds = {word if _bonded(word) is None else "NV#" for word in words}
     meanings = own_data("report/node/paths")["meaning"]
     texts = [f"{kind} {dialect.say(meanings[kind])}" for kind in meanings if kind in kinds]
     texts += ["! named by a finding"] if blamed else []

@@ -63,8 +63,11 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 
 
 def _grids(job: Job, number: int) -> list[Grid]:
-    grids = (_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number))
-    return [grid for grid in grids if grid.rows]
+    caption = "Communicators, those alike together"
+    comms = grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
+    return [
+        grid for grid in (_ranks(job, number), comms, _transports(job, number), _settings(job, number)) if grid.rows
+    ]
 
 
 def _ranks(job: Job, number: int) -> Grid:
@@ -109,11 +112,6 @@ _FAMILIES: Columns[Family] = {
     "Init": _init,
     "Members": lambda family: family.ranks,
 }
-
-
-def _communicators(job: Job, number: int) -> Grid:
-    caption = "Communicators, those alike together"
-    return grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
 
 
 def _transports(job: Job, number: int) -> Grid:
