@@ -15,7 +15,7 @@ from topodiag.model.clock_text import LAST_S
 from topodiag.model.job import Communicator, Job
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.report.text import Part
-from topodiag.words.fold import fold_numbers, short_hosts
+from topodiag.words.fold import fold_hosts, fold_numbers
 from topodiag.words.units import spell_s
 
 
@@ -38,7 +38,8 @@ def _step(known: Sequence[int]) -> int:
 
 
 def spell_hosts(hosts: Sequence[str], most: int = 100) -> str:
-    return short_hosts([host for host in hosts if host], most)
+    words = fold_hosts([host for host in hosts if host])
+    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bare_transport) -> dict[str, int]:

@@ -49,8 +49,8 @@ def draw_answer(page: Page, cause: Cause) -> None:
     text = price.text if page.style.verbose else price.text.split("; ")[0]
     is_free = price.gbs_lost is not None and round(price.gbs_lost, 1) == 0
     cost = "nothing, by what the links of this machine carry" if is_free else price_words(price, text)
-    said = f": {price.step_said}" if price.step_said else ""
-    rows = ((cost, "", 3), (step_words(price), said, 2), (price.step_says, "", 1), (price.says, "", 1))
+    remark = f": {price.step_said}" if price.step_said else ""
+    rows = ((cost, "", 3), (step_words(price), remark, 2), (price.step_says, "", 1), (price.says, "", 1))
     for number, (words, note, lines) in enumerate(row for row in rows if row[0]):
         page.entry("" if number else "cost", words, (note, "dim"), most=lines)
     status, meaning, hue = STATUS[cause.status]
