@@ -87,9 +87,8 @@ def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
         place = (f"{page.fitting(str(line.origin), 6)}  ", "close") if line.origin is not None else ""
         times = f" ×{line.count}" if line.count > 1 else ""
         text = " ".join(line.text.split())
-        page.add(
-            "    ", place, text[:QUOTED], (times, "strong"), (f"  {line.harmless}" if line.harmless else "", "dim")
-        )
+        reason = f"  {line.harmless}" if line.harmless else ""
+        page.add("    ", place, text[:QUOTED], (times, "strong"), (reason, "dim"))
 
 
 def gaps_of(result: Result) -> list[NotObserved]:

@@ -134,9 +134,8 @@ def _places(job: Job) -> list[Part]:
     per_host = Counter(rank.host for rank in job.ranks)
     counts = sorted(set(per_host.values()))
     if len(per_host) > 1 and counts:
-        pieces.append(
-            f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
-        )
+        least, most = counts[0], counts[-1]
+        pieces.append(f"{plural(least, 'rank')} each" if least == most else f"{least} to {most} ranks each")
     if job.unplaced:
         pieces.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
     return pieces or ["no rank was named"]

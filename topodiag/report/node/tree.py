@@ -305,12 +305,10 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     total = len(gpu.nvlinks)
     ids = {finding.id for finding in marks.about("NVL", gpu.label)}
     count = f"{active}" if active == total else f"{active} of {total}"
-    drawn = page.text(
-        f"{dialect_of(node).links} ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim")
-    )
-    rates = sorted(
-        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
-    )
+    hue = "sick" if "NVL001" in ids else "nvlink" if active else "dim"
+    drawn = page.text(f"{dialect_of(node).links} ", (count, hue))
+    running = [link for link in gpu.nvlinks if link.state.value != "inactive"]
+    rates = sorted({link.line_gbs.value for link in running if link.line_gbs.value})
     if rates and active:
         spread = in_gbs(rates[0]) if len(rates) == 1 else f"{spell_gbs(rates[0])}–{in_gbs(rates[-1])}"
         drawn.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))

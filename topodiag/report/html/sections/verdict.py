@@ -44,9 +44,8 @@ def _action(sheet: Sheet) -> str:
         return next((cause.finding.fix[0] for cause in verdict.causes[:1] if cause.finding.fix), "")
     if groups:
         return groups[0][0].action
-    return next(
-        (finding.fix[0] for finding in sheet.result.findings if finding.fix and finding.severity > Severity.INFO), ""
-    )
+    faults = (finding for finding in sheet.result.findings if finding.severity > Severity.INFO)
+    return next((fault.fix[0] for fault in faults if fault.fix), "")
 
 
 def title_of(sheet: Sheet) -> str:
