@@ -34,7 +34,7 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
     _head(page, audit, next(fixes, "write a better map: topodiag place solve"))
     if audit.dimensions and not page.style.quiet:
         page.blank()
-        _dimensions(page, audit)
+        draw_table(page, dimension_columns(audit), audit.dimensions)
         if page.style.verbose or not findings:
             page.blank()
             _worst(page, audit)
@@ -73,12 +73,14 @@ def _head(page: Page, audit: Audit, action: str) -> None:
         page.note_answer(answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
 
 
-def _dimensions(page: Page, audit: Audit) -> None:
+def dimension_columns(audit: Audit) -> Columns[DimensionAudit]:
+    """What each dimension costs as it lies, and what the same GPUs could give."""
+
     def lost(dimension: DimensionAudit) -> Part:
         share = audit.lost(dimension)
         return (percent(share) if abs(share) >= _SHARE_SHOWN else "0", "error" if share >= _SHARE_SHOWN else "")
 
-    columns: Columns[DimensionAudit] = {
+    return {
         Field("dimension"): lambda dim: (dim.dimension, "name"),
         Field("groups", right=True, drop=2): lambda dim: str(len(dim.groups)),
         Field("ranks", right=True, drop=3): lambda dim: str(dim.demand.size),
@@ -92,7 +94,6 @@ def _dimensions(page: Page, audit: Audit) -> None:
             _traffic(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
         ),
     }
-    draw_table(page, columns, audit.dimensions)
 
 
 def _traffic(collective: str, calls: float, size: float) -> str:

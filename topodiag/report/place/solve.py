@@ -41,7 +41,7 @@ def draw_solution(page: Page, solved: Solved) -> None:
     if page.style.quiet:
         return
     page.blank()
-    _dimensions(page, solved)
+    draw_table(page, dimension_columns(solved), by_dimension(solution.cost, solved.before_cost).items())
     for split in solution.splits:
         example = fold_numbers(split.example[:64])
         words = f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
@@ -81,8 +81,9 @@ Costs = tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]
 """What the collectives of a dimension cost now and before."""
 
 
-def _dimensions(page: Page, solved: Solved) -> None:
-    columns: Columns[tuple[str, Costs]] = {
+def dimension_columns(solved: Solved) -> Columns[tuple[str, Costs]]:
+    """What each dimension costs in the map that was found, and before."""
+    return {
         Field("dimension"): lambda row: (row[0], "name"),
         Field("groups", right=True, drop=2): lambda row: str(len(row[1][0][0].demand.groups)),
         Field("ranks", right=True, drop=3): lambda row: str(row[1][0][0].demand.size),
@@ -91,7 +92,6 @@ def _dimensions(page: Page, solved: Solved) -> None:
         Field("before", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][1])),
         Field("alone", right=True, drop=4): lambda row: spell_time(fsum(cost.bound_us for cost in row[1][0])),
     }
-    draw_table(page, columns, by_dimension(solved.solution.cost, solved.before_cost).items())
 
 
 def by_dimension(now: PlacementCost, before: PlacementCost) -> dict[str, Costs]:

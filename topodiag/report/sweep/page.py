@@ -3,7 +3,8 @@ everything on the page, every run, and the faults as findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from topodiag.model.finding import Input
 from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
@@ -84,23 +85,26 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     """Nodes under suspicion whose rails were measured one by one."""
-    best = best_by_rail(judged)
+    nodes, columns = rails_of(judged, fabric)
     accused = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"link", "pcie", "host"}}
     racks = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
     # The best run over a rail is what its port can do; of other nodes it would be their partner's fault.
-    slow = [
-        node
-        for node in fabric.nodes
-        if (node in accused or fabric.racks.get(node) in racks)
-        and any((node, rail) in best for rail in range(fabric.rails))
-    ]
-    if not slow:
-        return
-    page.heading("nodes by rail: the best run over each, per cent of normal")
-    columns: dict[Field, Callable[[str], Part]] = {Field("node", least=8): str}
-    for rail in range(fabric.rails):
-        columns[Field(str(rail), right=True)] = lambda node, rail=rail: _share(best.get((node, rail)))  # type: ignore[misc]
-    draw_listed(page, columns, slow, 16, "node")
+    slow = [node for node in nodes if node in accused or fabric.racks.get(node) in racks]
+    if slow:
+        page.heading("nodes by rail: the best run over each, per cent of normal")
+        draw_listed(page, columns, slow, 16, "node")
+
+
+def rails_of(judged: SweepJudgement, fabric: Fabric) -> tuple[list[str], Columns[str]]:
+    """The nodes whose rails were measured one by one, and how much of normal the best run over each rail reached."""
+    best = best_by_rail(judged)
+    measured = {node for node, _ in best}
+
+    def share(rail: int, node: str) -> Part:
+        return _share(best.get((node, rail)))
+
+    rails = {Field(str(rail), right=True): partial(share, rail) for rail in range(fabric.rails)}
+    return [node for node in fabric.nodes if node in measured], {Field("node", least=8): str, **rails}
 
 
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
