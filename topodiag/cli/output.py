@@ -193,9 +193,8 @@ def write_result_page(
 
 def _placed(solved: Solved) -> Extras:
     from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
-    from topodiag.report.place.solve import solution_json  # noqa: PLC0415
 
-    return solve_extras(solved, solution_json(solved))
+    return solve_extras(solved)
 
 
 def verdict(result: Result, fail_on: str) -> int:

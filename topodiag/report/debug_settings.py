@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from topodiag.model.debug_settings import DebugSetting
 
 
-def _commented(settings: Iterable[DebugSetting], line: Callable[[DebugSetting], str]) -> list[str]:
+def _sh(settings: tuple[DebugSetting, ...]) -> list[str]:
     lines: list[str] = []
     for setting in settings:
         lines += [f"# {words}" for words in setting.why]
-        lines.append(line(setting))
+        lines.append(f"export {setting.name}={shlex.quote(setting.value)}")
     return lines
-
-
-def _sh(settings: tuple[DebugSetting, ...]) -> list[str]:
-    return _commented(settings, lambda s: f"export {s.name}={shlex.quote(s.value)}")
 
 
 def _slurm(settings: tuple[DebugSetting, ...]) -> list[str]:

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
+from topodiag.report.text import BELOW, LABEL, LAST, SCREEN, Page
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, fold_labels, grouped, neighbours, numbered
 from topodiag.words.units import in_gbs, percent
 
@@ -41,10 +41,10 @@ def draw_findings(
 
 def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) -> None:
     """A line each; those of one kind and one sentence share it. What follows from the finding above stands below it."""
-    alike: dict[tuple[str, Severity, bool, str], list[Finding]] = {}
-    for finding in findings:
-        follows = finding.follows is not None and finding.severity is not Severity.INFO
-        alike.setdefault((finding.id, finding.severity, follows, finding.message), []).append(finding)
+    alike = grouped(
+        ((one.id, one.severity, one.follows is not None and one.severity is not Severity.INFO, one.message), one)
+        for one in findings
+    )
     below = True
     for (check, severity, follows), kind in groupby(alike, key=lambda key: key[:3]):
         if below and not follows:
@@ -77,13 +77,13 @@ def _draw_group(page: Page, group: list[Finding], several_nodes: bool, places: P
 
 def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places | None) -> None:
     if finding.follows is not None:
-        _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
-    _entry(page, "where", where_words(finding.where, several_nodes))
-    _entry(page, "seen", finding.observed, most=1)
-    _entry(page, "expected", finding.expected, most=1)
-    _entry(page, "cost", cost_words(finding.cost))
+        page.entry("follows", f"from {finding.follows.check} above: {finding.follows.why}", most=2)
+    page.entry("where", where_words(finding.where, several_nodes), most=2)
+    page.entry("seen", finding.observed, most=1)
+    page.entry("expected", finding.expected, most=1)
+    page.entry("cost", cost_words(finding.cost), most=2)
     if page.style.verbose and finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
-        _entry(page, "coverage", str(finding.coverage))
+        page.entry("coverage", str(finding.coverage))
     shown = page.some(finding.evidence, EVIDENCE_SHOWN)
     left = len(finding.evidence) - len(shown)
     for number_, origin in enumerate(shown):
@@ -121,12 +121,7 @@ def _count_steps(page: Page, left: int) -> None:
     if page.lines[-1].cell_len + count.cell_len <= page.width:
         page.lines[-1].append_text(count)
     else:
-        page.entry("", (more(left, "step"), "dim"))
-
-
-def _entry(page: Page, label: str, words: str, most: int = 2) -> None:
-    if words:
-        page.entry(label, words, most=most)
+        page.add_more(left, "step", indent=BELOW)
 
 
 def where_words(where: Where, several_nodes: bool) -> str:
@@ -138,9 +133,7 @@ def where_words(where: Where, several_nodes: bool) -> str:
         parts += [fold_labels(texts)] if texts else []
     parts += [fold_links(where.links)] if where.links else []
     if where.ranks:
-        parts.append(
-            f"{'rank' if len(where.ranks) == 1 else 'ranks'} {fold_labels([str(rank) for rank in where.ranks])}"
-        )
+        parts.append(numbered("rank", where.ranks))
     return " · ".join(parts)
 
 

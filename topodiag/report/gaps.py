@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result, Trouble
-from topodiag.report.text import Page, Part, more
+from topodiag.report.text import BELOW, Page, Part
 from topodiag.report.words import unexplained_words
 from topodiag.words.fold import few, grouped, plural
 
@@ -26,9 +26,8 @@ def draw_gaps(page: Page, result: Result) -> None:
         return
     _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
-    if clashes := disagreements(result):
-        page.heading(f"sources disagree on {plural(len(clashes), 'value')}", lead=("● ", "info"))
-        _draw_by_reason(page, clashes)
+    clashes = disagreements(result)
+    _draw_by_reason(page, clashes, f"sources disagree on {plural(len(clashes), 'value')}", lead=("● ", "info"))
     _draw_unread(page, result)
     _draw_silent(page, result)
 
@@ -37,11 +36,8 @@ def draw_unreadable(page: Page, result: Result) -> None:
     """Inputs that are there and could not be read, with the reason: they stand at the top, for they may hold the
     cause."""
     broken = [gap for gap in result.not_observed if gap.unreadable]
-    for number, gap in enumerate(broken[:SHOWN]):
-        words = gap.why if gap.what == PART else f"{gap.what}: {gap.why}"
-        page.entry("" if number else "not read", words, hue="doubtful", most=2)
-    if len(broken) > SHOWN:
-        page.entry("", (more(len(broken) - SHOWN, "input"), "dim"))
+    rows = [(gap.why if gap.what == PART else f"{gap.what}: {gap.why}",) for gap in broken]
+    page.entries("not read", rows, SHOWN, "input", hue="doubtful", lines=2)
 
 
 def _draw_counts(page: Page, result: Result) -> None:
@@ -63,10 +59,8 @@ def _draw_counts(page: Page, result: Result) -> None:
         page.add_items(("? ", "unknown"), [*filter(None, words), ("-v says why", "dim")])
     for gap in inputs[:SHOWN]:
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
-    if len(inputs) > SHOWN:
-        page.entry("", (more(len(inputs) - SHOWN, "input"), "dim"))
-    if remedy := _remedy(result, unknown):
-        page.entry("next", remedy, hue="ok")
+    page.add_more(len(inputs) - SHOWN, "input", indent=BELOW)
+    page.entry("next", _remedy(result, unknown), hue="ok")
 
 
 def _remedy(result: Result, unknown: Sequence[Outcome]) -> str:
@@ -93,9 +87,8 @@ def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
         place = (f"{page.fitting(str(line.origin), 6)}  ", "close") if line.origin is not None else ""
         times = f" ×{line.count}" if line.count > 1 else ""
         text = " ".join(line.text.split())
-        page.add(
-            "    ", place, text[:QUOTED], (times, "strong"), (f"  {line.harmless}" if line.harmless else "", "dim")
-        )
+        reason = f"  {line.harmless}" if line.harmless else ""
+        page.add("    ", place, text[:QUOTED], (times, "strong"), (reason, "dim"))
 
 
 def gaps_of(result: Result) -> list[NotObserved]:
@@ -104,12 +97,10 @@ def gaps_of(result: Result) -> list[NotObserved]:
 
 
 def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
-    if not outcomes:
-        return
-    page.heading(f"{plural(len(outcomes), 'check')} could not run", lead=("? ", "unknown"))
     pairs = [(outcome.check, outcome.why or "no reason given") for outcome in outcomes]
     remedy = _shared_remedy([why for _, why in pairs])
-    _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
+    reasons = [(check, why.removesuffix(f"; {remedy}")) for check, why in pairs]
+    _draw_by_reason(page, reasons, f"{plural(len(outcomes), 'check')} could not run")
     if remedy:
         checks = [check for check, why in pairs if why.endswith(f"; {remedy}")]
         page.add("    ", (f"for {few(list(dict.fromkeys(checks)), 6)}: ", "dim"), remedy)
@@ -125,19 +116,15 @@ def _shared_remedy(reasons: Sequence[str]) -> str:
 def _draw_silent(page: Page, result: Result) -> None:
     texts = {finding.id for finding in result.findings}
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
-        outcomes = [outcome for outcome in result.with_status(status) if outcome.check not in texts]
-        if outcomes:
-            page.heading(f"{plural(len(outcomes), 'check')}: {title}", lead="  ")
-            _draw_by_reason(page, ((outcome.check, outcome.why) for outcome in outcomes))
+        pairs = [(outcome.check, outcome.why) for outcome in result.with_status(status) if outcome.check not in texts]
+        _draw_by_reason(page, pairs, f"{plural(len(pairs), 'check')}: {title}", lead="  ")
 
 
 def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
-    if not gaps:
-        return
     rooted = sum(gap.needs_root for gap in gaps)
     need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
-    page.heading(f"{plural(len(gaps), 'thing')} not observed", (need, "doubtful"), lead=("? ", "unknown"))
-    _draw_by_reason(page, ((gap.what, why_of(gap)) for gap in gaps))
+    pairs = [(gap.what, why_of(gap)) for gap in gaps]
+    _draw_by_reason(page, pairs, f"{plural(len(gaps), 'thing')} not observed", (need, "doubtful"))
 
 
 def why_of(gap: NotObserved) -> str:
@@ -145,8 +132,13 @@ def why_of(gap: NotObserved) -> str:
     return gap.why if "root" in gap.why.lower() or not gap.needs_root else f"{gap.why} (root would show it)"
 
 
-def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
-    """Lines `things — reason`, things of one reason together, in the order in which reasons first came."""
+def _draw_by_reason(
+    page: Page, pairs: Sequence[tuple[str, str]], title: str, *notes: Part, lead: Part = ("? ", "unknown")
+) -> None:
+    """Where there are any, the title and lines `things — reason`, things of one reason together, in the order in which
+    reasons first came."""
+    if pairs:
+        page.heading(title, *notes, lead=lead)
     for why, whats in grouped((why, what) for what, why in pairs).items():
         reason: list[Part] = [(f"{word} ", "dim") for word in f"— {why}".split()] if why else []
         page.add_items("    ", list(dict.fromkeys(whats)), ", ", tail=[" ", *reason])

@@ -56,30 +56,23 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
     _fit(fields, widths, kept, page.width - indent)
     heading: list[Text] = [page.text((fields[i].title, "dim")) for i in kept]
     for line in ([heading] if kept else []) + [[row[i] for i in kept] for row in cells]:
-        drawn = Text(" " * indent, no_wrap=True)
-        for at, (i, cell) in enumerate(zip(kept, line, strict=True)):
+        drawn = []
+        for i, cell in zip(kept, line, strict=True):
             short = page.cut(cell, widths[i])
             blank = " " * (widths[i] - short.cell_len)
-            drawn.append(" " * _GAP if at else "")
-            drawn.append(blank if fields[i].right else "")
-            drawn.append_text(short)
-            drawn.append("" if fields[i].right else blank)
-        page.add_line(drawn)
+            drawn.append(page.text(blank, short) if fields[i].right else page.text(short, blank))
+        page.add_line(page.text(" " * indent, page.join(drawn, " " * _GAP)))
 
 
 def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:
     """Narrow columns, then leave out whole ones, until the rest fits or nothing more can give way."""
-    while kept and (over := _total(widths, kept) - room) > 0:
+    while kept and (over := sum(widths[i] for i in kept) + _GAP * (len(kept) - 1) - room) > 0:
         if _shrink(fields, widths, kept, over) <= 0:
             return
         goes = max(kept, key=lambda i: (fields[i].drop, i))
         if fields[goes].drop == 0:
             return
         kept.remove(goes)
-
-
-def _total(widths: dict[int, int], kept: Sequence[int]) -> int:
-    return sum(widths[i] for i in kept) + _GAP * (len(kept) - 1)
 
 
 def _shrink(fields: Sequence[Field], widths: dict[int, int], kept: Sequence[int], over: int) -> int:

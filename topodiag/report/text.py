@@ -39,6 +39,7 @@ _HUES = {
 Part = str | tuple[str, str] | Text
 LABEL = 11
 """Columns of the labels of a report, after two blanks."""
+BELOW = " " * (LABEL + 2)
 SCREEN = 23
 """Lines of a page that a terminal of 24 shows whole, its prompt below."""
 LAST = 3
@@ -101,12 +102,7 @@ class Page:
         return drawn
 
     def join(self, parts: Iterable[Part], glue: Part) -> Text:
-        drawn = Text(no_wrap=True)
-        for number, part in enumerate(parts):
-            if number:
-                drawn.append_text(self.text(glue))
-            drawn.append_text(self.text(part))
-        return drawn
+        return self.text(glue).join([self.text(part) for part in parts])
 
     def note_answer(self, *words: Part, sign: str = "", hue: str = "", name: str = "", action: str = "") -> None:
         """Keep an answer for the last lines."""
@@ -184,19 +180,22 @@ class Page:
             self.lines[begin + most - 1 :] = [self.cut_words(last, self.width)]
 
     def entry(self, label: str, *words: Part, hue: str = "dim", most: int = 0) -> None:
-        """A label, then words wrapped beside it. With `most`, of longer words only so many lines, but with -v all."""
-        begin = len(self.lines)
-        self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), *words)
+        """A label, then words wrapped beside it, where there are any. With `most`, of longer words only so many lines,
+        but with -v all."""
+        begin, body = len(self.lines), self.text(*words)
+        if body.plain:
+            self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), body)
         if most:
             self.keep_lines(begin, most)
 
-    def entries(self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim") -> None:
-        """An entry of a line for each of the first `most` rows, and one that counts the others; with -v all."""
+    def entries(
+        self, label: str, rows: Sequence[Sequence[Part]], most: int, what: str, *, hue: str = "dim", lines: int = 1
+    ) -> None:
+        """An entry of so many lines for each of the first `most` rows, and one that counts the others; with -v all."""
         shown = self.some(rows, most)
         for number, words in enumerate(shown):
-            self.entry("" if number else label, *words, hue=hue, most=1)
-        if len(rows) > len(shown):
-            self.entry("", (more(len(rows) - len(shown), what), "dim"))
+            self.entry("" if number else label, *words, hue=hue, most=lines)
+        self.add_more(len(rows) - len(shown), what, indent=BELOW)
 
     def add_do(self, words: str) -> None:
         """What to do, as the last line: cut to one at a word's end, with room for the exit code; as many as its first
@@ -295,9 +294,7 @@ class Page:
         return text if cell_len(text) <= room else self.clean("…") + text[-(room - 2) :]
 
     def pad(self, text: Text, width: int) -> Text:
-        padded = text.copy()
-        padded.append(" " * max(width - text.cell_len, 0))
-        return padded
+        return self.text(text, " " * (width - text.cell_len))
 
 
 @cache

@@ -16,7 +16,8 @@ from topodiag.words.fold import plural
 
 T = TypeVar("T")
 KINDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-"""What findings of each severity are called."""
+SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+"""What findings of each severity are called, and the sign that marks them."""
 
 
 def title_of(check: str, dialect: Dialect = NVIDIA) -> str:

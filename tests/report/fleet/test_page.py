@@ -19,9 +19,8 @@ from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
 from topodiag.report.documents.from_model import schema
 from topodiag.report.documents.write_json import plain
-from topodiag.report.fleet.json import COLUMNS, fleet_json, json_lines
-from topodiag.report.fleet.json import rows as fleet_rows
-from topodiag.report.fleet.page import draw_fleet
+from topodiag.report.fleet.page import COLUMNS, draw_fleet, fleet_json, json_lines
+from topodiag.report.fleet.page import rows as fleet_rows
 from topodiag.report.interface import Style
 from topodiag.report.table_files import write_csv, write_parquet
 from topodiag.report.text import Page

@@ -22,9 +22,9 @@ from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report import table_files
 from topodiag.report.interface import Style
 from topodiag.report.job.registry import TABLES, VIEWS
-from topodiag.report.job.table import draw_logs
+from topodiag.report.job.table import draw_logs, spell_driver
 from topodiag.report.job.transports import mixes
-from topodiag.report.job.words import clock, spell_driver, spell_ranks
+from topodiag.report.job.words import clock, spell_ranks
 from topodiag.report.page import print_drawn
 from topodiag.report.registry import report
 

@@ -11,7 +11,7 @@ from tests.report.sweep.test_page import SWEEP
 from tests.valid import assert_valid
 from topodiag.model.sweep import SweepJudgement
 from topodiag.report.documents.write_json import plain
-from topodiag.report.sweep.json import sweep_json
+from topodiag.report.sweep.page import sweep_json
 from topodiag.sweep.findings import sweep_findings
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "sweep-1.0.schema.json").read_text())

@@ -17,8 +17,7 @@ from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, Swe
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
-from topodiag.report.sweep.json import sweep_json
-from topodiag.report.sweep.page import draw_sweep
+from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge

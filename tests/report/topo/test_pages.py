@@ -17,8 +17,7 @@ from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.names import device_names
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.topo.names import spell_order
-from topodiag.report.topo.predict import draw_prediction, ranges_of
+from topodiag.report.topo.predict import draw_prediction, ranges_of, spell_order
 from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence, spell_graph
 from topodiag.words.places import base_name
 

@@ -113,7 +113,7 @@ def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printi
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415
-    from topodiag.report.bench.gate import draw_gate  # noqa: PLC0415
+    from topodiag.report.bench.table import draw_gate  # noqa: PLC0415
 
     listed = gates(result, paths)
     reached.code = CLEAN if all(gate.state is GateState.PASS for gate in listed) else FOUND

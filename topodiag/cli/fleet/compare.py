@@ -78,8 +78,7 @@ def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | No
 def _write_answer(result: FleetResult, printing: Printing) -> None:
     from topodiag.cli.output import write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
-    from topodiag.report.fleet.json import fleet_json  # noqa: PLC0415
-    from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
+    from topodiag.report.fleet.page import draw_fleet, fleet_json  # noqa: PLC0415
     from topodiag.report.html.fleet import fleet_extras  # noqa: PLC0415
 
     shown = Result(
@@ -98,7 +97,7 @@ def _write_rows(result: FleetResult, printing: Printing) -> None:
         return
     from topodiag.cli.output import opened, write_table  # noqa: PLC0415
     from topodiag.emit.fleet_lists import conditions, drain_lines  # noqa: PLC0415
-    from topodiag.report.fleet.json import COLUMNS, json_lines, rows  # noqa: PLC0415
+    from topodiag.report.fleet.page import COLUMNS, json_lines, rows  # noqa: PLC0415
 
     if printing.format_ in {"csv", "parquet"}:
         write_table(printing.output, COLUMNS, rows(result), parquet=printing.format_ == "parquet")

@@ -61,5 +61,5 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
         pictured.draw(page, look)
 
     dump = partial(audit_json, audited.audit, audited.findings, inputs)
-    write_answer(printing, "place audit", draw, dump, lambda: result, lambda: audit_extras(audited.audit, dump()))
+    write_answer(printing, "place audit", draw, dump, lambda: result, lambda: audit_extras(audited.audit))
     pictured.write(look)

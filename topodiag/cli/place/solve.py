@@ -62,7 +62,5 @@ def solve(
         pictured.draw(page, look)
 
     dump = partial(solution_json, solved, inputs)
-    write_answer(
-        printing, "place solve", draw, dump, lambda: Result(inputs=inputs), lambda: solve_extras(solved, dump())
-    )
+    write_answer(printing, "place solve", draw, dump, lambda: Result(inputs=inputs), lambda: solve_extras(solved))
     pictured.write(look)

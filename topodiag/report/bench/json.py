@@ -29,12 +29,7 @@ def benchmark_facts(benchmark: Benchmark) -> Document:
             from_model("result.Row", row, expected_busbw_gbs=expected.get(row.size))
             for row in benchmark.run.rows[:MAX_ROWS]
         ],
-        fit=from_model(
-            "result.Fit",
-            fit,
-            alpha_us=fit.regimes[0].alpha_us if fit.regimes else None,
-            beta_gbs=fit.regimes[-1].beta_gbs if fit.regimes else None,
-        ),
+        fit=from_model("result.Fit", fit, beta_gbs=fit.regimes[-1].beta_gbs if fit.regimes else None),
         gate=benchmark.gate or _NO_GATE,
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from math import fsum
 
-from topodiag.model.bench import Benchmark, BenchRow, Regime
+from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Regime
 from topodiag.model.finding import Confidence, Finding
+from topodiag.model.maker import run_maker
 from topodiag.model.result import Result
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
@@ -13,24 +16,17 @@ from topodiag.report.bench.words import (
     expected_at,
     folder_of,
     gpus_words,
-    hosts_words,
     place_words,
-    range_words,
     ranks_words,
-    regime_words,
-    settings_words,
-    share_of,
-    share_words,
     sign_of,
-    sizes_words,
     verdict_word,
-    versions_words,
-    wrong_of,
 )
 from topodiag.report.findings import cost_words
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.terms import draw_terms
-from topodiag.report.text import Page, Part, more
+from topodiag.report.text import BELOW, Page, Part
+from topodiag.words.dialect import AMD, NVIDIA, Maker
+from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 ROWS_SHOWN = 40
@@ -69,19 +65,15 @@ def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
     folder = folder_of([other.run for other in result.benchmarks])
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
-    page.add(
-        page.text((sign, hue), " ", (collective_words(run), "strong"), "  "),
-        page.text(ranks_words(run), (place, "name")),
-    )
+    page.add(page.text((sign, hue), " ", (collective_words(run), "strong"), "  "), ranks_words(run), (place, "name"))
     _draw_verdict(page, benchmark)
-    if action := action_of(result, benchmark):
-        page.entry("do", (action, "strong"), hue="ok")
+    page.entry("do", (action_of(result, benchmark), "strong"), hue="ok")
     if low is not None:
         page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
-    parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *versions_words(run)]
+    parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *_versions_words(run)]
     if len(run.hosts) > 1:
-        parts.append(hosts_words(run))
-    page.entry("evidence", page.join([part for part in (*parts, *settings_words(run)) if part], (" · ", "dim")))
+        parts.append(fold_hosts([host for host in run.hosts if host]))
+    page.entry("evidence", page.join([part for part in (*parts, *_settings_words(run)) if part], (" · ", "dim")))
     if (expected := benchmark.expected) is not None:
         note = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
         words = f"expected for {expected.machine}, whose links carry up to {in_gbs(expected.limit_gbs)}"
@@ -142,40 +134,37 @@ def _draw_rows(page: Page, benchmark: Benchmark) -> None:
     rows = benchmark.run.rows
     if not rows:
         return
-    shown = page.some(rows, ROWS_SHOWN)
     kinds = len({(row.dtype, row.redop, row.root) for row in rows}) > 1
-    both = bool(page.style.verbose)
-    page.blank()
-    draw_grid(
-        page,
-        (
-            Field("size", right=True), Field("type"), Field("time", right=True), Field("algbw", right=True, drop=2),
-            Field("busbw", right=True), Field("expected", right=True), Field("of it", right=True, drop=3),
-            Field("in place", right=True, drop=1), Field("wrong", right=True), Field(""),
+    columns: Columns[BenchRow] = {
+        Field("size", right=True): lambda row: spell_bytes(row.size),
+        Field("type"): lambda row: " ".join(
+            word for word in (row.dtype, row.redop) if kinds and word not in {"", "none"}
         ),
-        [_cells(benchmark, row, kinds=kinds, both=both) for row in shown],
-    )  # fmt: skip
-    page.add_more(len(rows) - len(shown), "row")
+        Field("time", right=True): lambda row: spell_us(row.best.time_us) if row.best.time_us is not None else "",
+        Field("algbw", right=True, drop=2): lambda row: _gbs(row.best.algbw_gbs),
+        Field("busbw", right=True): lambda row: (
+            _gbs(row.best.busbw_gbs),
+            "warning" if _is_low(benchmark, row) else "strong",
+        ),
+        Field("expected", right=True): lambda row: _gbs(expected_at(benchmark, row.size)),
+        Field("of it", right=True, drop=3): lambda row: (
+            percent(share) if (share := _share_of(benchmark, row)) is not None else "",
+            "warning" if _is_low(benchmark, row) else "dim",
+        ),
+        Field("in place", right=True, drop=1): lambda row: _gbs(row.in_place.busbw_gbs),
+        Field("wrong", right=True): lambda row: (f"{wrong:.0f}", "error") if (wrong := _wrong_of(row)) else "",
+        Field(""): lambda row: ("cut off", "doubtful") if row.cut else "",
+    }
+    page.blank()
+    draw_listed(page, columns, rows, ROWS_SHOWN, "row")
 
 
-def _cells(benchmark: Benchmark, row: BenchRow, *, kinds: bool, both: bool) -> list[Part]:
-    best, wrong = row.best, wrong_of(row)
-    expected = expected_at(benchmark, row.size)
-    share = share_of(benchmark, row)
-    bulk = benchmark.expected is not None and expected is not None and expected >= benchmark.expected.busbw_gbs / 2
-    low = benchmark.verdict == "low" and bulk and share is not None and share < LOW_SHARE
-    return [
-        spell_bytes(row.size),
-        " ".join(part for part in (row.dtype, row.redop) if part not in {"", "none"}) if kinds else "",
-        spell_us(best.time_us) if best.time_us is not None else "",
-        _gbs(best.algbw_gbs),
-        (_gbs(best.busbw_gbs), "warning" if low else "strong"),
-        _gbs(expected),
-        (percent(share) if share is not None else "", "warning" if low else "dim"),
-        _gbs(row.in_place.busbw_gbs) if both else "",
-        (f"{wrong:.0f}", "error") if wrong else "",
-        ("cut off", "doubtful") if row.cut else "",
-    ]
+def _is_low(benchmark: Benchmark, row: BenchRow) -> bool:
+    """Whether a row of a low run is far below its expectation, at a size where bandwidth counts."""
+    expected, share = expected_at(benchmark, row.size), _share_of(benchmark, row)
+    if benchmark.verdict != "low" or benchmark.expected is None or expected is None or share is None:
+        return False
+    return expected >= benchmark.expected.busbw_gbs / 2 and share < LOW_SHARE
 
 
 def _gbs(value: float | None) -> str:
@@ -189,9 +178,9 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
     page.heading("fit", ("  time = alpha + size / algbw, 95 % intervals", "dim"), lead="  ")
     columns: Columns[Regime] = {
         Field("sizes"): lambda regime: f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
-        Field("time"): lambda regime: (regime_words(regime), "strong"),
-        Field("alpha", drop=2): lambda regime: range_words(*regime.alpha_range, "us"),
-        Field("algbw", drop=1): lambda regime: range_words(*regime.beta_range, "GB/s"),
+        Field("time"): lambda regime: (_regime_words(regime), "strong"),
+        Field("alpha", drop=2): lambda regime: _range_words(*regime.alpha_range, "us"),
+        Field("algbw", drop=1): lambda regime: _range_words(*regime.beta_range, "GB/s"),
         Field("rows", right=True, drop=3): lambda regime: str(regime.points),
     }
     draw_table(page, columns, fit.regimes)
@@ -202,8 +191,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
         items.append(f"bandwidth-bound from {spell_bytes(fit.bound_from)}")
     if fit.plateau_gbs is not None:
         items.append(f"plateau {in_gbs(fit.plateau_gbs)} bus bandwidth")
-    if items:
-        page.add_items("  ", items)
+    page.add_items("  ", items)
 
 
 def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
@@ -212,19 +200,12 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     shown = page.some(benchmark.hypotheses, HYPOTHESES_SHOWN)
     for number, hypothesis in enumerate(shown):
         likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
-        page.entry(
-            "verdict" if number == 0 else "",
-            likely,
-            (f"{hypothesis.check}  " if hypothesis.check else "", "close"),
-            (hypothesis.cause, "strong"),
-            most=1,
-        )
+        check = f"{hypothesis.check}  " if hypothesis.check else ""
+        page.entry("" if number else "verdict", likely, (check, "close"), (hypothesis.cause, "strong"), most=1)
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
-    if len(benchmark.hypotheses) > len(shown):
-        page.entry("", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
-    if benchmark.ruled_out:
-        page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
+    page.add_more(len(benchmark.hypotheses) - len(shown), "cause", indent=BELOW)
+    page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
 
 
 def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
@@ -237,15 +218,13 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
         Field("hosts", right=True, drop=3): lambda one: (
             str(len(one.run.hosts)) if one.run.hosts and len(one.run.devices) == one.run.nranks else ""
         ),
-        Field("sizes", drop=4): lambda one: sizes_words(one.run.rows),
+        Field("sizes", drop=4): lambda one: _sizes_words(one.run.rows),
         Field("latency", right=True, drop=2): lambda one: (
             spell_us(one.fit.latency_us) if one.fit.latency_us is not None else ""
         ),
         Field("busbw GB/s", right=True): lambda one: (spell_gbs(one.run.top[1]), "strong") if one.run.top else "",
         Field("expected", right=True): lambda one: spell_gbs(one.expected.busbw_gbs) if one.expected else "",
-        Field("of it", right=True, drop=1): lambda one: share_words(
-            one.run.top[1] if one.run.top else None, one.expected.busbw_gbs if one.expected else None
-        ),
+        Field("of it", right=True, drop=1): _share_words,
         Field("placement", least=8): lambda one: one.run.placement,
         Field("where", least=12): lambda one: (place_words(one.run, folder), "dim"),
     }
@@ -255,3 +234,63 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
 def _signed(page: Page, benchmark: Benchmark) -> Part:
     sign, hue = sign_of(benchmark)
     return page.text((sign, hue), " ", (verdict_word(benchmark), hue))
+
+
+def _versions_words(run: BenchRun) -> list[str]:
+    dialect = AMD if run_maker(run) is Maker.AMD else NVIDIA
+    lines = [f"{dialect.library} {run.nccl}"] if run.nccl else []
+    return lines + ([f"{dialect.say('nccl-tests')} {run.version}"] if run.version else [])
+
+
+def _settings_words(run: BenchRun) -> list[str]:
+    """What of the parameters changes what the numbers mean, then NCCL's settings."""
+    pairs = [("graph", "0"), ("agg iters", "1"), ("unalign", "0"), ("blocking", "0")]
+    lines = [
+        f"{name} {run.parameters[name]}"
+        for name, usual in pairs
+        if name in run.parameters and run.parameters[name] not in {usual, "false"}
+    ]
+    if run.parameters.get("validation") == "0":
+        lines.append("results not checked (-c 0)")
+    return lines + [f"{name}={value}" for name, value in sorted(run.env.items()) if name.startswith("NCCL_")]
+
+
+def _wrong_of(row: BenchRow) -> float | None:
+    """Wrong elements of both blocks; None where neither was checked."""
+    counts = [timing.wrong for timing in (row.out_of_place, row.in_place) if timing.wrong is not None]
+    return fsum(counts) if counts else None
+
+
+def _regime_words(regime: Regime) -> str:
+    """`18.2 us + size / 98.3 GB/s`, or the time alone where it does not grow."""
+    if not math.isfinite(regime.beta_gbs):
+        return spell_us(regime.alpha_us)
+    rate = f"size / {in_gbs(regime.beta_gbs)}"
+    return rate if regime.alpha_us <= 0 else f"{spell_us(regime.alpha_us)} + {rate}"
+
+
+def _range_words(low: float, high: float, unit: str) -> str:
+    """`95 to 102 GB/s`, or how little is known."""
+    if not math.isfinite(high):
+        return f"from {spell_gbs(low)} {unit}" if math.isfinite(low) and low > 0 else "not known"
+    return f"{spell_gbs(low)} to {spell_gbs(high)} {unit}"
+
+
+def _share_words(benchmark: Benchmark) -> str:
+    """The part of the expectation that the best row reached."""
+    top, expected = benchmark.run.top, benchmark.expected
+    return percent(top[1] / expected.busbw_gbs) if top and expected and expected.busbw_gbs else ""
+
+
+def _share_of(benchmark: Benchmark, row: BenchRow) -> float | None:
+    """The part of the expectation that a row reached: by times, since small bandwidths are printed as 0.00."""
+    expected, time = benchmark.expected, row.best.time_us
+    if expected is None or not time or row.size not in expected.time_us:
+        at, bus = expected_at(benchmark, row.size), row.best.busbw_gbs
+        return bus / at if at and bus is not None else None
+    return expected.time_us[row.size] / time
+
+
+def _sizes_words(rows: Sequence[BenchRow]) -> str:
+    sizes = [row.size for row in rows if row.size > 0]
+    return f"{spell_bytes(min(sizes))} to {spell_bytes(max(sizes))}" if sizes else "no rows"

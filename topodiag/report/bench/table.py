@@ -1,11 +1,14 @@
-"""The terminal report of measured runs: each with its curve and table, or one line each, then the findings."""
+"""The terminal report of measured runs: each with its curve and table, or one line each, then the findings.
+
+And that of `topodiag bench --gate`: one line for each file, then the counts.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from topodiag.model.bench import Benchmark
+from topodiag.model.bench import Benchmark, Gate, GateState
 from topodiag.model.result import Result
 from topodiag.report.bench.run import draw_overview, draw_run, low_of, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
@@ -14,6 +17,7 @@ from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 RUNS_DRAWN = 3
 """Runs drawn in full; of more there is one line each (`-v` draws all)."""
@@ -22,6 +26,9 @@ KNOWN_FROM = ": known from "
 """In the notes on how a collective was told, which the lines need not repeat."""
 DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
+PATH_WIDTH = 48
+"""Columns that paths are lined up in; a longer one is printed whole."""
+_SIGNS = {GateState.PASS: ("✔", "ok"), GateState.FAIL: ("✖", "error"), GateState.UNKNOWN: ("?", "unknown")}
 
 
 def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
@@ -49,10 +56,7 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     """A line for each run, and a few in full, which are returned."""
     runs = result.benchmarks
     counts = Counter(verdict_word(benchmark) for benchmark in runs)
-    hues = {
-        verdict_word(benchmark): sign_of(benchmark)
-        for benchmark in sorted(runs, key=lambda benchmark: benchmark.severe)
-    }
+    hues = {verdict_word(run): sign_of(run) for run in sorted(runs, key=lambda run: run.severe)}
     words: list[Part] = [
         (f"{counts[verdict]} {verdict}", hues[verdict][1])
         for verdict in ("failed", "impossible", "low", "normal", "unknown")
@@ -79,3 +83,30 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     page.blank()
     page.add("  ", ("every run in full: -v", "dim"))
     return benchmarks[:DETAILED]
+
+
+def draw_gate(page: Page, gates: Sequence[Gate]) -> None:
+    """Each file with what it reached and the bar, the reason below what did not pass."""
+    wide = max((len(gate.path) for gate in gates), default=0)
+    for gate in gates:
+        sign, hue = _SIGNS[gate.state]
+        page.add(
+            page.text((sign, hue), " ", (gate.state.value.ljust(7), hue), "  "),
+            page.text((gate.path.ljust(min(wide, PATH_WIDTH)), "strong"), f"  {_numbers(gate)}"),
+        )
+        if gate.state is not GateState.PASS and gate.why:
+            page.add("           ", (gate.why, "dim"))
+    page.blank()
+    counts = Counter(gate.state for gate in gates)
+    words = ", ".join(f"{counts[state]} {state.value}" for state in GateState if counts[state])
+    worst = next((state for state in (GateState.FAIL, GateState.UNKNOWN) if counts[state]), GateState.PASS)
+    sign, hue = _SIGNS[worst]
+    page.note_answer((words, hue), sign=sign, hue=hue, name=plural(len(gates), "file"))
+
+
+def _numbers(gate: Gate) -> str:
+    """`87.5 GB/s at 8 GiB, bar 384.3`, as far as it is known."""
+    if gate.gbs is None or gate.size is None:
+        return "no bandwidth"
+    bar = f"bar {spell_gbs(gate.bar_gbs)}" if gate.bar_gbs is not None else "no bar"
+    return f"{gate.collective} {in_gbs(gate.gbs)} at {spell_bytes(gate.size)}, {bar}".strip()

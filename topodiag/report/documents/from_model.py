@@ -50,12 +50,12 @@ def schema(name: str) -> Document:
 
 
 def document_of(shape: str, value: object, **given: Any) -> Document:
-    """A whole document, as `from_model` reads a part. It has the version of its schema and the program, and no input,
-    finding or gap but those that are given."""
+    """A whole document, as `from_model` reads a part. It has the version of its schema and the program, and the inputs,
+    findings and gaps that are given or that the value has."""
     shared = {
         "schema_version": VERSIONS[shape.partition(".")[0]],
         "tool": {"name": "topodiag", "version": __version__},
-        **dict.fromkeys(("inputs", "findings", "not_observed"), ()),
+        **{key: getattr(value, key, ()) for key in ("inputs", "findings", "not_observed")},
     }
     return from_model(shape, value, **shared | given)
 

@@ -22,17 +22,13 @@ _FLAT = (
 
 def draw_topo_file(page: Page, topo_file: TopoFile, output: str | None, *, refused: bool) -> None:
     """The account of one file, for standard error."""
-    name = output or "the topology file"
+    sign: Part = ("✔", "ok") if topo_file.changes else ("▲", "doubtful") if topo_file.flat else ("=", "dim")
+    same = "" if topo_file.changes else ", and decides as it does without it"
+    words: Part = f"{topo_file.library} {topo_file.version} loads it{same}"
     if refused:
-        page.add(
-            page.text(("✖", "error"), " ", (name, "strong"), "  "), ("not written: it would make things worse", "error")
-        )
-    else:
-        sign: Part = ("✔", "ok") if topo_file.changes else ("▲", "doubtful") if topo_file.flat else ("=", "dim")
-        same = "" if topo_file.changes else ", and decides as it does without it"
-        page.add(
-            page.text(sign, " ", (name, "strong"), "  "), f"{topo_file.library} {topo_file.version} loads it{same}"
-        )
+        sign, words = ("✖", "error"), ("not written: it would make things worse", "error")
+    page.add(page.text(sign, " ", (output or "the topology file", "strong"), "  "), words)
+    if not refused:
         if topo_file.flat:
             page.add("  ", ("the PCI tree is the guest's: ", "doubtful"), _FLAT)
         if output:

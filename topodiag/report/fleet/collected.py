@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TextIO
 
@@ -29,9 +30,9 @@ def write_collection(done: Collection, stream: TextIO) -> None:
 
 def draw_collection(page: Page, done: Collection) -> None:
     """The counts first, then each reason with its nodes, then what to do next."""
-    there = sum(1 for _ in done.of(State.ANSWERED))
-    counts = [f"{there} answered"]
-    counts += [f"{number} {state.value}" for state in _SIGNS if (number := sum(1 for _ in done.of(state)))]
+    states = Counter(answer.state for answer in done.answers)
+    counts = [f"{states[State.ANSWERED]} answered"]
+    counts += [f"{states[state]} {state.value}" for state in _SIGNS if states[state]]
     if done.before:
         counts.append(f"{len(done.before)} had a good bundle before")
     sign, hue = ("✔", "ok") if done.complete else ("▲", "warning")
@@ -43,7 +44,7 @@ def draw_collection(page: Page, done: Collection) -> None:
         page.add("  ", f"it ended early: {done.stopped}")
     _draw_silent(page, done)
     _draw_hung(page, [*done.answers, *done.before])
-    if there or done.before:
+    if states[State.ANSWERED] or done.before:
         page.blank()
         page.add("  ", ("bundles  ", "dim"), done.folder)
         page.add("  ", ("next     ", "dim"), f"topodiag fleet compare {done.folder}")

@@ -8,8 +8,8 @@ from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.units import spell_s
 
@@ -71,10 +71,8 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
     page.heading("nodes that keep failing")
     for failure in page.listed(answers.failing, FEW, "node"):
         what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
-        page.add(
-            page.text("  ", (failure.host, "strong"), "  "),
-            f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}",
-        )
+        words = f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}"
+        page.add(page.text("  ", (failure.host, "strong"), "  "), words)
 
 
 def _draw_rising(page: Page, answers: FleetHistory) -> None:
@@ -82,11 +80,9 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
         return
     page.heading("counters that rise")
     for growth in page.listed(answers.rising, FEW, "counter"):
-        page.add(
-            page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  "),
-            f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)};"
-            f" rises on {growth.parts} of {growth.total}",
-        )
+        words = f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)}"
+        lead = page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  ")
+        page.add(lead, f"{words}; rises on {growth.parts} of {growth.total}")
     if answers.common:
         words = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
         page.add("  ", (f"on many parts, so no part's fault: {words}", "dim"))
@@ -94,13 +90,7 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
 
 def document(answers: FleetHistory) -> Document:
     """The whole answer as one object."""
-    return document_of(
-        "history.HistoryDocument",
-        answers,
-        inputs=answers.inputs,
-        findings=answers.findings,
-        not_observed=_unjudged(answers),
-    )
+    return document_of("history.HistoryDocument", answers, not_observed=_unjudged(answers))
 
 
 def _unjudged(answers: FleetHistory) -> list[NotObserved]:

@@ -1,14 +1,19 @@
-"""A fleet on one screen: which nodes to leave out and why, then classes of nodes with counts, never rows of nodes."""
+"""A fleet on one screen: which nodes to leave out and why, then classes of nodes with counts, never rows of nodes. For
+programs: one object, lines of JSON by node, and a table of nodes and reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.node.marks import SIGNS
-from topodiag.report.text import Page, Part, more
+from topodiag.report.documents.from_model import Document, document_of, from_model
+from topodiag.report.documents.write_json import plain
+from topodiag.report.table_files import Row
+from topodiag.report.text import Page
+from topodiag.report.words import SIGNS, title_of, unexplained_words
 from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, percent
@@ -25,6 +30,11 @@ WHYS_SHOWN = 4
 COHORTS_SHOWN = 4
 FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
+COLUMNS: Mapping[str, type | str] = {
+    "host": str, "cohort": "int32", "verdict": str, "check": str, "severity": str, "message": str, "gbs_lost": float,
+    "path": str, "time": str,
+}  # fmt: skip
+"""Of the table of nodes and findings, each with its type."""
 _NAMES = 48
 """Columns of a node set, of which the beginning is shown."""
 _TELLING = tuple(tuple(fact.split(": ")) for fact in own_data("fleet/families")["telling"])
@@ -39,42 +49,36 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
     cohorts = page.some(result.cohorts, COHORTS_SHOWN)
     for cohort in cohorts:
         _draw_cohort(page, cohort)
-    if len(result.cohorts) > len(cohorts):
-        rest = result.cohorts[len(cohorts) :]
-        nodes = sum(len(cohort.nodes) for cohort in rest)
-        page.add("  ", (more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes"), "dim"))
+    rest = result.cohorts[len(cohorts) :]
+    nodes = sum(len(cohort.nodes) for cohort in rest)
+    page.add_more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes")
     _draw_rest(page, result)
     _draw_left_out(page, result)
 
 
 def _draw_answer(page: Page, result: FleetResult) -> None:
-    out, total = len(result.failed), len(result.nodes)
+    out, total, names = len(result.failed), len(result.nodes), ""
     if out:
         worst = max(exclusion.severity for exclusion in result.exclusions)
-        words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
+        words = f"{out} of {plural(total, 'node')} to exclude now"
         sign, hue = SIGNS[worst], str(worst)
-        names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
+        names = f"  {short_hosts(result.failed, page.width - len(words) - 4)}"
     else:
         unjudged = total - sum(len(cohort.nodes) for cohort in result.cohorts if cohort.compared)
-        without = (
-            f"; {plural(unjudged, 'node')} {'has' if unjudged == 1 else 'have'} no peers to compare with"
-            if unjudged
-            else ""
-        )
-        words = [(f"no node of {total} to exclude{without}", "strong")]
-        names = ""
         unread = sum(not gap.why.startswith(OLDER) for gap in result.left_out)
+        words = f"no node of {total} to exclude"
+        if unjudged:
+            words += f"; {plural(unjudged, 'node')} {'has' if unjudged == 1 else 'have'} no peers to compare with"
         if unread:
-            words.append((f", {plural(unread, 'capture')} not read", "strong"))
+            words += f", {plural(unread, 'capture')} not read"
         if unjudged or unread or result.unexplained or result.shared_names:
             sign, hue = "?", "unknown"
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     action = _action(result)
-    page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
-    page.note_answer(*words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=action)
-    if action:
-        page.entry("do", (action, "strong"), hue="ok")
+    page.add(page.text((sign, hue), " "), (words, "strong"), (names, "name"))
+    page.note_answer((words, "strong"), (names, "name"), sign=sign, hue=hue, action=action)
+    page.entry("do", (action, "strong"), hue="ok")
 
 
 def _action(result: FleetResult) -> str:
@@ -102,9 +106,8 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
             name = "  ".join(own[0].reasons[0])
         names = short_hosts([host for exclusion in own for host in exclusion.nodes], page.width // 4)
         page.add_line(page.text(lead, (names, "name"), "  ", name))
-    if len(ordered) > CLASSES_SHOWN:
-        left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
-        page.add("    ", (more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}"), "dim"))
+    left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
+    page.add_more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}", indent="    ")
     page.add("    ", ("each node with its reasons: -v", "dim"))
 
 
@@ -150,19 +153,15 @@ def _nodes(exclusions: Sequence[Exclusion]) -> int:
 
 def _class_of(check: str, message: str) -> str:
     """The kind of reason, without the part and the value."""
-    from topodiag.checks.registry import check_class  # noqa: PLC0415 - only for many groups
-
     if check == "FLT001":
         return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the peers"
-    kind = check_class(check)
-    return f"{check}  {kind.title}" if kind is not None else check
+    return f"{check}  {title_of(check)}".rstrip()
 
 
 def _draw_cohort(page: Page, cohort: Cohort) -> None:
     page.blank()
-    page.add(
-        page.text((plural(len(cohort.nodes), "node"), "strong"), "  "), (cohort.name or "of no known kind", "name")
-    )
+    count = plural(len(cohort.nodes), "node")
+    page.add(page.text((count, "strong"), "  "), (cohort.name or "of no known kind", "name"))
     if not cohort.compared:
         page.add("  ", (f"too few to compare: {short_hosts(cohort.nodes, _NAMES)}", "dim"))
         return
@@ -177,10 +176,8 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         if split.association is not None:
             association = split.association
             values = fold_labels(association.values, 4)
-            page.add(
-                " " * 15,
-                (f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)", "dim"),
-            )
+            words = f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)"
+            page.add(" " * 15, (words, "dim"))
     if cohort.varying:
         keys = few(list(dict.fromkeys(key for _, key in cohort.varying)))
         page.add(page.text("  ", ("varying      ", "dim")), (keys, "dim"))
@@ -221,15 +218,12 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     if not rest and not notes:
         return
     page.blank()
-    ordered = sorted(
-        rest, key=lambda finding: (-finding.severity, -len(finding.where.nodes), finding.id, finding.message)
-    )
+    ordered = sorted(rest, key=lambda one: (-one.severity, -len(one.where.nodes), one.id, one.message))
     for finding in page.listed(ordered, CLASSES_SHOWN, "finding"):
         _draw_finding(page, finding)
     if notes:
-        page.add(
-            "  ", (f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json", "dim")
-        )
+        words = f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json"
+        page.add("  ", (words, "dim"))
 
 
 def _hint(finding: Finding) -> bool:
@@ -259,16 +253,39 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         )  # fmt: skip
     if result.unexplained:
         page.blank()
-        kinds = ", ".join(dict.fromkeys(trouble.what for trouble in result.unexplained))
-        count = plural(len(result.unexplained), "line")
-        page.add(("? ", "doubtful"), f"{count} of trouble that no check explains ({kinds}): --format json")
+        page.add(("? ", "doubtful"), f"{unexplained_words(result.unexplained)}: --format json")
     newer = "another capture of the same node is newer"
     by_why = grouped((newer if gap.why.startswith(OLDER) else gap.why, gap.what) for gap in result.left_out)
     if by_why:
         page.heading(f"{plural(len(result.left_out), 'capture')} left out", lead=("? ", "doubtful"))
-    shown = len(by_why) if page.style.verbose else WHYS_SHOWN
-    for why, (first, *rest) in list(by_why.items())[:shown]:
+    for why, (first, *rest) in page.listed(list(by_why.items()), WHYS_SHOWN, "reason"):
         names = ", ".join([first, *rest]) if page.style.verbose or not rest else f"{first} and {len(rest)} more"
         page.add(page.text("  ", (names, "strong"), "  "), why, under=" " * 4)
-    if len(by_why) > shown:
-        page.add("  ", f"{plural(len(by_why) - shown, 'more reason')}: -v")
+
+
+def fleet_json(result: FleetResult) -> Document:
+    return document_of("fleet.FleetDocument", result, nodes=_documents(result), not_observed=result.left_out)
+
+
+def _documents(result: FleetResult) -> Iterator[Document]:
+    reasons = {host: exclusion.reasons for exclusion in result.exclusions for host in exclusion.nodes}
+    for node in result.nodes:
+        verdict = "fail" if node.host in reasons else "pass"
+        yield from_model("fleet.FleetNode", node, verdict=verdict, reasons=reasons.get(node.host, ()))
+
+
+def json_lines(result: FleetResult) -> Iterator[str]:
+    """One object a line: each node with its verdict and its reasons."""
+    return (json.dumps(plain(node), ensure_ascii=True, allow_nan=False) for node in _documents(result))
+
+
+def rows(result: FleetResult) -> Iterator[Row]:
+    """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
+    findings = grouped((host, finding) for finding in result.findings for host in finding.where.nodes)
+    failed = set(result.failed)
+    for node in result.nodes:
+        lead = (node.host, node.cohort, "fail" if node.host in failed else "pass")
+        for one in findings.get(node.host, ()):
+            yield (*lead, one.id, str(one.severity), one.message, one.cost.gbs_lost, node.path, node.time)
+        if node.host not in findings:
+            yield (*lead, "", "", "", None, node.path, node.time)

@@ -7,7 +7,7 @@ is in it. Unknown values are null, never 0.
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.bench.json import benchmark_facts
@@ -33,23 +33,16 @@ def document(result: Result) -> Document:
         "jobs": _jobs(result),
         "benchmarks": [benchmark_facts(benchmark) for benchmark in result.benchmarks],
     }
-    parts: dict[str, Any] = {
-        "inputs": result.inputs,
-        "facts": facts,
-        "findings": result.findings,
-        "outcomes": [
-            from_model("result.Outcome", outcome, findings=len(outcome.findings)) for outcome in result.outcomes
-        ],
-        "not_observed": gaps_of(result),
-        "unexplained": result.unexplained[:MAX_UNREAD],
-        "unread_count": unread_count(result),
-        "unread": result.unread[:MAX_UNREAD],
-    }
-    if result.verdict is None:
-        return document_of("result.ResultDocument", result, **parts)
-
-    parts |= {"timeline": result.timeline.moments, "clocks": result.timeline.clocks}
-    return document_of("diagnose.DiagnosisDocument", result, **parts)
+    return document_of(
+        "result.ResultDocument" if result.verdict is None else "diagnose.DiagnosisDocument",
+        result,
+        facts=facts,
+        outcomes=[from_model("result.Outcome", outcome, findings=len(outcome.findings)) for outcome in result.outcomes],
+        not_observed=gaps_of(result),
+        unexplained=result.unexplained[:MAX_UNREAD],
+        unread_count=unread_count(result),
+        unread=result.unread[:MAX_UNREAD],
+    )
 
 
 def _jobs(result: Result) -> list[Document]:

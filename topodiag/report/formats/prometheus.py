@@ -47,11 +47,8 @@ class _Families(Collector):
 
     def _findings(self) -> Metric:
         """Findings on each node; one that names no node counts on every node."""
-        family = GaugeMetricFamily(
-            "topodiag_finding",
-            "Findings of a check on a node, 0 when there are none.",
-            labels=["id", "severity", "node"],
-        )
+        about = "Findings of a check on a node, 0 when there are none."
+        family = GaugeMetricFamily("topodiag_finding", about, labels=["id", "severity", "node"])
         hosts = list(dict.fromkeys(node.host for node in self._result.nodes))
         counts: Counter[tuple[str, Severity, str]] = Counter()
         for finding in self._result.findings:
@@ -67,9 +64,8 @@ class _Families(Collector):
         return family
 
     def _statuses(self) -> Metric:
-        family = GaugeMetricFamily(
-            "topodiag_check_status", "Nodes on which a check came to this status.", labels=["id", "status"]
-        )
+        about = "Nodes on which a check came to this status."
+        family = GaugeMetricFamily("topodiag_check_status", about, labels=["id", "status"])
         counts = Counter((outcome.check, outcome.status) for outcome in self._result.outcomes)
         for check in registry.ids():
             for status in Status:

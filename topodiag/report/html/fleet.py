@@ -11,7 +11,7 @@ from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Popula
 from topodiag.model.fleet_words import spelled
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
 from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, grid_of
-from topodiag.report.node.marks import SIGNS
+from topodiag.report.words import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels
 from topodiag.words.units import number
 

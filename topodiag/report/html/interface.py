@@ -7,14 +7,17 @@ tables alone need none), and a line in `sections.toml`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from topodiag.lazy import dataclass
 from topodiag.model.result import Result
+from topodiag.report import grid
 from topodiag.report.documents.from_model import Document
-from topodiag.report.text import Page
+from topodiag.report.text import Page, Part
+from topodiag.words.units import read_number
 
 T = TypeVar("T")
 
@@ -75,6 +78,20 @@ def grid_of(  # noqa: PLR0917 - what a table is made of
 
 def _cell(value: Cell | str | int) -> Cell:
     return value if isinstance(value, Cell) else Cell(str(value), value if isinstance(value, int) else None)
+
+
+_MARKS = {"error": "error", "warning": "warning", "doubtful": "warning", "ok": "ok"}
+
+
+def as_drawn(columns: grid.Columns[T]) -> Columns[T]:
+    """The columns of a table of the terminal: a hue marks its cell, a number is sorted as one."""
+    return {f"{'>' if field.right else ''}{field.title}": partial(_drawn, cell) for field, cell in columns.items()}
+
+
+def _drawn(cell: Callable[[T], Part], item: T) -> Cell:
+    part = cell(item)
+    text, hue = part if isinstance(part, tuple) else (str(part), "")
+    return Cell(text, read_number(text), _MARKS.get(hue, ""))
 
 
 def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:

@@ -1,14 +1,17 @@
 """Turns a sheet into the document. Every text passes through `words.text.clean` and is then escaped.
 
 Nothing is loaded: the policy in the head forbids every request, and allows the one script by its hash. The same sheet
-gives the same bytes.
+gives the same bytes. The page is also the data: what `--format json` prints stands in it, packed. Of very many nodes it
+keeps what was found and leaves out what repeats: facts, then outcomes.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -18,15 +21,14 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
-from topodiag.lazy import regex
+from topodiag.lazy import dataclass, regex
+from topodiag.report.documents.write_json import plain
 from topodiag.report.findings import cost_words
-from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Section, Sheet, markup
 from topodiag.report.html.sections.shared import quotes
 from topodiag.report.html.sections.verdict import title_of
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
-from topodiag.report.words import KINDS
+from topodiag.report.words import KINDS, SIGNS
 from topodiag.version import __version__
 from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
@@ -37,6 +39,12 @@ _PERCENT = regex(r"(?<=[0-9]) %")
 _DIGEST = regex(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
 NAME = 24
 """Characters of a name that stays on one line of a table."""
+PLAIN_BYTES = 16_384
+"""A document up to this size stands in the page as it is; a greater one is packed."""
+OUTCOMES_KEPT = 20_000
+FINDINGS_KEPT = 5_000
+INPUTS_KEPT = 5_000
+_UNSAFE = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def html_of(sheet: Sheet) -> str:
@@ -59,9 +67,43 @@ def html_of(sheet: Sheet) -> str:
             style=markup(f"{style}\n{PAGE_STYLE}"),
             script=markup(script),
             sections=list(sections_of(sheet)),
-            data=data_block(sheet, sent),
+            data=_data_block(sheet, sent),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """`text` as it stands in the page, `packed` whether it is gzip in base64, `bytes` the size of the JSON, `lacks`
+    what was left out in words."""
+
+    text: Markup
+    packed: bool
+    bytes: int
+    lacks: str
+
+
+def _data_block(sheet: Sheet, shown: Callable[[str], str] = str) -> Data | None:
+    """The document of a sheet as it is embedded, `shown` of its text; None where its command prints no JSON."""
+    if sheet.document is None:
+        return None
+    document, lacks = _lighter(plain(sheet.document), sheet.lacks)
+    text = shown(json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":")))
+    if len(text) <= PLAIN_BYTES:
+        return Data(markup(text.translate(_UNSAFE)), packed=False, bytes=len(text), lacks=lacks)
+    packed = b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return Data(markup(packed), packed=True, bytes=len(text), lacks=lacks)
+
+
+def _lighter(document: dict[str, Any], lacking: str) -> tuple[dict[str, Any], str]:
+    """The document without what would make the page too heavy to send, and what that is."""
+    lacks = [lacking] if lacking else []
+    for key, most in (("outcomes", OUTCOMES_KEPT), ("findings", FINDINGS_KEPT), ("inputs", INPUTS_KEPT)):
+        listed = document.get(key)
+        if isinstance(listed, list) and len(listed) > most:
+            document = {**document, key: listed[:most]}
+            lacks.append(f"{len(listed) - most} of {len(listed)} {key}")
+    return document, ", ".join(lacks)
 
 
 ORDER: Mapping[str, str] = own_data("report/html/sections")["labels"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.html.interface import Cell, Columns, Drawing, Extras, Grid, figure, grid_of
-from topodiag.report.sweep.heat import heat_svg
-from topodiag.report.sweep.page import best_by_rail
+from topodiag.report.html.interface import Cell, Columns, Extras, as_drawn, drawings_of, figure, grid_of
+from topodiag.report.sweep.heat import heat_svg, rank
+from topodiag.report.sweep.page import rails_of
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import percent, spell_gbs
 
@@ -17,38 +15,15 @@ _MARKS = {Standing.FAILED: "error", Standing.LOW: "warning"}
 
 def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     """The matrix, where there are two nodes and more, and the runs, worst first."""
-    drawings: tuple[Drawing, ...] = ()
-    if len(fabric.nodes) > 1:
-        title = "Pairs of nodes, by share of what is normal"
-        drawings = (Drawing(title, heat_svg(judged, fabric, title, prefix="pairs")),)
-    runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
+    title = "Pairs of nodes, by share of what is normal"
+    drawings = drawings_of((title, heat_svg(judged, fabric, title, prefix="pairs") if len(fabric.nodes) > 1 else ""))
+    runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=rank)
     title = "Runs that are slower than those alike, or failed"
     slow = grid_of("odd-runs", title, _RUNS, runs, ROWS_SHOWN, "runs are in the JSON")
-    return Extras("nodes", drawings, (_rails(judged, fabric), slow))
-
-
-def _rails(judged: SweepJudgement, fabric: Fabric) -> Grid:
-    """The best run over each rail of each node whose rails were measured one by one."""
-    best = best_by_rail(judged)
-    rails = range(fabric.rails)
-    nodes = [node for node in fabric.nodes if any((node, rail) in best for rail in rails)]
-
-    def share(rail: int, node: str) -> Cell:
-        return _share(best.get((node, rail)))
-
-    columns: Columns[str] = {"Node": str, **{f">{rail}": partial(share, rail) for rail in rails}}
+    nodes, columns = rails_of(judged, fabric)
     title = "Nodes by rail: the best run over each, per cent of normal"
-    return grid_of("rails", title, columns, nodes, ROWS_SHOWN, "nodes are in the JSON")
-
-
-def _share(judged_run: JudgedRun | None) -> Cell:
-    if judged_run is None or judged_run.share is None:
-        return Cell("", -1.0)
-    return Cell(f"{judged_run.share * 100:.0f}", judged_run.share, _MARKS.get(judged_run.standing, ""))
-
-
-def _rank(judged_run: JudgedRun) -> tuple[bool, float]:
-    return judged_run.standing is not Standing.FAILED, judged_run.share if judged_run.share is not None else 0.0
+    rails = grid_of("rails", title, as_drawn(columns), nodes, ROWS_SHOWN, "nodes are in the JSON")
+    return Extras("nodes", drawings, (rails, slow))
 
 
 _RUNS: Columns[JudgedRun] = {

@@ -8,7 +8,7 @@ from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.report.gaps import unread_count
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.words.fold import grouped, plural
 
 EVENTS_SHOWN = 20
@@ -44,12 +44,10 @@ def _draw(page: Page, event: Event, first: bool) -> None:
     who = event.host + (f" rank {event.rank}" if event.rank >= 0 else f" pid {event.pid}" if event.pid >= 0 else "")
     head = page.text(("✖ " if first else "  ", "error"), (f"{when} " if when else "", "dim"), (who, "name"), "  ")
     times = f" ×{event.count}" if event.count > 1 else ""
-    body: list[Part] = [(event.kind, "error" if first else "warning"), "  ", event.text, (times, "strong")]
-    if first:
-        body.append(("  first error", "error"))
-    if event.origin is not None:
-        body.append((f"  {event.origin}", "dim"))
-    page.add(page.text("  ", head), *body)
+    kind = page.text((event.kind, "error" if first else "warning"), "  ")
+    end = page.text((times, "strong"), ("  first error" if first else "", "error"))
+    place = f"  {event.origin}" if event.origin is not None else ""
+    page.add(page.text("  ", head), kind, event.text, end, (place, "dim"))
 
 
 def _draw_cascade(page: Page, followed: list[Event]) -> None:

@@ -63,7 +63,6 @@ def _pace(pace: Pace) -> Document:
         "result.StepPace",
         pace,
         lines=len(steps),
-        first=steps[0].number,
         last=steps[-1].number,
         levels=[from_model("result.StepLevel", level, typical=value_of(level.cost, unit)) for level in pace.levels],
         slow=pace.slow[:MAX_EVENTS],

@@ -8,8 +8,15 @@ from topodiag.model.connections import distinct
 from topodiag.model.job import Communicator, Job, Rank
 from topodiag.model.job_wires import nics_of
 from topodiag.report.grid import Columns, Field, draw_listed
-from topodiag.report.job.families import init_words
-from topodiag.report.job.words import name_of, spell_channels, spell_connections, spell_hosts, spell_nodes, spell_ranks
+from topodiag.report.job.words import (
+    init_words,
+    name_of,
+    spell_channels,
+    spell_connections,
+    spell_hosts,
+    spell_nodes,
+    spell_ranks,
+)
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_labels
 

@@ -79,27 +79,11 @@ def _node(  # noqa: PLR0917 - parallel lists of one ring
     """One node's part of a ring; the transport once when all its hops have the same."""
     names = [str(world[at]) if world[at] >= 0 else f"?{at}" for at in run]
     inner = [vias[at] for at in run[:-1] if at < len(vias)]
-    head = page.text((hosts[run[0]], "name"), "[")
-    if len(set(inner)) <= 1:
-        pieces: list[Part] = []
-        text = page.text(head, names[0])
-        if inner and inner[0] != UNSAID:
-            text.append_text(page.text((f" -{inner[0]}-", _hue(inner[0]))))
-        for name in names[1:]:
-            pieces.append(page.text(text, " "))
-            text = page.text(name)
-        pieces.append(page.text(text, "] "))
-        return pieces
-    pieces = []
-    text = head
-    for at, name in enumerate(names):
-        text.append_text(page.text(name))
-        if at < len(inner):
-            text.append_text(page.text((f" -{inner[at]}- ", _hue(inner[at]))))
-            pieces.append(text)
-            text = page.text("")
-    pieces.append(page.text(text, "] "))
-    return pieces
+    shown = inner if len(set(inner)) > 1 else [via for via in inner[:1] if via != UNSAID]
+    hops = [(f" -{via}-", _hue(via)) for via in shown] + [("", "")] * (len(names) - len(shown))
+    pieces = [page.text(name, hop, " ") for name, hop in zip(names[:-1], hops, strict=False)]
+    pieces.append(page.text(names[-1], "] "))
+    return [page.text((hosts[run[0]], "name"), "[", pieces[0]), *pieces[1:]]
 
 
 def _arrow(via: str, line: str) -> str:
@@ -122,13 +106,9 @@ def draw_trees(page: Page, job: Job) -> None:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return
     for comm in _listed(page, with_trees):
-        _draw_trees(page, comm)
-
-
-def _draw_trees(page: Page, communicator: Communicator) -> None:
-    alike = grouped((pairs, channel) for channel, pairs in sorted(communicator.trees.items()))
-    for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
-        page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
+        alike = grouped((pairs, channel) for channel, pairs in sorted(comm.trees.items()))
+        for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
+            page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
 
 
 def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from topodiag.model.finding import Finding
 from topodiag.model.job import Hca, Job
 from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
@@ -15,15 +16,15 @@ from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.grid import Columns, Field, draw_listed
-from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.words import (
-    findings_of_job,
+    Family,
+    families,
+    init_words,
     median,
     seconds,
     spell_channels,
     spell_connections,
-    spell_driver,
     spell_hosts,
     spell_nodes,
 )
@@ -84,12 +85,19 @@ def draw_jobs(page: Page, result: Result, summaries: Page) -> None:
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    findings, tally, troubles = findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
+    findings, tally, troubles = _findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
     asked = says_answers(job.ras) if job.only_ras else ""
     draw_verdict(page, job.name or "job", findings, tally, what="logged", why_none=asked, troubles=troubles)
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])
+
+
+def _findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
+    """What the checks found in this job; all of them where there is one job."""
+    if len(result.jobs) == 1:
+        return result.findings
+    return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
 
 
 def draw_summary(page: Page, job: Job) -> None:
@@ -100,8 +108,7 @@ def draw_summary(page: Page, job: Job) -> None:
         ("settings", _settings(page, job)),
         ("steps", "; ".join(says_steps(job.paces))),
     ):
-        if words:
-            page.entry(label, words, most=1)
+        page.entry(label, words, most=1)
     for note in job.notes:
         page.entry("note", note)
     if job.communicators:
@@ -127,9 +134,8 @@ def _places(job: Job) -> list[Part]:
     per_host = Counter(rank.host for rank in job.ranks)
     counts = sorted(set(per_host.values()))
     if len(per_host) > 1 and counts:
-        pieces.append(
-            f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
-        )
+        least, most = counts[0], counts[-1]
+        pieces.append(f"{plural(least, 'rank')} each" if least == most else f"{least} to {most} ranks each")
     if job.unplaced:
         pieces.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
     return pieces or ["no rank was named"]
@@ -142,6 +148,12 @@ def _software(job: Job) -> list[str]:
         words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]
     words.append(plural(len(job.files), "file") if job.files else "")
     return [word for word in words if word]
+
+
+def spell_driver(version: str) -> str:
+    """`12040` of cudaDriverGetVersion as `12.4`."""
+    plain = version.isascii() and version.isdigit() and 4 <= len(version) <= 6
+    return f"{int(version) // 1000}.{int(version) % 1000 // 10}" if plain else version
 
 
 def _network(job: Job) -> str:

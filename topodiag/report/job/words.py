@@ -1,4 +1,4 @@
-"""What the views of a job say alike: ranks and hosts folded, transports in short, times."""
+"""What the views of a job say alike: ranks, hosts and communicators folded, transports in short, times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S
-from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
-from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
+from topodiag.report.text import Part
 from topodiag.words.fold import fold_hosts, fold_numbers
 from topodiag.words.units import spell_s
 
@@ -53,9 +53,7 @@ def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bar
 def gdr_of(communicator: Communicator) -> bool | None:
     """Whether all network connections use GPUDirect RDMA; None without any."""
     over_net = [label for label in communicator.transports if is_net(label)]
-    if over_net:
-        return all(uses_gdr(label) for label in over_net)
-    return None
+    return all(uses_gdr(label) for label in over_net) if over_net else None
 
 
 def algorithms_of(communicator: Communicator) -> tuple[str, ...]:
@@ -64,12 +62,6 @@ def algorithms_of(communicator: Communicator) -> tuple[str, ...]:
 
 def name_of(communicator: Communicator) -> str:
     return communicator.name or communicator.role.value
-
-
-def spell_driver(version: str) -> str:
-    """`12040` of cudaDriverGetVersion as `12.4`."""
-    plain = version.isascii() and version.isdigit() and 4 <= len(version) <= 6
-    return f"{int(version) // 1000}.{int(version) % 1000 // 10}" if plain else version
 
 
 def spell_connections(transports: Mapping[str, int]) -> str:
@@ -114,8 +106,54 @@ def clock(ts: float | None, *, date: bool = False) -> str:
     return f"{text}.{when.microsecond // 1000:03d}" if when.microsecond else text
 
 
-def findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
-    """What the checks found in this job; all of them where there is one job."""
-    if len(result.jobs) == 1:
-        return result.findings
-    return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Communicators of one role, size and state, which use the same transports."""
+
+    members: list[Communicator]
+
+    @property
+    def first(self) -> Communicator:
+        return self.members[0]
+
+    @property
+    def name(self) -> str:
+        return (name_of(self.first) if len(self.members) == 1 else self.first.role.value) or "other"
+
+    @property
+    def transports(self) -> Counter[str]:
+        """Connections of all of them by transport."""
+        transports: Counter[str] = Counter()
+        for member in self.members:
+            transports.update({name: int(count) for name, count in member.transports.items()})
+        return transports
+
+    @property
+    def algorithms(self) -> str:
+        return " ".join(sorted({name for member in self.members for name in algorithms_of(member)}))
+
+    @property
+    def ranks(self) -> str:
+        """The ranks of one communicator; "" of several."""
+        return spell_ranks(self.first.ranks) if len(self.members) == 1 else ""
+
+
+def families(job: Job) -> list[Family]:
+    """In the order of their first communicators."""
+    alike: dict[tuple[object, ...], Family] = {}
+    for comm in job.communicators:
+        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
+               tuple(transports_by(comm.transports)))  # fmt: skip
+        alike.setdefault(key, Family([])).members.append(comm)
+    return list(alike.values())
+
+
+def init_words(*comms: Communicator, complete: str = "") -> Part:
+    """The init of the slowest rank of communicators that are alike, or how far it came."""
+    first = comms[0]
+    if first.init_complete and not first.inferred:
+        return seconds(slowest_s(*comms)) or complete
+    if first.inferred:
+        return "not logged", "unknown"
+    done = int(first.completed.sum()) if first.completed.size else 0
+    return f"{done} of {first.nranks} done", "doubtful"

@@ -38,11 +38,8 @@ def draw_placements(
 ) -> None:
     """A row per placement, the gain, the reading of a measured time, the plot; tiers and terms with `explain`."""
     page.add("", (f"{placements.collective} of {spell_size(placements.size)}", "strong"), f"  on {machine.name}")
-    times = ", ".join(
-        f"{spell_time(placement.priced.time_us)} for {spell_spread(placement.spread)}"
-        for placement in placements.placed
-    )
-    page.note_answer((f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
+    times = [f"{spell_time(placed.priced.time_us)} for {spell_spread(placed.spread)}" for placed in placements.placed]
+    page.note_answer((f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), ", ".join(times))
     page.blank()
     columns: Columns[PricedPlacement] = {
         Field("ranks"): lambda placed: (spell_spread(placed.spread), "name"),
@@ -67,9 +64,8 @@ def draw_placements(
         page.blank()
         draw_tiers(page, machine)
         for placement in placements.placed:
-            draw_terms(
-                page, spelt(placement.priced.terms), f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"
-            )
+            title = f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"
+            draw_terms(page, spelt(placement.priced.terms), title)
         draw_assumed(page, machine.assumed)
 
 
@@ -94,9 +90,7 @@ def draw_reading(page: Page, reading: Reading) -> None:
 
 def placement_series(placements: Placements, sizes: Sequence[int]) -> list[Series]:
     """The fastest algorithm of each placement over the sizes; the one that was asked for where one was."""
-    return [
-        Series(spell_spread(placement.spread), _points(placements, placement, sizes)) for placement in placements.placed
-    ]
+    return [Series(spell_spread(placed.spread), _points(placements, placed, sizes)) for placed in placements.placed]
 
 
 def _points(placements: Placements, placement: PricedPlacement, sizes: Sequence[int]) -> list[tuple[float, float]]:
@@ -119,8 +113,6 @@ def placements_json(
         "model.CollectiveDocument",
         first,
         inputs={**inputs, "system": machine_json(machine)},
-        terms=first.priced.terms,
-        time_us=first.priced.time_us,
         gain=placements.gain if first.priced.time_us > 0 else None,
         placements=placements.placed,
         reading=from_model("model.Reading", reading, fits=fits) if reading is not None else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
@@ -10,7 +11,7 @@ from topodiag.cost.questions import AllReduceMethod, Hierarchy
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
@@ -37,13 +38,10 @@ def draw_hierarchy(
     page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
     if len(hierarchy.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
-    best, flat = hierarchy.best(size), hierarchy.ways[0].time_us(size)
-    page.note_answer(
-        (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
-        f", {flat / best.time_us(size):.2f}× as fast as {hierarchy.ways[0].name}"
-        if best is not hierarchy.ways[0]
-        else "",
-    )
+    best, first = hierarchy.best(size), hierarchy.ways[0]
+    words = f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}"
+    gain = "" if best is first else f", {_gain(hierarchy, best, size)} as fast as {first.name}"
+    page.note_answer((words, "strong"), gain)
     page.blank()
     _at_size(page, hierarchy, size)
     if page.style.verbose:
@@ -63,7 +61,6 @@ def draw_hierarchy(
 
 
 def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
-    flat = hierarchy.ways[0].time_us(size)
     best = hierarchy.best(size)
     columns: Columns[AllReduceMethod] = {
         Field(f"at {spell_size(size)}"): lambda way: (
@@ -71,23 +68,28 @@ def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
             "ok" if way is best and len(hierarchy.ways) > 1 else "name",
         ),
         Field("time", right=True): lambda way: (spell_time(way.time_us(size)), "strong"),
-        Field("gain", right=True): lambda way: f"{flat / way.time_us(size):.2f}×" if way.time_us(size) > 0 else "",
+        Field("gain", right=True): lambda way: _gain(hierarchy, way, size),
     }
     draw_table(page, columns, hierarchy.ways)
 
 
+def _gain(hierarchy: Hierarchy, way: AllReduceMethod, size: int) -> str:
+    """How many times as fast as the first way."""
+    took = way.time_us(size)
+    return f"{hierarchy.ways[0].time_us(size) / took:.2f}×" if took > 0 else ""
+
+
 def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:
-    rows: list[list[Part]] = []
-    for at in sizes:
-        flat, best = hierarchy.ways[0].time_us(at), hierarchy.best(at)
-        row: list[Part] = [spell_size(at)]
-        for way in hierarchy.ways:
-            words = spell_time(way.time_us(at))
-            row.append((words, "ok") if way is best and len(hierarchy.ways) > 1 else words)
-        took = best.time_us(at)
-        rows.append([*row, (f"{flat / took:.2f}×" if took > 0 else "", "strong"), best.name])
-    names = (Field(way.name, right=True) for way in hierarchy.ways)
-    draw_grid(page, (Field("bytes", right=True), *names, Field("gain", right=True), Field("by", drop=1)), rows)
+    def time(way: AllReduceMethod, size: int) -> Part:
+        return spell_time(way.time_us(size)), "ok" if way is hierarchy.best(size) and len(hierarchy.ways) > 1 else ""
+
+    columns: Columns[int] = {
+        Field("bytes", right=True): spell_size,
+        **{Field(way.name, right=True): partial(time, way) for way in hierarchy.ways},
+        Field("gain", right=True): lambda size: (_gain(hierarchy, hierarchy.best(size), size), "strong"),
+        Field("by", drop=1): lambda size: hierarchy.best(size).name,
+    }
+    draw_table(page, columns, sizes)
 
 
 def _regimes(page: Page, way: AllReduceMethod, wide: int) -> None:

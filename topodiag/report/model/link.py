@@ -21,10 +21,8 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
     """A row per tier, the plot over sizes, and with `explain` the terms."""
     first = prices[0].link.name
     page.add("", (f"{spell_size(size)} over one link, one direction", "strong"), "  T = alpha + B/beta")
-    page.note_answer(
-        (f"{spell_size(size)} over one link: ", "strong"),
-        ", ".join(f"{link_price.link.name} {spell_time(link_price.time_us)}" for link_price in prices),
-    )  # fmt: skip
+    times = ", ".join(f"{price.link.name} {spell_time(price.time_us)}" for price in prices)
+    page.note_answer((f"{spell_size(size)} over one link: ", "strong"), times)
     page.blank()
     columns: Columns[LinkPrice] = {
         Field("tier", least=8): lambda price: (price.link.name, "name"),
@@ -45,20 +43,16 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
 
 
 def link_series(prices: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:
-    return [
-        Series(link_price.link.name, [(float(at), link_price.link.time_us(float(at))) for at in sizes])
-        for link_price in prices
-    ]
+    links = [price.link for price in prices]
+    return [Series(link.name, [(float(at), link.time_us(float(at))) for at in sizes]) for link in links]
 
 
 def link_marks(prices: Sequence[LinkPrice]) -> list[Mark]:
+    links = sorted((price.link for price in prices), key=lambda link: link.crossover)
     return [
-        Mark(
-            link_price.link.crossover,
-            f"{link_price.link.name} turns bandwidth-bound at {spell_size(link_price.link.crossover)}",
-        )
-        for link_price in sorted(prices, key=lambda link_price: link_price.link.crossover)
-        if link_price.link.crossover >= 1
+        Mark(link.crossover, f"{link.name} turns bandwidth-bound at {spell_size(link.crossover)}")
+        for link in links
+        if link.crossover >= 1
     ]
 
 
@@ -67,15 +61,14 @@ def links_json(prices: Sequence[LinkPrice], size: int, sizes: Sequence[int], inp
 
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
-    first = prices[0].time_us
+    gbs = algbw_gbs(size, prices[0].time_us)
     return document_of(
         "model.LinkDocument",
         prices[0],
         inputs=inputs,
         terms=[term for link_price in prices for term in link_terms(link_price, size)],
-        time_us=first,
-        algbw_gbs=algbw_gbs(size, first),
-        busbw_gbs=algbw_gbs(size, first),
+        algbw_gbs=gbs,
+        busbw_gbs=gbs,
         tiers=[
             from_model(
                 "model.PricedTier",

@@ -36,9 +36,8 @@ def draw_step(page: Page, step: Step, assumed: tuple[str, ...], *, explain: bool
         *([f"{spell_time(step.unhidden_us)} if nothing ran beside compute"] if page.style.verbose else []),
     ])  # fmt: skip
     page.blank()
-    draw_bars(
-        page, [(name, us, f"{spell_time(us)}  {percent(us / step.time_us)}", hue) for name, us, hue in parts(step)]
-    )
+    bars = [(name, us, f"{spell_time(us)}  {percent(us / step.time_us)}", hue) for name, us, hue in parts(step)]
+    draw_bars(page, bars)
     if step.pieces:
         page.blank()
         _pieces(page, step)
@@ -54,9 +53,8 @@ def draw_step(page: Page, step: Step, assumed: tuple[str, ...], *, explain: bool
         draw_tiers(page, step.machine)
         draw_terms(page, spelt(step.terms))
         for piece in step.pieces:
-            draw_terms(
-                page, spelt(piece.terms), f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}"
-            )
+            title = f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}"
+            draw_terms(page, spelt(piece.terms), title)
     draw_assumed(page, (*assumed, *step.machine.assumed), fold=not explain)
 
 
@@ -142,10 +140,8 @@ def draw_misplaced(page: Page, step: Step) -> None:
     gain = percent(more / step.time_us)
     page.add("  ", (f"a job placed so gains {gain} throughput by moving the groups back together", "dim"))
     if step.machine.nodes < FEW_NODES:
-        page.add(
-            "  ",
-            (f"otherwise placement hardly matters on {plural(step.machine.nodes, 'node')} under one switch", "dim"),
-        )
+        nodes = plural(step.machine.nodes, "node")
+        page.add("  ", (f"otherwise placement hardly matters on {nodes} under one switch", "dim"))
     for other in step.misplaced[1:]:
         cost = other.step_us / step.time_us - 1
         page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {percent(cost, signed=True)}", "dim"))

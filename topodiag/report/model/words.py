@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine, Tier
-from topodiag.report.documents.from_model import Document
+from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.text import Page
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
@@ -16,15 +16,13 @@ def spell_size(size: float) -> str:
     return spell_bytes(round(size))
 
 
+_SPELLED: Mapping[str, Callable[[float], str]] = {"us": spell_time, "bytes": spell_size, "GB/s": in_gbs}
+
+
 def spell_term(term: Term) -> str:
     """A term's value with its unit, as people write it."""
-    if term.unit == "us":
-        return spell_time(term.value)
-    if term.unit == "bytes":
-        return spell_size(term.value)
-    if term.unit == "GB/s":
-        return in_gbs(term.value)
-    return f"{term.value:.4g} {term.unit}".rstrip()
+    spell = _SPELLED.get(term.unit)
+    return spell(term.value) if spell is not None else f"{term.value:.4g} {term.unit}".rstrip()
 
 
 def spelt(terms: Iterable[Term]) -> list[tuple[str, str, str]]:
@@ -48,23 +46,6 @@ def draw_tiers(page: Page, machine: Machine) -> None:
 
 
 def machine_json(machine: Machine) -> Document:
-    return {
-        "name": machine.name,
-        "nodes": machine.nodes,
-        "gpus_per_node": machine.gpus_per_node,
-        "domain": machine.domain,
-        "gpu": machine.gpu.name if machine.gpu is not None else None,
-        "tiers": [
-            {
-                "name": tier.link.name,
-                "alpha_us": tier.link.alpha_us,
-                "gbs": tier.link.gbs,
-                "kind": tier.kind,
-                "gpus": tier.gpus,
-                "line_gbs": tier.line_gbs or None,
-                "source": tier.source,
-            }
-            for tier in machine.tiers
-        ],
-        "assumed": list(machine.assumed),
-    }
+    """The machine as `inputs.system`."""
+    tiers = [from_model("model.Tier", tier, line_gbs=tier.line_gbs or None) for tier in machine.tiers]
+    return from_model("model.Machine", machine, tiers=tiers)

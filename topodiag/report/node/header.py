@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
-from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Judged, counted, findings_of, judged, unexplained_words
-from topodiag.words.fold import plural
+from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words
+from topodiag.words.fold import first_of, plural
 from topodiag.words.units import in_gbps, number
 
 CHECKS_NAMED = 4
@@ -51,7 +50,7 @@ def machine_words(node: Node) -> list[str]:
 def draw_verdict(
     page: Page,
     name: str,
-    findings: Iterable[Finding],
+    findings: Sequence[Finding],
     tally: Judged,
     *,
     what: str,
@@ -62,17 +61,14 @@ def draw_verdict(
     was seen or logged (`what`). Below it what to do. `why_none` says why no findings mean nothing; `troubles` are lines
     that no finding explains."""
     checks = f"  ({tally.judged} of {plural(tally.total, 'check')} ran)"
-    given = list(findings)
-    pairs = counted(given)
+    pairs = counted(findings)
+    parts: list[Part] = [(text, str(severity)) for severity, text in pairs]
+    sign, hue = "?", "doubtful" if troubles else "unknown"
+    if troubles:
+        parts.append((unexplained_words(troubles), "doubtful"))
     if pairs:
         sign, hue = SIGNS[pairs[0][0]], str(pairs[0][0])
-        parts: list[Part] = [(text, str(severity)) for severity, text in pairs]
-        words = page.join([*parts, *([(unexplained_words(troubles), "doubtful")] if troubles else [])], ", ")
-    elif troubles:
-        sign, hue = "?", "doubtful"
-        words = page.text((unexplained_words(troubles), hue))
-    else:
-        sign, hue = "?", "unknown"
+    elif not troubles:
         if why_none:
             verdict = why_none
         elif not tally.judged:
@@ -81,15 +77,15 @@ def draw_verdict(
             verdict = f"no faults found in the little that was {what}"
         else:
             sign, hue, verdict = "✔", "ok", f"no faults found in what was {what}"
-        words = page.text((verdict, hue))
-    worst, causes = _causes(given)
+        parts = [(verdict, hue)]
+    words = page.join(parts, ", ")
+    worst, causes = _causes(findings)
     action = causes[0].fix[0] if causes and causes[0].fix and causes[0].severity > Severity.INFO else ""
     cause = _cause(page, worst, causes, len(name) + words.cell_len)
     whole = len(name) + words.cell_len + len(cause) + len(checks) + 4
     page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, cause,
              (checks if whole <= page.width or page.style.verbose else "", "dim"))  # fmt: skip
-    if action:
-        page.entry("do", (action, "strong"), hue="ok")
+    page.entry("do", (action, "strong"), hue="ok")
     page.note_answer(words, cause, sign=sign, hue=hue, name=name, action=action)
 
 
@@ -107,7 +103,7 @@ def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], take
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"
     ids = list(dict.fromkeys(cause.id for cause in causes))
-    return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''}{rest})" if ids else ""
+    return f" ({first_of(ids, CHECKS_NAMED)}{rest})" if ids else ""
 
 
 def _machine(node: Node) -> list[Part]:

@@ -18,7 +18,7 @@ def node_facts(node: Node) -> Document:
         node,
         gpus_seen=gpu_sight(node),
         gpus=[_gpu(node, gpu) for gpu in node.gpus],
-        nics=[_nic(node, nic) for nic in node.nics],
+        nics=[from_model("result.Nic", nic, pcie=_pcie(node, nic)) for nic in node.nics],
         matrix=_matrix(node),
         scheduled=[
             from_model("result.Scheduled", event, nodes=event.host, **event.fields)
@@ -46,18 +46,6 @@ def _gpu(node: Node, gpu: Gpu) -> Document:
     spec = gpu_by_name(gpu.name.value) if gpu.name.value else None
     links = gpu.active_links, spec.nvlinks if spec else None, gpu.nvlink_rate
     return from_model("result.Gpu", gpu, nvlinks=links, pcie=_pcie(node, gpu))
-
-
-def _nic(node: Node, nic: Nic) -> Document:
-    first = nic.ports[0] if nic.ports else None
-    return from_model(
-        "result.Nic",
-        nic,
-        rate_gbps=first and first.rate_gbps,
-        state=first and first.state,
-        link_layer=first and first.link_layer,
-        pcie=_pcie(node, nic),
-    )
 
 
 def _matrix(node: Node) -> dict[str, dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -39,19 +39,16 @@ class _Column:
 
 def path_word(node: Node, a: Sequence[str], b: Sequence[str]) -> str | None:
     """nvidia-smi's word for a pair where there is one, else the path type that was derived."""
-    for first in a:
-        for second in b:
-            for pair in ((first, second), (second, first)):
-                fact = node.smi_matrix.get(pair)
-                if fact is not None and fact.value:
-                    return fact.value
-    for first in a:
-        for second in b:
-            path = node.paths.get((first, second)) or node.paths.get((second, first))
-            if path is not None:
-                linked = path.type is PathType.NVL and dialect_of(node) is AMD
-                return XGMI if linked else path.type.name
-    return None
+    pairs = [pair for first in a for second in b for pair in ((first, second), (second, first))]
+    for pair in pairs:
+        fact = node.smi_matrix.get(pair)
+        if fact is not None and fact.value:
+            return fact.value
+    path = next((node.paths[pair] for pair in pairs if pair in node.paths), None)
+    if path is None:
+        return None
+    linked = path.type is PathType.NVL and dialect_of(node) is AMD
+    return XGMI if linked else path.type.name
 
 
 def nvlink_unseen(node: Node) -> bool:
@@ -74,24 +71,23 @@ class _Grid:
     def __init__(
         self, node: Node, rows: Sequence[_Column], columns: Sequence[_Column], findings: Sequence[Finding]
     ) -> None:
-        self.words: dict[tuple[str, str], str] = {}
-        for row in rows:
-            for column in columns:
-                word = path_word(node, row.labels, column.labels) if row.name != column.name else None
-                if word:
-                    self.words[row.name, column.name] = word
-        if not self.words:
-            self.words = _peer_access(node, rows, columns)
+        pairs = [(row, column) for row in rows for column in columns if row.name != column.name]
+        self.words = {
+            (row.name, column.name): word
+            for row, column in pairs
+            if (word := path_word(node, row.labels, column.labels))
+        } or _peer_access(node, pairs)
         most = max((_bonded(word) or 0 for word in self.words.values()), default=0)
         self.blamed = {
             (row.name, column.name)
-            for row in rows
-            for column in columns
+            for row, column in pairs
             if (word := self.words.get((row.name, column.name))) and _blamed(row, column, word, most, findings)
         }
 
     def cell(self, row: _Column, column: _Column) -> tuple[str, str]:
         """The text of a cell and its hue."""
+        if column is _BETWEEN:
+            return "", ""
         if row.name == column.name:
             return "-", "dim"
         word = self.words.get((row.name, column.name))
@@ -100,20 +96,19 @@ class _Grid:
         return (word + "!", "sick") if (row.name, column.name) in self.blamed else (word, hue_of(word))
 
 
-def _peer_access(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]) -> dict[tuple[str, str], str]:
+def _peer_access(node: Node, pairs: Iterable[tuple[_Column, _Column]]) -> dict[tuple[str, str], str]:
     """The words of `nvidia-smi topo -p2p` where that is all that is known of pairs; of several tables the first."""
     table = next((table for table in node.p2p.values() if table), {})
     return {
         (row.name, column.name): word
-        for row in rows
-        for column in columns
-        if row.name != column.name and (word := table.get((row.labels[0], column.labels[0]), Fact()).value)
+        for row, column in pairs
+        if (word := table.get((row.labels[0], column.labels[0]), Fact()).value)
     }
 
 
 def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     """GPUs by GPUs and, where they fit, NICs beside; else the NICs in blocks of their own below."""
-    gpus = [_Column((gpu.label,), str(gpu.index), gpu.label) for gpu in node.gpus]
+    gpus = [_Column((gpu.label,), str(gpu.index), gpu.label, "GPU") for gpu in node.gpus]
     nics = _columns_of_nics(node)
     if not gpus:
         return
@@ -165,27 +160,25 @@ def _prefix(name: str) -> str:
     return stem if stem != name and len(name) - len(stem) < 4 else name
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    gpus: tuple[_Column, ...]
-    nics: tuple[_Column, ...]
-    gpu_cell: int
-    nic_cell: int
+Block = list[tuple[_Column, int]]
+"""Columns that stand beside each other, each with its width."""
+_BETWEEN = _Column((), "", "")
+"""The gap between GPUs and NICs."""
 
 
 def _blocks(
     page: Page, grid: _Grid, rows: Sequence[_Column], gpus: Sequence[_Column], nics: Sequence[_Column]
-) -> list[_Block]:
+) -> list[Block]:
     """The columns split into blocks that fit the width, NICs beside the GPUs when all of them fit."""
-    label = max(len(row.name) for row in rows) + 1
+    room = page.width - max(len(row.name) for row in rows) - 1
     gpu_cell, nic_cell = _cell_width(page, grid, rows, gpus), _cell_width(page, grid, rows, nics)
-    room = page.width - label
-    if gpus and nics and (len(gpus) + 1) * gpu_cell + len(nics) * nic_cell <= room + 1:
-        return [_Block(tuple(gpus), tuple(nics), gpu_cell, nic_cell)]
-    fit = max(room // gpu_cell, 1)
-    blocks = [_Block(tuple(gpus[i : i + fit]), (), gpu_cell, nic_cell) for i in range(0, len(gpus), fit)]
-    fit = max(room // nic_cell, 1)
-    blocks += [_Block((), tuple(nics[i : i + fit]), gpu_cell, nic_cell) for i in range(0, len(nics), fit)]
+    whole = [*((gpu, gpu_cell) for gpu in gpus), (_BETWEEN, gpu_cell), *((nic, nic_cell) for nic in nics)]
+    if gpus and nics and sum(width for _, width in whole) <= room + 1:
+        return [whole]
+    blocks: list[Block] = []
+    for columns, width in ((gpus, gpu_cell), (nics, nic_cell)):
+        fit = max(room // width, 1)
+        blocks += [[(column, width) for column in columns[i : i + fit]] for i in range(0, len(columns), fit)]
     return blocks
 
 
@@ -194,22 +187,16 @@ def _cell_width(page: Page, grid: _Grid, rows: Sequence[_Column], columns: Seque
     return min(max((cell_len(page.clean(text)) for text in texts), default=3), 10) + 1
 
 
-def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:
+def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: Block) -> None:
     label = max(len(row.name) for row in rows) + 1
-    gap = " " * block.gpu_cell if block.gpus and block.nics else ""
-    titles = page.text(" " * label)
-    if block.gpus:
-        titles.append_text(_boxed(page, ("GPU", "dim"), block.gpu_cell * len(block.gpus)))
-    titles.append(gap)
-    for prefix, group in groupby(block.nics, key=lambda column: column.group):
-        titles.append_text(_boxed(page, (prefix, "dim"), block.nic_cell * len(list(group))))
-    heads = [_boxed(page, (column.title, "name"), block.gpu_cell) for column in block.gpus]
-    heads += [Text(gap)] + [_boxed(page, (column.title, "name"), block.nic_cell) for column in block.nics]
-    page.add_line(titles)
-    page.add_line(page.text(" " * label, *heads))
+    titles = [
+        _boxed(page, (group, "dim"), sum(width for _, width in columns))
+        for group, columns in groupby(block, key=lambda cell: cell[0].group)
+    ]
+    page.add_line(page.text(" " * label, *titles))
+    page.add_line(page.text(" " * label, *(_boxed(page, (column.title, "name"), width) for column, width in block)))
     for row in rows:
-        cells = [_boxed(page, grid.cell(row, column), block.gpu_cell) for column in block.gpus]
-        cells += [Text(gap)] + [_boxed(page, grid.cell(row, column), block.nic_cell) for column in block.nics]
+        cells = (_boxed(page, grid.cell(row, column), width) for column, width in block)
         page.add_line(page.text(page.pad(page.text((row.name, "name")), label), *cells))
 
 
@@ -248,12 +235,8 @@ def _bonded(word: str) -> int | None:
     return int(digits) if word.startswith("NV") and digits.isascii() and digits.isdigit() and len(digits) < 4 else None
 
 
-def _kind(word: str) -> str:
-    return word if _bonded(word) is None else "NV#"
-
-
 def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
-    kinds = {_kind(word) for word in words}
+    kinds = {word if _bonded(word) is None else "NV#" for word in words}
     meanings = own_data("report/node/paths")["meaning"]
     texts = [f"{kind} {dialect.say(meanings[kind])}" for kind in meanings if kind in kinds]
     texts += ["! named by a finding"] if blamed else []

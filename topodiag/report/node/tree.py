@@ -15,19 +15,22 @@ from rich.text import Text
 from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
+from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.model.system import KernelEvent
-from topodiag.report.node.marks import sign
 from topodiag.report.text import Page, Part
+from topodiag.report.words import SIGNS
 from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
 MAX_XIDS = 4
+MAX_IDS = 4
+"""Checks that a mark names."""
 MAX_NAME = 40
 """Characters of a device's name in the drawing; real ones have fewer than 20."""
 MANY_GPUS = 16
@@ -139,7 +142,7 @@ def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> N
     buses = [b.bus_id for b in branch.bridges]
     wide = drawing.page.width >= 120
     what = uplink.description.get("") if wide else ""
-    link, signed = drawing.link(uplink, *buses), sign(drawing.page, drawing.marks, *buses)
+    link, signed = drawing.link(uplink, *buses), _sign(drawing.page, drawing.marks, *buses)
     drawing.row(guide, below + "│  ", name, uplink.bus_id, link, (what, "dim"), signed)
     _draw_children(drawing, branch.children, below)
 
@@ -166,7 +169,7 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
-    signed = sign(page, drawing.marks, *names)
+    signed = _sign(page, drawing.marks, *names)
     if isinstance(device, Gpu):
         drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), signed)
     elif isinstance(device, Nic):
@@ -175,6 +178,19 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     else:
         to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
         drawing.row(guide, below, name, bus, link, (to, "dim"), signed)
+
+
+def _sign(page: Page, marks: Marks, *names: str | None) -> Text:
+    """`✖NVL001,PCI001`, each id in the hue of its severity; empty where nothing was found. No blank to wrap at."""
+    ids: dict[str, Severity] = {}
+    for finding in marks.on(*names):
+        ids.setdefault(finding.id, finding.severity)
+    if not ids:
+        return Text()
+    worst = max(ids.values())
+    shown = [(check, str(severity)) for check, severity in list(ids.items())[:MAX_IDS]]
+    rest = f" +{len(ids) - MAX_IDS}" if len(ids) > MAX_IDS else ""
+    return page.text((SIGNS[worst], str(worst)), page.join(shown, ","), (rest, "dim"))
 
 
 def _names(leaf: Leaf) -> list[str | None]:
@@ -253,18 +269,12 @@ def _look(drawing: _Drawing, leaf: Branch | Leaf) -> tuple[str, ...] | None:
         return None
     link = drawing.link(leaf.pci).plain
     if isinstance(leaf.device, Gpu):
-        words = page_words(_gpu_words(drawing, leaf.device))
+        words = drawing.page.join(_gpu_words(drawing, leaf.device), " ").plain
         return ("gpu", link, words) if len(drawing.node.gpus) > MANY_GPUS else None
     if isinstance(leaf.device, Nic):
-        words = page_words(_nic_words(drawing, leaf.device))
+        words = drawing.page.join(_nic_words(drawing, leaf.device), " ").plain
         return ("nic", link, words) if len(drawing.node.nics) > MANY_GPUS else None
     return ("nvswitch", link)
-
-
-def page_words(parts: Iterable[Part]) -> str:
-    return " ".join(
-        part.plain if isinstance(part, Text) else part[0] if isinstance(part, tuple) else part for part in parts
-    )
 
 
 def _print(drawing: _Drawing) -> None:
@@ -295,12 +305,10 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     total = len(gpu.nvlinks)
     ids = {finding.id for finding in marks.about("NVL", gpu.label)}
     count = f"{active}" if active == total else f"{active} of {total}"
-    drawn = page.text(
-        f"{dialect_of(node).links} ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim")
-    )
-    rates = sorted(
-        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
-    )
+    hue = "sick" if "NVL001" in ids else "nvlink" if active else "dim"
+    drawn = page.text(f"{dialect_of(node).links} ", (count, hue))
+    running = [link for link in gpu.nvlinks if link.state.value != "inactive"]
+    rates = sorted({link.line_gbs.value for link in running if link.line_gbs.value})
     if rates and active:
         spread = in_gbs(rates[0]) if len(rates) == 1 else f"{spell_gbs(rates[0])}–{in_gbs(rates[-1])}"
         drawn.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))

@@ -8,17 +8,19 @@ import numpy as np
 
 from topodiag.emit.place_map import rows
 from topodiag.model.cluster import Assignment, Cluster, Ints
-from topodiag.model.finding import Finding, Input, Outcome, Status
+from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.place_map import map_of
+from topodiag.model.result import Result
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
+from topodiag.report.gaps import draw_gaps
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.fold import fold_hosts, fold_numbers, plural
 from topodiag.words.units import percent, spell_time
 
 GROUPS_SHOWN = 8
@@ -28,14 +30,11 @@ _SHARE_SHOWN = 0.0005
 
 def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: Sequence[Outcome] = ()) -> None:
     """The verdict, a row per dimension, the worst group, findings, and what was assumed."""
-    _head(
-        page,
-        audit,
-        next((finding.fix[0] for finding in findings if finding.fix), "write a better map: topodiag place solve"),
-    )
+    fixes = (finding.fix[0] for finding in findings if finding.fix)
+    _head(page, audit, next(fixes, "write a better map: topodiag place solve"))
     if audit.dimensions and not page.style.quiet:
         page.blank()
-        _dimensions(page, audit)
+        draw_table(page, dimension_columns(audit), audit.dimensions)
         if page.style.verbose or not findings:
             page.blank()
             _worst(page, audit)
@@ -45,7 +44,7 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
     if page.style.quiet:
         return
     if page.style.verbose:
-        _silent(page, outcomes)
+        draw_gaps(page, Result(findings=tuple(findings), outcomes=tuple(outcomes)))
     draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes), fold=True)
 
 
@@ -55,11 +54,9 @@ def _head(page: Page, audit: Audit, action: str) -> None:
     sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
     unit = audit.talk.unit
     what = f"per {unit}" if audit.talk.base_us is not None else f"of communication in a {unit}"
-    where = (
-        f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"
-    )
-    page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
+    ranks, nodes = plural(audit.talk.world, "rank"), plural(audit.nodes, "node")
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
+    page.add("", answer, f"  {audit.cluster.system or 'cluster'}, {ranks} on {nodes}{f', {sizes}' if sizes else ''}")
     if why := audit.hardly_matters:
         page.note_answer(answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
@@ -76,12 +73,14 @@ def _head(page: Page, audit: Audit, action: str) -> None:
         page.note_answer(answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
 
 
-def _dimensions(page: Page, audit: Audit) -> None:
+def dimension_columns(audit: Audit) -> Columns[DimensionAudit]:
+    """What each dimension costs as it lies, and what the same GPUs could give."""
+
     def lost(dimension: DimensionAudit) -> Part:
         share = audit.lost(dimension)
         return (percent(share) if abs(share) >= _SHARE_SHOWN else "0", "error" if share >= _SHARE_SHOWN else "")
 
-    columns: Columns[DimensionAudit] = {
+    return {
         Field("dimension"): lambda dim: (dim.dimension, "name"),
         Field("groups", right=True, drop=2): lambda dim: str(len(dim.groups)),
         Field("ranks", right=True, drop=3): lambda dim: str(dim.demand.size),
@@ -95,7 +94,6 @@ def _dimensions(page: Page, audit: Audit) -> None:
             _traffic(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
         ),
     }
-    draw_table(page, columns, audit.dimensions)
 
 
 def _traffic(collective: str, calls: float, size: float) -> str:
@@ -118,7 +116,7 @@ def _worst(page: Page, audit: Audit) -> None:
     if worst is not None and worst.now_us - worst.best_us < _SHARE_SHOWN * audit.step_us:
         worst = None
     if worst is not None:
-        where = f"{worst.dimension} group {worst.group}, ranks {fold_labels([str(rank) for rank in worst.ranks[:64]])}"
+        where = f"{worst.dimension} group {worst.group}, ranks {fold_numbers(worst.ranks[:64])}"
         page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
         more = worst.now_us - worst.best_us
         least = f"{spell_time(worst.best_us)} at best"
@@ -136,11 +134,8 @@ def _worst(page: Page, audit: Audit) -> None:
     )
     before, after = could.dimension_us
     words = f"{spell_time(before)} to {spell_time(after)}" if before > 0 else f"{spell_time(after)} in place of nothing"
-    page.add(
-        "  ",
-        (f"+{spell_time(could.lost_us)} per {unit}, {percent(could.lost_us / audit.step_us)} slower", "strong"),
-        f"; {could.dimension} {words}",
-    )
+    cost = f"+{spell_time(could.lost_us)} per {unit}, {percent(could.lost_us / audit.step_us)} slower"
+    page.add("  ", (cost, "strong"), f"; {could.dimension} {words}")
 
 
 def _groups(page: Page, audit: Audit) -> None:
@@ -154,7 +149,7 @@ def _groups(page: Page, audit: Audit) -> None:
             ranks = dimension.groups[number]
             share = float(more[number]) / audit.step_us if audit.step_us else 0.0
             rows.append([
-                (f"{dimension.dimension} {number}", "name"), fold_labels([str(rank) for rank in ranks[:64].tolist()]),
+                (f"{dimension.dimension} {number}", "name"), fold_numbers(ranks[:64].tolist()),
                 fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
                 audit.level_name(int(dimension.levels[number])), spell_time(float(dimension.group_us[number])),
                 spell_time(dimension.best_us), percent(share) if share >= _SHARE_SHOWN else "0",
@@ -168,16 +163,6 @@ def _groups(page: Page, audit: Audit) -> None:
     )  # fmt: skip
     page.blank()
     draw_grid(page, fields, rows)
-
-
-def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
-    page.blank()
-    for outcome in outcomes:
-        if outcome.status is not Status.FINDING:
-            word = outcome.status.value.replace("_", " ")
-            page.add(
-                page.text("  ", (outcome.check, "dim"), "  "), (word + (f": {outcome.why}" if outcome.why else ""))
-            )
 
 
 def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> Document:

@@ -44,9 +44,8 @@ def draw_look(page: Page, look: Look) -> None:
         page.heading(example_words(look, group, nodes), "  (-v draws all nodes)")
     _cells(page, look, nodes.tolist())
     page.blank()
-    page.add(
-        "", ("a number is a group, [in brackets] one that is split, · a free GPU, x one that cannot be used", "dim")
-    )
+    words = "a number is a group, [in brackets] one that is split, · a free GPU, x one that cannot be used"
+    page.add("", (words, "dim"))
 
 
 def _cells(page: Page, look: Look, nodes: Sequence[int]) -> None:

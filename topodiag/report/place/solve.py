@@ -19,7 +19,7 @@ from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.fold import fold_hosts, fold_numbers, plural
 from topodiag.words.units import percent, spell_time
 
 _ALIKE = 0.0005
@@ -31,8 +31,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
     what, unit = "of a step wait for communication", solved.talk.unit
     what = f"of communication in a {unit}" if solved.talk.base_us is None else what
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
-    page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
+    page.add("", answer, f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     action = f"ask the scheduler for {fold_hosts(solved.place.hosts)}"
     page.note_answer(answer, ": ", _compared(page, solved), action=action)
     page.add("", _compared(page, solved))
@@ -41,14 +41,11 @@ def draw_solution(page: Page, solved: Solved) -> None:
     if page.style.quiet:
         return
     page.blank()
-    _dimensions(page, solved)
+    draw_table(page, dimension_columns(solved), by_dimension(solution.cost, solved.before_cost).items())
     for split in solution.splits:
-        example = fold_labels([str(rank) for rank in split.example[:64]])
-        page.add(
-            page.text(("split", "warning"), "  "),
-            f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
-            f" on {fold_hosts(split.nodes)}",
-        )
+        example = fold_numbers(split.example[:64])
+        words = f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
+        page.add(page.text(("split", "warning"), "  "), f"{words} on {fold_hosts(split.nodes)}")
         page.add("  ", split.why)
     form = solved.launcher or "slurm-hostfile"
     page.entry("next", "for a launcher, this command with", hue="ok")
@@ -66,9 +63,8 @@ def _compared(page: Page, solved: Solved) -> Text:
     if solved.gain > _ALIKE and solved.talk.base_us is None:
         return page.text((f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
     if solved.gain > _ALIKE:
-        return page.text(
-            "steps ", (f"{percent(solved.gain)} faster", "ok"), f" than {solved.before_name}, which waits {before}"
-        )
+        than = f" than {solved.before_name}, which waits {before}"
+        return page.text("steps ", (f"{percent(solved.gain)} faster", "ok"), than)
     same = np.array_equal(solved.before.slot, solved.solution.assignment.slot)
     more = "nothing to gain from another order" if same else "either is fine"
     return page.text((f"as fast as {solved.before_name}", "ok"), f": {more}")
@@ -85,8 +81,9 @@ Costs = tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]
 """What the collectives of a dimension cost now and before."""
 
 
-def _dimensions(page: Page, solved: Solved) -> None:
-    columns: Columns[tuple[str, Costs]] = {
+def dimension_columns(solved: Solved) -> Columns[tuple[str, Costs]]:
+    """What each dimension costs in the map that was found, and before."""
+    return {
         Field("dimension"): lambda row: (row[0], "name"),
         Field("groups", right=True, drop=2): lambda row: str(len(row[1][0][0].demand.groups)),
         Field("ranks", right=True, drop=3): lambda row: str(row[1][0][0].demand.size),
@@ -95,7 +92,6 @@ def _dimensions(page: Page, solved: Solved) -> None:
         Field("before", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][1])),
         Field("alone", right=True, drop=4): lambda row: spell_time(fsum(cost.bound_us for cost in row[1][0])),
     }
-    draw_table(page, columns, by_dimension(solved.solution.cost, solved.before_cost).items())
 
 
 def by_dimension(now: PlacementCost, before: PlacementCost) -> dict[str, Costs]:
@@ -120,14 +116,10 @@ def _nodes(page: Page, solved: Solved) -> None:
         members[host].append(rank)
     columns: Columns[tuple[str, list[int]]] = {
         Field("node", least=8): lambda row: (row[0], "name"),
-        Field("ranks", least=16): lambda row: _folded(row[1]),
-        Field("GPUs", least=4): lambda row: _folded(sorted(int(place.gpu[rank]) for rank in row[1])),
+        Field("ranks", least=16): lambda row: fold_numbers(row[1]),
+        Field("GPUs", least=4): lambda row: fold_numbers(int(place.gpu[rank]) for rank in row[1]),
     }
     draw_table(page, columns, zip(place.hosts, members, strict=True))
-
-
-def _folded(numbers: Iterable[int]) -> str:
-    return fold_labels([str(number) for number in numbers])
 
 
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:

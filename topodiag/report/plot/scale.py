@@ -22,13 +22,11 @@ _MOST_POWER = {2: 1000.0, 10: 300.0}
 @dataclass(frozen=True, slots=True)
 class Series:
     """One line: points as (x, y). Points that an axis cannot show (not finite, not above 0 on a log axis) are left
-    out. `dashed` sets what was expected apart from what was measured; `hue` is a name of report/text.py, "" picks one
-    by the series' place."""
+    out. `dashed` sets what was expected apart from what was measured."""
 
     name: str
     points: Points
     dashed: bool = False
-    hue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

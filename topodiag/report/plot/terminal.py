@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from rich.text import Text
-
 from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 from topodiag.report.text import Page, Part
 
 HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")
-"""By the series' place, where it names none."""
+"""By the series' place."""
 _SIGNS, _PLAIN_SIGNS = "●▲■◆○△", "ox*#@%"
 _LEAST_ROWS, _MOST_ROWS = 10, 18
 _MOST_COLUMNS = 100
@@ -45,23 +43,19 @@ def draw_plot(
         if at is not None:
             column = round(at * (columns - 1))
             for row in cells:
-                row[column] = ("|" if page.style.ascii else "┊", "dim")
+                row[column] = ("┊", "dim")
     signs = _PLAIN_SIGNS if page.style.ascii else _SIGNS
     for number in reversed(range(len(series))):  # the first is drawn last: it is the one that matters
         curve = series[number]
         dot = "." if page.style.ascii else "·"
-        _trace(cells, shown(curve, across, up), signs[number % len(signs)], dot, _hue(curve, number))
+        _trace(cells, shown(curve, across, up), signs[number % len(signs)], dot, HUES[number % len(HUES)])
     page.add(" " * max(left - len(y.title) - 1, 0), (y.title, "dim"))
     _rows(page, cells, up, left)
     _foot(page, across, left, columns)
     _legend(page, series, signs)
     for mark in marks:
         if across.share(mark.x) is not None:
-            page.add(page.text("  ", ("|" if page.style.ascii else "┊", "dim"), " "), mark.label)
-
-
-def _hue(series: Series, number: int) -> str:
-    return series.hue or HUES[number % len(HUES)]
+            page.add(page.text("  ", ("┊", "dim"), " "), mark.label)
 
 
 def _trace(
@@ -74,7 +68,7 @@ def _trace(
         for column in range(round(x0) + 1, round(x1)):
             part = (column - x0) / (x1 - x0)
             row = round(y0 + part * (y1 - y0))
-            if cells[row][column][0] in " ┊|":
+            if cells[row][column][0] in " ┊":
                 cells[row][column] = (dot, hue)
     for at, row_at in places:
         cells[round(row_at)][round(at)] = (sign, hue)
@@ -85,11 +79,9 @@ def _rows(page: Page, cells: list[list[tuple[str, str]]], up: Span, left: int) -
     wide = up.high - up.low
     words = {round((1 - (place - up.low) / wide) * (height - 1)): word for place, word in up.ticks if wide > 0}
     for number, row in enumerate(cells):
-        line = Text(no_wrap=True)
         word = words.get(number, "")
-        line.append_text(page.text((page.clean(word).rjust(left - 2), "dim"), (" ├" if word else " │", "dim")))
-        line.append_text(page.text(*_runs(row)))
-        page.add_line(line)
+        head = page.clean(word).rjust(left - 2) + (" ├" if word else " │")
+        page.add_line(page.text((head, "dim"), *_runs(row)))
 
 
 def _runs(row: Sequence[tuple[str, str]]) -> list[Part]:
@@ -105,20 +97,19 @@ def _foot(page: Page, across: Span, left: int, columns: int) -> None:
     wide = across.high - across.low
     for place, word in across.ticks:
         column = round((place - across.low) / wide * (columns - 1)) if wide > 0 else 0
-        line[column] = "+" if page.style.ascii else "┴"
+        line[column] = "┴"
         spelt = page.clean(word)
         start = min(max(column - len(spelt) // 2, 0), columns + 2 - len(spelt))
         if start >= free:
             words[start : start + len(spelt)] = spelt
             free = start + len(spelt) + 2
-    corner = "`" if page.style.ascii else "└"
-    page.add_line(page.text((" " * (left - 1) + corner + "".join(line), "dim")))
+    page.add_line(page.text((" " * (left - 1) + "└" + "".join(line), "dim")))
     page.add_line(page.text((" " * left + "".join(words), "dim")))
 
 
 def _legend(page: Page, series: Sequence[Series], signs: str) -> None:
     items: list[Part] = [
-        page.text((signs[number % len(signs)], _hue(curve, number)), " ", curve.name)
+        page.text((signs[number % len(signs)], HUES[number % len(HUES)]), " ", curve.name)
         for number, curve in enumerate(series)
     ]
     page.add_pieces("  ", [page.text(item, "   ") for item in items])
@@ -132,11 +123,8 @@ def draw_bars(page: Page, bars: Sequence[tuple[str, float, str, str]]) -> None:
     name_wide = max(len(page.clean(name)) for name, *_ in bars)
     words_wide = max(len(page.clean(words)) for _, _, words, _ in bars)
     room = max(min(page.width - name_wide - words_wide - 6, 60), 8)
-    full = "#" if page.style.ascii else "█"
     for name, value, words, hue in bars:
         length = round(value / most * room)
-        bar = full * length if length or value <= 0 else ("." if page.style.ascii else "▏")
-        line = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
-        line.append(" " * (name_wide + 4 + room + 1 - line.cell_len))
-        line.append_text(page.text((words, "dim")))
-        page.add_line(line)
+        bar = "█" * length if length or value <= 0 else "▏"
+        head = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
+        page.add_line(page.text(page.pad(head, name_wide + room + 5), (words, "dim")))

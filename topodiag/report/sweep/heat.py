@@ -36,19 +36,20 @@ def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
             continue
         # Of the same run done again the best counts: the other was slow by chance.
         key = (frozenset(run.run.nodes), run.run.gpus, run.run.rail, run.run.program)
-        if key not in repeats or _rank(run) > _rank(repeats[key]):
+        if key not in repeats or rank(run) > rank(repeats[key]):
             repeats[key] = run
     cells: dict[tuple[int, int], JudgedRun] = {}
     for repeat in repeats.values():
         a, b = sorted((at[repeat.run.nodes[0]], at[repeat.run.nodes[-1]]))
         known = cells.get((a, b))
-        if known is None or _rank(repeat) < _rank(known):
+        if known is None or rank(repeat) < rank(known):
             cells[a, b] = repeat
     labels = tuple(fold_hosts(nodes[start : start + block]) for start in range(0, len(nodes), block))
     return Heat(labels, cells, block)
 
 
-def _rank(judged_run: JudgedRun) -> tuple[int, float]:
+def rank(judged_run: JudgedRun) -> tuple[int, float]:
+    """Worst first."""
     return _WORST[judged_run.standing], judged_run.share if judged_run.share is not None else 1.0
 
 
@@ -59,24 +60,23 @@ def draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     room = page.width - label - 4
     drawn = heat(judged, fabric, room)
     wide = 2 if len(drawn.labels) * 2 <= room else 1
-    normal = "#" if page.style.ascii else "■"
     none = "." if page.style.ascii else "·"
     for row, name in enumerate(drawn.labels):
         parts: list[Part] = []
         for column in range(len(drawn.labels)):
-            char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), normal, none)
+            char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), none)
             parts.append((char.ljust(wide), hue))
         page.add_line(page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts))
     block = f"a cell is {drawn.block} x {drawn.block} nodes, its worst run: " if drawn.block > 1 else ""
-    page.add("  ", f"{block}{normal} normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
+    page.add("  ", f"{block}■ normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
 
 
-def _char(judged_run: JudgedRun | None, normal: str, none: str) -> tuple[str, str]:
+def _char(judged_run: JudgedRun | None, none: str) -> tuple[str, str]:
     if judged_run is None:
         return none, "dim"
     match judged_run.standing:
         case Standing.NORMAL:
-            return normal, "nvlink"
+            return "■", "nvlink"
         case Standing.LOW:
             share = judged_run.share or 0.0
             return str(min(int(share * 10), 9)), "error" if share < SEVERE_SHARE else "doubtful"

@@ -1,17 +1,21 @@
-"""What a sweep found, on a page: faults first, then suspects, gaps between placements, and the matrix."""
+"""What a sweep found, on a page: faults first, then suspects, gaps between placements, and the matrix; and for programs
+everything on the page, every run, and the faults as findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.model.finding import Input
+from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
-from topodiag.sweep.words import SEVERE_SHARE
-from topodiag.words.fold import plural
+from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
+from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_gbs
 
 _SHOWN_FAULTS = 20
@@ -37,9 +41,8 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
         page.add("note: ", note)
     if further is not None:
         page.blank()
-        page.add(
-            "next: ", f"round {further.round}, {plural(len(further.runs), 'run')} in {plural(further.waves, 'wave')}"
-        )
+        runs, waves = plural(len(further.runs), "run"), plural(further.waves, "wave")
+        page.add("next: ", f"round {further.round}, {runs} in {waves}")
 
 
 def _verdict(judged: SweepJudgement) -> Part:
@@ -77,30 +80,31 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
             spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning")
         ),
     }
-    draw_table(
-        page, columns, sorted(runs, key=lambda judged_run: (judged_run.run.collective, -(judged_run.gbs or 0.0)))
-    )
+    draw_table(page, columns, sorted(runs, key=lambda run: (run.run.collective, -(run.gbs or 0.0))))
 
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     """Nodes under suspicion whose rails were measured one by one."""
-    best = best_by_rail(judged)
+    nodes, columns = rails_of(judged, fabric)
     accused = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"link", "pcie", "host"}}
     racks = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
     # The best run over a rail is what its port can do; of other nodes it would be their partner's fault.
-    slow = [
-        node
-        for node in fabric.nodes
-        if (node in accused or fabric.racks.get(node) in racks)
-        and any((node, rail) in best for rail in range(fabric.rails))
-    ]
-    if not slow:
-        return
-    page.heading("nodes by rail: the best run over each, per cent of normal")
-    columns: dict[Field, Callable[[str], Part]] = {Field("node", least=8): str}
-    for rail in range(fabric.rails):
-        columns[Field(str(rail), right=True)] = lambda node, rail=rail: _share(best.get((node, rail)))  # type: ignore[misc]
-    draw_listed(page, columns, slow, 16, "node")
+    slow = [node for node in nodes if node in accused or fabric.racks.get(node) in racks]
+    if slow:
+        page.heading("nodes by rail: the best run over each, per cent of normal")
+        draw_listed(page, columns, slow, 16, "node")
+
+
+def rails_of(judged: SweepJudgement, fabric: Fabric) -> tuple[list[str], Columns[str]]:
+    """The nodes whose rails were measured one by one, and how much of normal the best run over each rail reached."""
+    best = best_by_rail(judged)
+    measured = {node for node, _ in best}
+
+    def share(rail: int, node: str) -> Part:
+        return _share(best.get((node, rail)))
+
+    rails = {Field(str(rail), right=True): partial(share, rail) for rail in range(fabric.rails)}
+    return [node for node in fabric.nodes if node in measured], {Field("node", least=8): str, **rails}
 
 
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
@@ -121,3 +125,34 @@ def _share(judged_run: JudgedRun | None) -> Part:
         return ("-", "dim")
     hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
     return (f"{100 * judged_run.share:.0f}", hue)
+
+
+def sweep_json(
+    judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None, inputs: Iterable[Input] = ()
+) -> Document:
+    """Everything on the page, and every run."""
+    fabric = plans[-1].fabric
+    return document_of(
+        "sweep.SweepDocument",
+        judged,
+        inputs=inputs,
+        format="topodiag-sweep-verdict",
+        version=1,
+        nodes=fold_hosts(fabric.nodes),
+        rounds=len(plans),
+        faults=[_fault(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
+        placements=[from_model("sweep.Gap", gap, check=GAP_ID) for gap in judged.gaps],
+        next=None if further is None else {"round": further.round, "runs": len(further.runs)},
+        findings=sweep_findings(judged, fabric),
+    )
+
+
+def _fault(fault: Fault, fabric: Fabric) -> Document:
+    return from_model(
+        "sweep.Fault",
+        fault,
+        check=GAP_ID if severe(fault) else None,
+        where=fault_words(fault, fabric),
+        nics=sorted({name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}),
+        not_told_apart=untold(fault),
+    )

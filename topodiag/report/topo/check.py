@@ -55,7 +55,7 @@ def _draw_notes(page: Page, node: Node) -> None:
     page.heading("NCCL passes over in silence")
     alike = grouped((note.words + _versions(note), note.line) for note in notes)
     for words, lines in page.listed(list(alike.items()), NOTES_SHOWN, "note"):
-        page.add(page.text("  ", (_lines(lines, all_of_them=page.style.verbose > 0), "close"), "  "), words)
+        page.add(page.text("  ", (_lines(page, lines), "close"), "  "), words)
 
 
 def _versions(note: Refusal) -> str:
@@ -64,9 +64,8 @@ def _versions(note: Refusal) -> str:
     return f" ({spell_range(note.since, note.until)})"
 
 
-def _lines(lines: list[int], *, all_of_them: bool) -> str:
+def _lines(page: Page, lines: list[int]) -> str:
     """`line 3`, `lines 3, 4, 5 … (32)`."""
-    word = "line" if len(lines) == 1 else "lines"
-    if all_of_them or len(lines) <= LINES_SHOWN:
-        return f"{word} {', '.join(map(str, lines))}"
-    return f"{word} {', '.join(map(str, lines[:LINES_SHOWN]))} … ({len(lines)})"
+    shown = page.some(lines, LINES_SHOWN)
+    rest = f" … ({len(lines)})" if len(lines) > len(shown) else ""
+    return f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, shown))}{rest}"

@@ -35,9 +35,8 @@ def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:
     page.add("  right  ", (names[1], "strong"))
     if differences:
         page.blank()
-        draw_grid(
-            page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(differences)]
-        )
+        rows = [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(differences)]
+        draw_grid(page, _FIELDS, rows)
     for gap in compared.not_compared:
         page.add("  not compared  ", (f"{gap.what}: {gap.why}", "dim"))
     page.blank()
@@ -46,11 +45,10 @@ def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:
             page.add("  ", (f"{prediction.by} refuses {name}: ", "doubtful"), prediction.why)
     draw_assumed(page, pair[0].assumed)
     if any(difference.what.startswith("trained") for difference in differences):
-        page.add(
-            "  ", ("NCCL plans with the full speed of each link, so a link that trained lower changes no graph", "dim")
-        )
-    if rows := list(graph_rows(*pair)):
-        draw_sides(page, (pair[0].by, "left", "right"), rows)
+        words = "NCCL plans with the full speed of each link, so a link that trained lower changes no graph"
+        page.add("  ", (words, "dim"))
+    if graphs := list(graph_rows(*pair)):
+        draw_sides(page, (pair[0].by, "left", "right"), graphs)
 
 
 _FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -17,13 +18,14 @@ from topodiag.report.documents.from_model import VERSIONS, Document, document_of
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.names import Names, spell_order
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
 GRAPHS = {int(graph): graph.words for graph in Graph}
+Names = Mapping[str, str]
+"""The devices behind NCCL's labels."""
 
 
 def draw_prediction(
@@ -57,18 +59,15 @@ def virtual_names(*predictions: Prediction) -> dict[str, str]:
 
 def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
-    version = prediction.by
     if not prediction.accepted:
-        name = base_name(name)
-        place = f"{name}:{prediction.line}" if prediction.line else name
-        page.add(
-            page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), prediction.why
-        )
-        page.note_answer(f"{version} refuses it: ", prediction.why, sign="✖", hue="error", name=place)
+        place = base_name(name) + (f":{prediction.line}" if prediction.line else "")
+        words = f"{prediction.by} refuses it: {prediction.why}"
+        page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), words)
+        page.note_answer(words, sign="✖", hue="error", name=place)
         return
     hosts = plural(prediction.nodes, "node")
     seen = "" if prediction.nccl_nodes in (0, prediction.nodes) else f" ({prediction.nccl_nodes} nodes to NCCL)"
-    words = f"{version} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
+    words = f"{prediction.by} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
     items = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
     items.append(f"{in_gbs(prediction.total_bw)} per GPU in all")
@@ -106,9 +105,9 @@ def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
 def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    return (
-        None if graph.id == NVLS and not over_network(prediction) else graph.channels * channel_gbs(prediction, graph)
-    )
+    if graph.id == NVLS and not over_network(prediction):
+        return None
+    return graph.channels * channel_gbs(prediction, graph)
 
 
 def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
@@ -141,6 +140,25 @@ def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
     )  # fmt: skip
     if rows:
         draw_grid(page, fields, rows)
+
+
+def spell(label: str, names: Names) -> str:
+    return names.get(label, label)
+
+
+def spell_order(order: Iterable[str], names: Names) -> str:
+    """A channel from NET over the GPUs to NET; GPUs in a row without their word: `mlx5_0 GPU 0 1 2 3 mlx5_0`."""
+    words: list[str] = []
+    for label in order:
+        word = spell(label, names)
+        number = re.fullmatch(r"GPU([0-9]{1,4})", word)
+        if number is None:
+            words.append(word.removeprefix("GPU/"))
+        elif words and (words[-1].isdigit()):
+            words.append(number[1])
+        else:
+            words += ["GPU", number[1]]
+    return " ".join(words)
 
 
 def _draw_lost_tree(page: Page, prediction: Prediction) -> None:

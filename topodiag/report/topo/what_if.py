@@ -14,8 +14,16 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.names import Names, spell
-from topodiag.report.topo.predict import GRAPHS, channel_gbs, over_network, prediction_json, total_gbs, virtual_names
+from topodiag.report.topo.predict import (
+    GRAPHS,
+    Names,
+    channel_gbs,
+    over_network,
+    prediction_json,
+    spell,
+    total_gbs,
+    virtual_names,
+)
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
@@ -59,10 +67,7 @@ def _rows(answer: WhatIf) -> Iterator[tuple[str, str, str]]:
         yield "between nodes", _between(before), _between(after)
         return
     yield "best path", in_gbs(before.max_bw), in_gbs(after.max_bw)
-    for number, title in GRAPHS.items():
-        old, new = spell_graph(before, number), spell_graph(after, number)
-        if old or new:
-            yield title, old or NOT_FOUND, new or NOT_FOUND
+    yield from graph_rows(before, after)
     yield "channels", _channels(before), _channels(after)
     old_choice, new_choice = before.all_reduce, after.all_reduce
     title = f"all-reduce of {spell_bytes(answer.size)}"
@@ -174,9 +179,8 @@ def sentence(answer: WhatIf) -> str:
     on = f"an all-reduce of {spell_bytes(answer.size)} over {plural(after.ranks, 'GPU')}"
     lost = new.time_us / old.time_us - 1
     if abs(lost) < NOTICEABLE:
-        return (
-            f"With {what}, {on} takes as long as before ({spell_us(new.time_us)} by NCCL's model): no loss to expect."
-        )
+        took = spell_us(new.time_us)
+        return f"With {what}, {on} takes as long as before ({took} by NCCL's model): no loss to expect."
     ratio = new.time_us / old.time_us
     by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{percent(abs(lost))} {'longer' if lost > 0 else 'less'}"
     text = (
@@ -218,7 +222,6 @@ def what_if_json(answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Ite
         answer,
         inputs=inputs,
         changes=[change.words for change in answer.changes],
-        bytes=answer.size,
         before=prediction_json(answer.before),
         after=prediction_json(answer.after),
         sentence=sentence(answer),

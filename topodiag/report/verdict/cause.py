@@ -1,22 +1,29 @@
-"""One cause on the page: what to do, what it costs, how it acts, where, what proves it."""
+"""One cause on the page: what to do, what it costs, how it acts, where and when, what proves it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.verdict import Cause, CauseStatus, Consequence
+from topodiag.model.timeline import Moment
+from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, Page
+from topodiag.report.text import BELOW, LABEL, Page
+from topodiag.verdict.around_error import around_first_error
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.units import signed_s, spell_s
 
 CONSEQUENCES_SHOWN = 2
 EVIDENCE_SHOWN = 2
+MOMENTS_SHOWN = 2
+MOST = 200
+"""Events that `-v` prints; the JSON has all that were kept."""
 LINKS_SHOWN = 6
 """More links than these are left out where their devices are named (`-v` shows all)."""
 
@@ -40,19 +47,12 @@ def draw_answer(page: Page, cause: Cause) -> None:
     """What it costs, how that compares with what was measured, and how well it is founded."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
-    label = "cost"
-    if price.gbs_lost is not None and round(price.gbs_lost, 1) == 0:
-        page.entry(label, "nothing, by what the links of this machine carry")
-        label = ""
-    elif words := price_words(price, text):
-        page.entry(label, words, most=3)
-        label = ""
-    if step := step_words(price):
-        page.entry(label, step, (f": {price.step_said}" if price.step_said else "", "dim"), most=2)
-        label = ""
-    for words in filter(None, (price.step_says, price.says)):
-        page.entry(label, words, most=1)
-        label = ""
+    is_free = price.gbs_lost is not None and round(price.gbs_lost, 1) == 0
+    cost = "nothing, by what the links of this machine carry" if is_free else price_words(price, text)
+    remark = f": {price.step_said}" if price.step_said else ""
+    rows = ((cost, "", 3), (step_words(price), remark, 2), (price.step_says, "", 1), (price.says, "", 1))
+    for number, (words, note, lines) in enumerate(row for row in rows if row[0]):
+        page.entry("" if number else "cost", words, (note, "dim"), most=lines)
     status, meaning, hue = STATUS[cause.status]
     page.entry("verdict", (status, hue), (meaning, "dim"))
 
@@ -70,10 +70,8 @@ def draw_chain(page: Page, cause: Cause) -> None:
 
 def _draw_consequence(page: Page, group: Sequence[Consequence], left: int) -> None:
     """Consequences of one check; `left` are not shown, and counted."""
-    first = group[0]
-    lead = page.text(
-        " " * (LABEL + 2 * first.depth), ("└ ", "dim"), (first.finding.id, str(first.finding.severity)), "  "
-    )
+    first, indent = group[0], " " * (LABEL + 2 * group[0].depth)
+    lead = page.text(indent, ("└ ", "dim"), (first.finding.id, str(first.finding.severity)), "  ")
     if not page.style.verbose:
         rest = f" ×{len(group)}" if len(group) > 1 else ""
         rest += f"  … and {left} more" if left else ""
@@ -96,8 +94,7 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
     hosts = {short_name(result.identity.name(host)) for host in names}
     own = len(finding.where.nodes)
     share = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""
-    if words:
-        page.entry("where", words, (share, "strong"))
+    page.entry("where", words, (share, "strong"))
 
 
 def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
@@ -105,9 +102,11 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     worked."""
     draw_steps(page, cause.finding.fix, first, STEPS_SHOWN - first)
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
-        own_line = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
-        page.entry("" if at else "check with", ("" if own_line else command, "close"), hue="ok")
-        if own_line:
+        label = "" if at else "check with"
+        if LABEL + 2 + len(command) <= page.width:
+            page.entry(label, (command, "close"), hue="ok")
+        else:  # a line of its own can be copied whole
+            page.add(page.text("  ", (label, "ok")))
             page.add("    ", (command, "close"))
 
 
@@ -123,9 +122,8 @@ def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Findin
     names = [page.fitting(places.spell(line, finding), LABEL + 2) for line in shown]
     widest = max((len(name) for name in names if len(name) <= page.width // 2), default=0)
     for number, (line, name) in enumerate(zip(shown, names, strict=True)):
-        head = page.text("  ", (f"{label if number == 0 else '':<{LABEL}}", "dim"), (f"{name:<{widest}}", "close"))
-        quote = page.text("  " + " ".join(line.text.split()))
-        head.append_text(quote if line.text else page.text(""))
+        first, quote = label if number == 0 else "", f"  {' '.join(line.text.split())}" if line.text else ""
+        head = page.text("  ", (f"{first:<{LABEL}}", "dim"), (f"{name:<{widest}}", "close"), quote)
         head.rstrip()
         last = rest if number == len(shown) - 1 else ""
         page.lines.append(page.text(page.cut(head, page.width - len(last)), (last, "dim")))
@@ -133,3 +131,38 @@ def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Findin
 
 def is_fault(finding: Finding) -> bool:
     return finding.severity > Severity.INFO
+
+
+def draw_when(page: Page, result: Result) -> None:
+    """The events that a reader needs for the cause; nothing where no job failed or no time is known."""
+    verdict = result.verdict
+    if page.style.verbose:
+        _draw_moments(page, result.timeline.moments[:MOST])
+        page.add_more(len(result.timeline.moments) - MOST, "event", indent=BELOW)
+        for clock in result.timeline.clocks:
+            skew = signed_s(clock.skew_s) if clock.skew_s is not None else "offset unknown"
+            within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
+            page.add(BELOW, (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
+                                          f"{clock.how}", "dim"))  # fmt: skip
+        return
+    if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
+        return
+    _draw_moments(page, around_first_error(result)[:MOMENTS_SHOWN])
+
+
+def _draw_moments(page: Page, moments: Sequence[Moment]) -> None:
+    days = {int(moment.time // 86_400) for moment in moments if moment.time is not None}
+    for number, one in enumerate(moments):
+        place = one.host + (f" rank {one.rank}" if one.rank >= 0 else "")
+        count = f" ×{one.count}" if one.count > 1 else ""
+        label = f"{'when' if number == 0 else '':<{LABEL}}"
+        at = _clock(one, dated=len(days) > 1)
+        what = " ".join(one.what.split())
+        head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"), what)
+        page.lines.append(page.text(page.cut(head, page.width - len(count)), (count, "strong")))
+
+
+def _clock(moment: Moment, *, dated: bool = False) -> str:
+    """`08:38:47`, in the time of the case's axis; the stamp as it was written where there is no time."""
+    words = stamp(moment.time) if moment.time is not None and moment.time >= 0 else ""
+    return words[0 if dated else 11 :] or moment.stamp or "?"

@@ -17,10 +17,10 @@ from topodiag.report.verdict.cause import (
     draw_do,
     draw_evidence,
     draw_fix,
+    draw_when,
     draw_where,
     is_fault,
 )
-from topodiag.report.verdict.when import draw_when
 from topodiag.words.fold import few, fold_hosts, plural, short_hosts
 from topodiag.words.units import in_gbs, spell_bytes
 
@@ -76,16 +76,14 @@ def _draw_jobs(page: Page, result: Result, verdict: Verdict) -> None:
     """Where there are several jobs and runs, and not all are the same: the state of each."""
     if len({(job.state, job.causes) for job in verdict.jobs}) < 2 and not page.style.verbose:
         return
-    shown = page.some(verdict.jobs, 2 * LINES_SHOWN)
     hosts = {job.name: short_hosts(job.hosts, HOSTS_ROOM) for job in result.jobs}
-    for number, job in enumerate(shown):
+    rows: list[list[Part]] = []
+    for job in verdict.jobs:
         sign, word, hue = SIGNS[job.state]
         cause = ", ".join(verdict.causes[at].finding.id for at in job.causes)
-        words: list[str | tuple[str, str]] = [(f"{sign} {word.lower()}", hue), f"  {job.name}"]
-        words += [(f"  {part}", "dim") for part in (cause, hosts.get(job.name)) if part]
-        page.entry("jobs" if number == 0 else "", *words)
-    if len(verdict.jobs) > len(shown):
-        page.entry("", (more(len(verdict.jobs) - len(shown), "job"), "dim"))
+        notes = [(f"  {part}", "dim") for part in (cause, hosts.get(job.name)) if part]
+        rows.append([(f"{sign} {word.lower()}", hue), f"  {job.name}", *notes])
+    page.entries("jobs", rows, 2 * LINES_SHOWN, "job", lines=0)
 
 
 def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
@@ -132,8 +130,7 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     drawn = {cause.price.says for cause in verdict.causes}
     open_ = [(words,) for words in verdict.not_explained if words not in drawn]
     page.entries("unclear", open_, LINES_SHOWN, "line", hue="doubtful")
-    if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
-        page.entry("read", read, most=1)
+    page.entry("read", " · ".join(words for words in verdict.joined if not words.endswith(" none")), most=1)
 
 
 def _draw_measured(page: Page, result: Result) -> None:
@@ -175,8 +172,8 @@ def _draw_ruled_out(page: Page, verdict: Verdict) -> None:
     if not page.style.verbose:
         page.entry("ruled out", ", ".join(f"{part.what} ({source_of(part)})" for part in verdict.ruled_out), most=2)
         return
-    for number, part in enumerate(verdict.ruled_out):
-        page.entry("ruled out" if number == 0 else "", (part.what, "strong"), f": {part.by}")
+    rows = [((part.what, "strong"), f": {part.by}") for part in verdict.ruled_out]
+    page.entries("ruled out", rows, len(rows), "part")
 
 
 _CHECKS = regex(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 from topodiag.model.finding import Status
@@ -10,6 +10,7 @@ from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.words import judged, title_of
+from topodiag.words.fold import grouped
 
 REASONS_SHOWN = 3
 
@@ -30,18 +31,12 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
-    counts: Counter[str] = Counter()
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for outcome in result.outcomes:
-        if outcome.status is status:
-            counts[outcome.check] += 1
-            if outcome.why:
-                reasons[outcome.check][outcome.why] += 1
     rows, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
-    for name in sorted(counts):
-        common = reasons[name].most_common(REASONS_SHOWN)
-        words = [f"{why} ({times} times)" if times > 1 else why for why, times in common]
-        rest = len(reasons[name]) - len(common)
-        rows.append({"check": name, "title": title_of(name, dialect), "count": counts[name],
+    reasons = grouped((outcome.check, outcome.why) for outcome in result.with_status(status))
+    for name, whys in sorted(reasons.items()):
+        common = Counter(filter(None, whys)).most_common()
+        words = [f"{why} ({times} times)" if times > 1 else why for why, times in common[:REASONS_SHOWN]]
+        rest = len(common) - len(words)
+        rows.append({"check": name, "title": title_of(name, dialect), "count": len(whys),
                      "why": "; ".join(words) + (f"; and {rest} more reasons" if rest > 0 else "")})  # fmt: skip
     return rows

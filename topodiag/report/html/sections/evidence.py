@@ -7,6 +7,8 @@ from topodiag.report.html.sections.shared import FINDINGS_SHOWN, anchors
 from topodiag.report.places import Places
 
 MOST = 1000
+NAMED = 4
+"""Findings that a line names."""
 
 
 def section(sheet: Sheet) -> Section | None:
@@ -23,8 +25,5 @@ def section(sheet: Sheet) -> Section | None:
                 used.append((finding.id, anchor))
     if not lines:
         return None
-    rows = [
-        {"place": place, "text": text, "command": command, "shows": used[:4], "more": max(len(used) - 4, 0)}
-        for (place, text, command), used in list(lines.items())[:MOST]
-    ]
-    return Section("evidence", "Evidence", {"rows": rows, "left": max(len(lines) - MOST, 0)}, note=str(len(lines)))
+    values = {"lines": list(lines.items())[:MOST], "named": NAMED, "left": max(len(lines) - MOST, 0)}
+    return Section("evidence", "Evidence", values, note=str(len(lines)))

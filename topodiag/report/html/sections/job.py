@@ -10,10 +10,12 @@ from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
 from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, grid_of
-from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Folded, Mix, folded, mixes
 from topodiag.report.job.words import (
+    Family,
+    families,
+    init_words,
     slowest_s,
     spell_channels,
     spell_connections,
@@ -61,8 +63,11 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 
 
 def _grids(job: Job, number: int) -> list[Grid]:
-    grids = (_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number))
-    return [grid for grid in grids if grid.rows]
+    caption = "Communicators, those alike together"
+    comms = grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
+    return [
+        grid for grid in (_ranks(job, number), comms, _transports(job, number), _settings(job, number)) if grid.rows
+    ]
 
 
 def _ranks(job: Job, number: int) -> Grid:
@@ -107,11 +112,6 @@ _FAMILIES: Columns[Family] = {
     "Init": _init,
     "Members": lambda family: family.ranks,
 }
-
-
-def _communicators(job: Job, number: int) -> Grid:
-    caption = "Communicators, those alike together"
-    return grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
 
 
 def _transports(job: Job, number: int) -> Grid:

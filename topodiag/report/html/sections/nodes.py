@@ -11,9 +11,8 @@ from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of
-from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
-from topodiag.report.node.marks import SIGNS
+from topodiag.report.words import SIGNS, of_hosts
 from topodiag.words.fold import fold_hosts, plural
 
 ROWS_SHOWN = 2000
@@ -30,13 +29,11 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _kinds(result: Result) -> Grid:
-    of_host = by_host(result)
-    everywhere = [finding for finding in result.findings if not finding.where.nodes]
+    of_host = of_hosts(result)
     groups: dict[Kind, list[Node]] = defaultdict(list)
     for node in result.nodes:
-        pairs = tuple(
-            dict.fromkeys((finding.id, finding.severity) for finding in (*of_host.get(node.host, ()), *everywhere))
-        )
+        findings = of_host(node.host).findings
+        pairs = tuple(dict.fromkeys((finding.id, finding.severity) for finding in findings))
         sight = gpu_sight(node)
         unseen = "" if sight.sight is Sight.SEEN else sight.why
         groups[" · ".join(machine_words(node)), " · ".join(installed_words(node)), unseen, pairs].append(node)

@@ -33,12 +33,8 @@ def section(sheet: Sheet) -> Section | None:
         ("Lines that were not understood", "note", _unread(result)),
         ("What the verdict rests on", "note", [(line, "") for line in (verdict.joined if verdict is not None else ())]),
     ]
-    shown = [
-        {"title": title, "mark": mark, "count": len(items), "items": items[:MOST], "left": max(len(items) - MOST, 0)}
-        for title, mark, items in groups
-        if items
-    ]
-    return Section("open", "Ruled out, not seen, not explained", {"groups": shown}) if shown else None
+    shown = [group for group in groups if group[2]]
+    return Section("open", "Ruled out, not seen, not explained", {"groups": shown, "most": MOST}) if shown else None
 
 
 def _unexplained(result: Result) -> list[tuple[str, str]]:

@@ -11,7 +11,6 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report.findings import where_words
 from topodiag.report.places import Places
-from topodiag.report.words import KINDS, counted
 from topodiag.words.fold import grouped
 
 FINDINGS_SHOWN = 1000
@@ -61,11 +60,6 @@ class Anchors:
 def distinct(words: Iterable[str]) -> list[str]:
     """Each once, in order, without empty ones."""
     return [word for word in dict.fromkeys(words) if word]
-
-
-def severity_tally(result: Result) -> list[tuple[str, str]]:
-    """`("error", "2 errors")`, worst first, only what there is."""
-    return [(KINDS[severity], words) for severity, words in counted(result.findings)]
 
 
 def by_host(result: Result) -> dict[str, list[Finding]]:

@@ -60,11 +60,10 @@ def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[st
     if len(group) > 1:
         nodes = short_hosts([node for finding in group for node in finding.where.nodes], NAMES_ROOM)
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
+    alike = len({finding.message for finding in group}) == 1
     return {
         "check": first.id,
-        "message": first.message
-        if len({finding.message for finding in group}) == 1
-        else title_of(first.id, anchors.dialect),
+        "message": first.message if alike else title_of(first.id, anchors.dialect),
         "anchor": anchors.of(first),
         "where": where,
         "steps": list(first.fix),

@@ -10,12 +10,12 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.findings import price_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct, severity_tally
-from topodiag.report.node.marks import SIGNS as MARKS
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct
 from topodiag.report.text import answer_groups
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
-from topodiag.report.words import KINDS
+from topodiag.report.words import KINDS, counted
+from topodiag.report.words import SIGNS as MARKS
 from topodiag.report.words import title_of as title_of_check
 from topodiag.words.fold import fold_hosts, grouped, plural, short_hosts
 from topodiag.words.text import clean
@@ -31,7 +31,8 @@ def section(sheet: Sheet) -> Section:
     """Never absent: where nothing could be judged, that is the answer."""
     verdict = sheet.result.verdict
     values: dict[str, Any] = {"facts": [], "first": [], "jobs": []}
-    values |= {"action": _action(sheet), "tally": severity_tally(sheet.result)}
+    tally = [(KINDS[severity], words) for severity, words in counted(sheet.result.findings)]
+    values |= {"action": _action(sheet), "tally": tally}
     values |= _of_case(sheet, verdict) if verdict is not None else {"answers": _of_answers(sheet)}
     return Section("verdict", "Verdict", values)
 
@@ -43,9 +44,8 @@ def _action(sheet: Sheet) -> str:
         return next((cause.finding.fix[0] for cause in verdict.causes[:1] if cause.finding.fix), "")
     if groups:
         return groups[0][0].action
-    return next(
-        (finding.fix[0] for finding in sheet.result.findings if finding.fix and finding.severity > Severity.INFO), ""
-    )
+    faults = (finding for finding in sheet.result.findings if finding.severity > Severity.INFO)
+    return next((fault.fix[0] for fault in faults if fault.fix), "")
 
 
 def title_of(sheet: Sheet) -> str:
@@ -53,12 +53,8 @@ def title_of(sheet: Sheet) -> str:
     verdict = sheet.result.verdict
     if verdict is not None:
         return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
-    groups = answer_groups(sheet.page.answers)
-    if not groups and len(sheet.result.nodes) > 1:
-        worst = _of_nodes(sheet.result)[0]
-        return clean(f"{worst['names']}: {worst['text']}", limit=160)
-    words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else _first_line(sheet)
-    return clean(words, limit=160)
+    first = _of_answers(sheet)[0]
+    return clean(f"{first['names']}: {first['text']}".removeprefix(": "), limit=160)
 
 
 def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
@@ -110,14 +106,16 @@ def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
         return _of_nodes(sheet.result)
     answers: list[dict[str, str]] = []
     if not groups:
-        answers.append(_answer(_first_line(sheet)))
+        lines = (line.plain.strip() for line in sheet.page.lines)
+        answers.append(_answer(next(filter(None, lines), "nothing to report")))  # a command that keeps no answer
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
         sign = group[0].sign
         if not sign and len(groups) == 1 and sheet.result.worst is not None:
             sign, hue = MARKS[sheet.result.worst], KINDS[sheet.result.worst]
         word = "" if sheet.leading else word.upper()
-        answers.append(_answer(group[0].words.plain, sign, word, hue, _names(group)))
+        names = fold_hosts([answer.name for answer in group if answer.name])
+        answers.append(_answer(group[0].words.plain, sign, word, hue, names))
     if len(groups) > GROUPS_SHOWN:
         rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
         answers.append(_answer(f"{rest} more below"))
@@ -132,9 +130,8 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in faulty}
     groups = grouped(((worst[host].severity, worst[host].id), host) for host in faulty)
     answers = []
-    for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
-        :GROUPS_SHOWN
-    ]:
+    ordered = sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))
+    for (severity, check), hosts in ordered[:GROUPS_SHOWN]:
         title = title_of_check(check, dialect)
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = KINDS[severity]
@@ -142,12 +139,3 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     if rest := len(result.nodes) - len(faulty):
         answers.append(_answer(f"{rest:,} of {len(result.nodes):,} nodes without a finding"))
     return answers
-
-
-def _first_line(sheet: Sheet) -> str:
-    """What the terminal says first, where a command keeps no answer for its last line."""
-    return next((line.plain.strip() for line in sheet.page.lines if line.plain.strip()), "nothing to report")
-
-
-def _names(group: Any) -> str:
-    return fold_hosts([name.name for name in group if name.name])
