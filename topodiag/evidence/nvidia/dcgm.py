@@ -67,7 +67,6 @@ class Dcgm(OfPage):
         return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         held: set[int] = set()
         """GPUs whose clocks are held down, which says why a test failed."""
         tests: dict[tuple[str, int], dict[str, Line]] = {}
