@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ import numpy.typing as npt
 from topodiag.evidence.heads import HEADS
 from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.evidence.signatures.windows import parts_of_lines
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -172,11 +173,13 @@ class InspectorReader:
         blocks = itertools.chain((begin,), blocks)
         metrics = self._metrics
         is_answer = HEADS["inspector-query"].shows_in(begin)
+        if not is_answer:
+            blocks = parts_of_lines(blocks, MAX_LINE, BLOCK_BYTES)
         if is_answer or HEADS["inspector-metrics"].shows_in(begin):
-            return metrics.read(blocks if is_answer else _whole_lines(blocks), source, is_answer=is_answer)
+            return metrics.read(blocks, source, is_answer=is_answer)
         before = self._records + self._transfers
         number = 1
-        for block in _whole_lines(blocks):
+        for block in blocks:
             read = columns(block)
             self._unread += read.unread
             self._transfers += read.transferred
@@ -267,23 +270,3 @@ def _factor(perf: Perf) -> float:
 def _number(text: str) -> int | None:
     digits = text.removeprefix("0x").removeprefix("0X")
     return int(digits, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,16}", digits) else None
-
-
-def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines, of some megabytes. What has no end for long is no line and passed over."""
-    rest: list[bytes] = []
-    size = 0
-    for block in blocks:
-        rest.append(block)
-        size += len(block)
-        if size < BLOCK_BYTES:
-            continue
-        whole = b"".join(rest)
-        end = whole.rfind(b"\n") + 1
-        if end:
-            yield whole[:end]
-        tail = whole[end:]
-        rest, size = ([tail], len(tail)) if len(tail) <= MAX_LINE else ([], 0)
-    last = b"".join(rest)
-    if last:
-        yield last
