@@ -224,13 +224,13 @@ class Lexer:
             else:
                 why = "an attribute without a name: more than one blank stands here"
                 self._note(Remark("blank-attribute", why, at))
-        alone = last == ord("/")
-        if alone:
+        is_alone = last == ord("/")
+        if is_alone:
             _, _, last = self._token(with_value=False)
         if last != ord(">"):
             where = self._at - 1
             raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
-        return XmlTag(text_of(raw), tuple(attributes), line, alone=alone, start=start)
+        return XmlTag(text_of(raw), tuple(attributes), line, alone=is_alone, start=start)
 
     def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
         """A name, its value, and the character that follows."""

@@ -86,11 +86,11 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, _Sa
         name, cell = (cells[0].strip("-"), cells[1]) if row else ("", text)
         if name:
             test, before = name, "" if _LIKE["fail"].match(cell) else before
-        said = [(text, one) for one in _failures(test, cell)] if row else []
+        health_lines = [(text, one) for one in _failures(test, cell)] if row else []
         for sentence in dict.fromkeys((cell, f"{before} {cell}")):
-            said = said or [(sentence, one) for one in _clocks(sentence)]
-        yield from ((number, shown, one) for shown, one in said if one[0] <= MAX_INDEX)
-        before = "" if said else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
+            health_lines = health_lines or [(sentence, one) for one in _clocks(sentence)]
+        yield from ((number, shown, one) for shown, one in health_lines if one[0] <= MAX_INDEX)
+        before = "" if health_lines else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
 
 
 def _failures(test: str, cell: str) -> Iterator[_Said]:
