@@ -27,7 +27,7 @@ import numpy.typing as npt
 from topodiag.checks.job.slow.late_ranks import LateArriver
 from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
 from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
-from topodiag.evidence.live.inspector import Columns, InspectorReader
+from topodiag.evidence.live.inspector import Columns, InspectorReader, columns
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
@@ -159,9 +159,9 @@ def read(shape: Shape, fault: Fault, seed: int) -> Job:
     for group, times in simulated(shape, fault, seed):
         for member in range(len(group.ranks)):
             first = next(lines_of(group, times, member, shape)).encode()
-            names = ((f"{hash_of(group):#x}", member, group.collective, "kernel_gpu"),)
-            own = Columns(names, zeros, steps, zeros + group.bytes, times[:, member], stamps, zeros)
-            reader.take(own, first, f"{group.name}-{member}.log", 1)
+            firsts = columns(first).firsts
+            own = Columns(firsts, zeros, steps, zeros + group.bytes, times[:, member], stamps)
+            reader.take(own, f"{group.name}-{member}.log", 1)
     return Job("Inspector", shape.ranks, (), (), (), no_connections(), (), inspection=reader.found())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import cache, lru_cache
 from sys import intern
@@ -208,6 +208,11 @@ def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> i
         return None
     value = int(match[0], 16 if "x" in match[0].lower() else 10)
     return value if low <= value <= high else None
+
+
+def whole(low: int, high: int = 2**64 - 1) -> Callable[[str], int | None]:
+    """Reads texts as integers within bounds (`to_int`)."""
+    return lambda text: to_int(text, low=low, high=high)
 
 
 def to_float(text: str | None, *, low: float = -1e18, high: float = 1e18) -> float | None:

@@ -37,6 +37,11 @@ def value_line(file: TreeFile) -> tuple[int, str]:
     return file.at, ""
 
 
+def link_name(file: TreeFile) -> str:
+    """The last name of what a link leads to, "" without a link."""
+    return (file.link or "").rstrip("/").rpartition("/")[2]
+
+
 class Notes(Page):
     """A tree on its way into a draft. `parsed` records the lines of the tree that said something."""
 

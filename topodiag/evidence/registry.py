@@ -64,6 +64,17 @@ def recognise(text: str) -> tuple[str, ...]:
     )
 
 
+def recognise_bare(text: str) -> tuple[tuple[str, ...], str]:
+    """The same, be it that a launcher put a prefix before all lines, and the text as its readers know it."""
+    kinds = recognise(text)
+    if kinds:
+        return kinds, text
+    from topodiag.evidence.signatures.wrappers import of_one_host  # noqa: PLC0415 - not for bundles, nor archives
+
+    label, bare = of_one_host(text)
+    return (recognise(bare), bare) if label else (kinds, text)
+
+
 def in_order(sources: Collection[str]) -> tuple[str, ...]:
     return tuple(kind for kind in SOURCES if kind in sources)
 

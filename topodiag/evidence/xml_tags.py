@@ -38,6 +38,8 @@ class XmlTag:
     alone: bool = False
     before: str = ""
     """Of a tag that closes, the text between it and the tag above."""
+    start: int = 0
+    """The byte of its `<`, where NCCL reads it."""
 
     def get(self, name: str) -> str | None:
         return next((value for key, value in self.attributes if key == name), None)

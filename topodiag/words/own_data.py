@@ -29,14 +29,14 @@ def own_data(name: str) -> dict[str, Any]:
 
 def patterns(name: str, table: str, flags: int | re.RegexFlag = 0) -> dict[str, re.Pattern[str]]:
     """The patterns of one of these tables by their names, each in one piece or in several. `<<part>>` stands for the
-    pattern `part` above."""
+    pattern `part` above; one whose name begins with `_` is such a part alone."""
     texts: dict[str, str] = {}
     for key, pieces in own_data(name)[table].items():
         text = "".join(pieces)
         for part in texts if "<<" in text else ():
             text = text.replace(f"<<{part}>>", texts[part])
         texts[key] = text
-    return {key: regex(text, flags) for key, text in texts.items()}
+    return {key: regex(text, flags) for key, text in texts.items() if key[0] != "_"}
 
 
 def own_text(name: str) -> str:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence import registry
-from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of
+from topodiag.evidence.intake.kind_of_file import FileKind, kind_of_file
 from topodiag.evidence.intake.log_plan import complaint
+from topodiag.evidence.intake.pieces import Piece
 from topodiag.evidence.kinds import KINDS, Kind, command_for, source_words
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
@@ -24,6 +25,10 @@ MAGIC = [
     gzip.compress(b"x")[:10], zstandard.compress(b"x")[:6], lzma.compress(b"x")[:12], bz2.compress(b"x")[:10],
     b"\xff\xfe", b"PK\x03\x04", b"PAR1", b"\x80\x04", b"{", b"<system ", bytes(257) + b"ustar",
 ]  # fmt: skip
+
+
+def words_of(seen: FileKind) -> str:
+    return Piece("x", seen.kinds, sources=seen.sources, what=seen.what).words
 
 
 @pytest.mark.parametrize(

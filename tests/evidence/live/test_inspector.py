@@ -141,7 +141,7 @@ def test_where_calls_exceed_the_memory_every_second_one_is_kept_and_shares_stay(
             numbers = np.arange(start, start + 500)
             times = np.full(500, 700.0 if rank == 2 else 1000.0, np.float32)
             own = Records(numbers, times, np.full(500, 1 << 20), np.full(500, 485_000, np.int32))
-            calls.add(1, "AllReduce", rank, own, lambda: 1.5)
+            calls.add(1, "AllReduce", rank, own, 1.5)
     communicator = calls.summed(InspectorCommunicator(1, "", 4, 1, {}), 4)
     assert calls.one_in >= 4
     assert abs(communicator.calls - count) < 0.1 * count

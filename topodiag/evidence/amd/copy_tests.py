@@ -36,7 +36,6 @@ class AmdCopyTests(OfPage):
     """Bandwidths between GPUs."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         draft, devices = page.draft, dict[int, int]()
         table, taken, columns = "", False, list[str]()
         for line in page.bare_lines():

@@ -31,7 +31,6 @@ class RocmSmi(OfPage):
     """Clock and load of AMD GPUs."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         if page.blob.text.lstrip()[:1] == "{":
             _read_json(page)
             return

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
 from topodiag.hardware import catalog
+from topodiag.hardware.specs import NicSpec
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import (
@@ -25,11 +26,13 @@ from topodiag.model.devices import (
     PciDevice,
     PciKind,
 )
-from topodiag.model.provenance import Disagreement, Fact
+from topodiag.model.provenance import Disagreement, Fact, Origin
 
 _T = TypeVar("_T")
 _NUMBER = {"nvlink": "index", "port": "number"}
 """What the number of a part is called by its kind."""
+_OF_FUNCTION = ("driver", "numa", "is_vf")
+"""What the PCI function of a NIC says of it, too."""
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
@@ -168,27 +171,27 @@ class Assembler:
         entities = list(self.draft.entities("nic"))
         if len(entities) > 1:
             entities = [entity for entity in entities if entity.keys.get("rdma") != UNNAMED_NIC]
-        listed = [self._rdma_nic(entity, pci, interfaces) for entity in entities]
+        listed = [self._rdma_nic(entity, interfaces) for entity in entities]
         labels = {id(entity): nic.name for entity, nic in zip(entities, listed, strict=True)}
         taken = {nic.bus_id for nic in listed}
         plain = [device for device in interfaces if device.bus_id is not None and device.bus_id not in taken]
-        listed += (_ethernet_nic(device, pci) for device in plain)
+        listed += (_ethernet_nic(device) for device in plain)
         taken |= {device.bus_id for device in plain}
         listed += (
-            Nic(bus_id, bus_id, driver=function.driver, numa=function.numa, is_vf=function.is_vf)
+            Nic(bus_id, bus_id)
             for bus_id, function in pci.items()
             if function.kind is PciKind.NIC and bus_id not in taken
         )
-        named = [replace(nic, part=_part(nic, pci)) for nic in listed]
+        named = [_with_function(nic, pci) for nic in listed]
         return tuple(sorted(named, key=lambda nic: (nic.rdma_name is None, natural(nic.name)))), labels
 
-    def _rdma_nic(self, entity: Entity, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...]) -> Nic:
+    def _rdma_nic(self, entity: Entity, interfaces: tuple[NetDev, ...]) -> Nic:
         bus_id, rdma, label = (entity.keys.get(key) for key in ("bus_id", "rdma", "label"))
         name = str(rdma or label or bus_id)
         ports = self.parts("port", NicPort, entity, f"{name} port")
         names = {port.netdev.value for port in ports if port.netdev.value is not None}
         names |= {device.name for device in interfaces if device.bus_id is not None and device.bus_id == bus_id}
-        nic = self.made(
+        return self.made(
             Nic, entity, name,
             name=name,
             bus_id=str(bus_id) if bus_id is not None else None,
@@ -197,15 +200,6 @@ class Assembler:
             ports=ports,
             netdevs=tuple(sorted(names, key=natural)),
         )  # fmt: skip
-        function = pci.get(nic.bus_id or "")
-        if function is None:
-            return nic
-        return replace(
-            nic,
-            driver=nic.driver if nic.driver.known else function.driver,
-            numa=nic.numa if nic.numa.known else function.numa,
-            is_vf=nic.is_vf if nic.is_vf.known else function.is_vf,
-        )
 
 
 def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
@@ -220,8 +214,7 @@ def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
     return replace(gpu, name=Fact(spec.name, function.device.origin))
 
 
-def _ethernet_nic(device: NetDev, pci: dict[str, PciDevice]) -> Nic:
-    function = pci.get(device.bus_id or "")
+def _ethernet_nic(device: NetDev) -> Nic:
     speed = device.speed_mbps
     port = NicPort(
         number=1,
@@ -237,22 +230,27 @@ def _ethernet_nic(device: NetDev, pci: dict[str, PciDevice]) -> Nic:
         name=device.name,
         bus_id=device.bus_id,
         firmware=device.firmware,
-        driver=device.driver if device.driver.known or function is None else function.driver,
-        numa=function.numa if function is not None else Fact(),
-        is_vf=function.is_vf if function is not None else Fact(),
+        driver=device.driver,
         ports=(port,),
         netdevs=(device.name,),
     )
 
 
-def _part(nic: Nic, pci: dict[str, PciDevice]) -> Fact[str]:
+def _with_function(nic: Nic, pci: dict[str, PciDevice]) -> Nic:
+    """The NIC with its product, and with what its PCI function says of it where nothing else did."""
     function = pci.get(nic.bus_id or "")
+    own: dict[str, Any] = {
+        name: getattr(function, name) for name in _OF_FUNCTION if function is not None and not getattr(nic, name).known
+    }
+    spec, origin = product_of(nic, function)
+    part = Fact(spec.name, origin) if spec is not None else Fact[str](why="not in the datasheets")
+    return replace(nic, part=part, **own)
+
+
+def product_of(nic: Nic, function: PciDevice | None) -> tuple[NicSpec | None, Origin | None]:
+    """The product of a NIC in the datasheets, and what tells it: the numbers of its function, else its type."""
     if function is not None and function.vendor.value is not None and function.device.value is not None:
         spec = catalog.nic_by_pci_id(function.vendor.value, function.device.value)
         if spec is not None:
-            return Fact(spec.name, function.device.origin)
-    if nic.hca_type.value is not None:
-        spec = catalog.nic_by_hca_type(nic.hca_type.value)
-        if spec is not None:
-            return Fact(spec.name, nic.hca_type.origin)
-    return Fact(why="not in the datasheets")
+            return spec, function.device.origin
+    return catalog.nic_by_hca_type(nic.hca_type.get("")), nic.hca_type.origin

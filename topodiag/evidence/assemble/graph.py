@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from topodiag.evidence.assemble.entities import product_of
 from topodiag.hardware import catalog
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.model.busid import NVSWITCH_BUS_ID
@@ -230,11 +231,7 @@ def _c2c_links(node: Node) -> Iterator[Link]:
 
 def _ports(node: Node) -> Iterator[Link]:
     for nic in node.nics:
-        function = node.pci_of(nic)
-        ids = (function.vendor.value, function.device.value) if function else (None, None)
-        spec = catalog.nic_by_pci_id(ids[0], ids[1]) if ids[0] is not None and ids[1] is not None else None
-        if spec is None and nic.hca_type.value:
-            spec = catalog.nic_by_hca_type(nic.hca_type.value)
+        spec, _ = product_of(nic, node.pci_of(nic))
         for port in nic.ports:
             up = port.state.value == "ACTIVE"
             rate = port.rate_gbps

@@ -7,7 +7,7 @@ The hypervisors' DMI strings are those that their makers document and that syste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -38,7 +38,9 @@ class OsState(OfTree):
     def read_notes(self, notes: Notes) -> None:
         for read in (_read_kernel, _read_driver, _read_modules, _read_peermem, _read_iommu, _read_devices, _read_gpus):
             read(notes)
-        for name, verdict in _verdicts(notes.files):
+        judges = {"virtualization": _hypervisor, "bios": _bios, "container": _container, "system": _system}
+        for name, judge in judges.items():
+            verdict = judge(notes.files)
             if verdict.file is None:
                 continue  # nothing was looked at
             entity = notes.draft.single("node") if name == "system" else notes.system
@@ -207,14 +209,6 @@ class _Verdict:
     file: TreeFile | None = None
     line: tuple[int, str] | None = None
     why: str = ""
-
-
-def _verdicts(files: Mapping[str, TreeFile]) -> Iterator[tuple[str, _Verdict]]:
-    """All of them by the name of the field."""
-    yield "virtualization", _hypervisor(files)
-    yield "bios", _bios(files)
-    yield "container", _container(files)
-    yield "system", _system(files)
 
 
 def _dmi(files: Mapping[str, TreeFile], name: str) -> tuple[str, TreeFile | None]:

@@ -129,12 +129,8 @@ def _columns(line: str) -> list[str]:
     """The columns of a header of `sinfo`, `sinfo -R` or `sinfo -N -l`, also of columns of one's own; none for another
     line."""
     names = line.split()
-    wanted = {"NODELIST"} <= set(names) and not {"STATE", "REASON"}.isdisjoint(names)
-    return (
-        names
-        if wanted and 1 < len(names) < 14 and all(name[0].isupper() and name == name.upper() for name in names)
-        else []
-    )
+    wanted = "NODELIST" in names and not {"STATE", "REASON"}.isdisjoint(names) and len(names) < 14
+    return names if wanted and all(name[0].isupper() and name == name.upper() for name in names) else []
 
 
 def _of_row(columns: list[str], number: int, line: str) -> SlurmState | None:

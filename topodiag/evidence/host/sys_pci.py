@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
-from topodiag.evidence.interface import to_int
-from topodiag.evidence.readings import Notes, OfTree, value_line
+from topodiag.evidence.interface import to_int, whole
+from topodiag.evidence.readings import Notes, OfTree, link_name, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
@@ -18,21 +18,17 @@ _GROUPS = "sys/kernel/iommu_groups/"
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
 
 
-def _integer(low: int, high: int) -> Convert:
-    return lambda text: to_int(text, low=low, high=high)
-
-
 def _cpus(text: str) -> str | None:
     return None if parse_cpulist(text) is None else text
 
 
 _VALUES: Mapping[str, tuple[str, Convert]] = {
-    "class": ("class_code", _integer(0, 0xFFFFFF)),
-    "vendor": ("vendor", _integer(0, 0xFFFF)),
-    "device": ("device", _integer(0, 0xFFFF)),
-    "subsystem_vendor": ("subsystem_vendor", _integer(0, 0xFFFF)),
-    "subsystem_device": ("subsystem_device", _integer(0, 0xFFFF)),
-    "numa_node": ("numa", _integer(-1, 4095)),
+    "class": ("class_code", whole(0, 0xFFFFFF)),
+    "vendor": ("vendor", whole(0, 0xFFFF)),
+    "device": ("device", whole(0, 0xFFFF)),
+    "subsystem_vendor": ("subsystem_vendor", whole(0, 0xFFFF)),
+    "subsystem_device": ("subsystem_device", whole(0, 0xFFFF)),
+    "numa_node": ("numa", whole(-1, 4095)),
     "local_cpulist": ("local_cpus", _cpus),
     "current_link_speed": ("gen", gen_of_speed),
     "max_link_speed": ("max_gen", gen_of_speed),
@@ -101,7 +97,7 @@ def _read_width(notes: Notes, pci: Entity, field: str, file: TreeFile) -> None:
 
 
 def _read_link(notes: Notes, pci: Entity, name: str, file: TreeFile) -> None:
-    target = (file.link or "").rstrip("/").rpartition("/")[2]
+    target = link_name(file)
     if name == "physfn":
         notes.take(pci, "is_vf", True, file)
     elif name == "driver" and target:

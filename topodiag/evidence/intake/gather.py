@@ -222,7 +222,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         if named:
             met.notes.append(f"{path}: the same file as another that was given, read once")
         return
-    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - not for bundles: it knows every text there is
+    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - not for bundles: it knows every text there is
 
     head, tail = _ends(path, status.st_size)
     met.real.add(real)
@@ -235,7 +235,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     if seen.packed:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
-        met.leave(path, f"it is {words_of(seen)}", named=named)
+        met.leave(path, f"it is {piece.words}", named=named)
     elif not _take_hosts(piece, seen, lambda: _content(path, status.st_size, head + tail), met):
         met.take(_with_identity(piece, seen.head or head))
 
@@ -326,23 +326,24 @@ def _tar_size(header: bytes) -> int:
 
 
 def _take_member(member: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
-    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
 
     seen = kind_of_file(head, name=name, quick=met.quick)
-    full = f"{member.path}/{name}"
+    piece = replace(
+        member, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name, what=seen.what
+    )
     if seen.packed:
-        met.leave(full, "an archive in an archive, not read", hint="unpack the outer one")
+        met.leave(piece.name, "an archive in an archive, not read", hint="unpack the outer one")
     elif seen.kind in NOT_EVIDENCE:
-        met.leave(full, f"it is {words_of(seen)}")
+        met.leave(piece.name, f"it is {piece.words}")
     else:
-        piece = replace(member, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name)
         met.take(_with_identity(piece, seen.head or head))
         return True
     return False
 
 
 def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
-    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.survey import surveyed_stream  # noqa: PLC0415 - as above
 
     stream = stdin if stdin is not None else io.BytesIO()
@@ -363,7 +364,7 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
         met.take(replace(piece, kinds=(Kind.BUNDLE,)))
     elif seen.kind in NOT_EVIDENCE:
         hint = "did the command before the pipe print anything?" if seen.kind is Kind.EMPTY else ""
-        met.leave(STDIN_NAME, f"is {words_of(seen)}", hint=hint, named=True)
+        met.leave(STDIN_NAME, f"is {piece.words}", hint=hint, named=True)
     elif seen.packed:
         met.take(piece)
     elif is_long or not _take_hosts(replace(piece, size=len(head)), seen, lambda: head, met):

@@ -7,23 +7,12 @@ import re
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import regex
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
-_LIKE = {
-    "<name>": r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}",
-    "<uuid>": r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-}
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    for name, like in _LIKE.items():
-        text = text.replace(name, like)
-    return regex(text, re.M)
-
-
-_TABLES = own_data("evidence/intake/hosts")
-_HOSTS = tuple((_pattern(row["pattern"]), _pattern(row.get("unless", r"\Z"))) for row in _TABLES["host"])
-_SERIALS = tuple((row["kind"], row["holds"], _pattern(row["pattern"])) for row in _TABLES["serial"])
+_HOSTS = tuple(patterns("evidence/intake/hosts", "host", re.M).values())
+_SERIALS = tuple(
+    (row["kind"], row["holds"], regex(row["pattern"], re.M)) for row in own_data("evidence/intake/hosts")["serial"]
+)
 _NOBODY = {"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note"}
 _MOST_IDS = 400
 
@@ -34,7 +23,7 @@ def host_of_text(blob: Blob) -> str:
     label, _ = of_one_host(text)
     if label and not label.isdecimal():
         return label
-    names = {match[1] for pattern, unless in _HOSTS for match in pattern.finditer(text) if not unless.match(match[1])}
+    names = {match[1] for pattern in _HOSTS for match in pattern.finditer(text)}
     named = {name for name in names if name.lower() not in _NOBODY}
     short = {name.split(".", 1)[0] for name in named}
     return min(named, key=len) if len(short) == 1 else ""

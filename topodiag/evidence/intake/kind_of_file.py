@@ -16,7 +16,7 @@ from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
+from topodiag.evidence.kinds import DAMAGED, Kind
 from topodiag.evidence.marks import (
     FACTS_MARK,
     PICKLED,
@@ -28,7 +28,7 @@ from topodiag.evidence.marks import (
 )
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.registry import as_table, recognise
+from topodiag.evidence.registry import as_table, recognise_bare
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
@@ -146,7 +146,7 @@ def text_kinds(
         head = between_records(head)
     kinds = _begins_as(head, tail) + diagnosed
     text = Blob(name, head).text
-    sources = _readers(text)
+    sources, _ = recognise_bare(text)
     kinds += kinds_of_sources(sources)
     if sources in (("ib-links",), ("ib-net",)):
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
@@ -187,15 +187,6 @@ def between_records(head: bytes) -> bytes:
 def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
     return [shown.kind for shown in HEADS.values() if shown.shows_in(head)] + list(line_kinds(tail))
-
-
-def _readers(text: str) -> tuple[str, ...]:
-    """The sources of a node's evidence that read a text, be it that a launcher put a prefix before its lines."""
-    from topodiag.evidence.signatures.wrappers import of_one_host  # noqa: PLC0415 - not for archives
-
-    sources = recognise(text)
-    label, bare = of_one_host(text) if not sources else ("", "")
-    return recognise(bare) if label else sources
 
 
 def step_kinds(head: bytes, tail: bytes = b"", forms: Forms | None = None) -> tuple[Kind, ...]:
@@ -242,13 +233,6 @@ def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
         yield Kind.TOPOLOGY
     if set(sources) - {"hwloc-xml", "nccl-xml"}:
         yield Kind.NODE_TEXT
-
-
-def words_of(looked: FileKind) -> str:
-    """What a reader calls it, with its article."""
-    if not looked.what and looked.kind is Kind.NODE_TEXT and looked.sources:
-        return source_words(looked.sources[0])
-    return looked.what or KINDS[looked.kind].words
 
 
 def _binary(head: bytes, coding: tuple[str, ...]) -> FileKind | None:

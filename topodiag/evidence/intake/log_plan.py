@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
-from topodiag.evidence.kinds import Kind, command_for
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -65,16 +65,18 @@ def plan_of(intake: Intake) -> Plan:
     sources, saved, flight, left = _sorted(intake)
     left += [_refused(left_out) if left_out.refused else left_out for left_out in intake.aside]
     stdin = STDIN in intake.paths
-    refused = [InputError(left_out.path, left_out.why, hint=left_out.hint) for left_out in left if left_out.refused]
-    broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     if not (sources or saved or flight or stdin):
-        raise (
-            refused[0] if refused else _no_log(intake, _skipped(left_out for left_out in left if not left_out.refused))
-        )
+        refused = _errors(left)
+        raise refused[0] if refused else _no_log(intake, _skipped(left))
+    broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     left = [left_out for left_out in left if not left_out.unreadable]
-    texts = (str(InputError(left_out.path, left_out.why, hint=left_out.hint)) for left_out in left if left_out.refused)
-    notes = (*texts, *intake.notes, *_skipped(left_out for left_out in left if not left_out.refused))
+    notes = (*map(str, _errors(left)), *intake.notes, *_skipped(left))
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
+
+
+def _errors(left: Iterable[SkippedFile]) -> list[InputError]:
+    """What was named and is not read."""
+    return [InputError(left_out.path, left_out.why, hint=left_out.hint) for left_out in left if left_out.refused]
 
 
 def _sorted(intake: Intake) -> tuple[list[Piece], list[Piece], list[Piece], list[SkippedFile]]:
@@ -134,9 +136,9 @@ def _refused(left_out: SkippedFile) -> SkippedFile:
 
 
 def _skipped(left: Iterable[SkippedFile]) -> list[str]:
-    """One line per reason."""
+    """One line per reason of what was not named."""
     whys: dict[str, list[SkippedFile]] = {}
-    for left_out in left:
+    for left_out in (one for one in left if not one.refused):
         whys.setdefault(left_out.why.removeprefix("it is "), []).append(left_out)
     texts = []
     for why, several in sorted(whys.items()):
@@ -181,10 +183,10 @@ def complaint_of(piece: Piece) -> InputError:
 def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
     """The same of a text that begins with `head`. `given` is the path to type where it is not `path`."""
     seen = kind_of_file(head, name=path)
-    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else words_of(seen)
-    command = command_for(seen.kind, given or path)
-    if what and command:
-        return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{command} reads it")
+    piece = Piece(given or path, seen.kinds, sources=seen.sources, what=seen.what)
+    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else piece.words
+    if what and piece.command:
+        return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{piece.command} reads it")
     if seen.kind is Kind.BLANK:
         return InputError(path, "holds nothing but blanks", hint="did the job run with NCCL_DEBUG=INFO?")
     if what:

@@ -135,14 +135,9 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
-        from topodiag.evidence.signatures.wrappers import of_one_host  # noqa: PLC0415 - not for bundles
-
-        text = blob.text
-        texts = registry.recognise(text)
-        label, bare = of_one_host(text) if not texts else ("", "")
-        if label:
-            blob, text = replace(blob, data=bare.encode()), bare
-            texts = registry.recognise(bare)
+        whole = blob.text
+        texts, text = registry.recognise_bare(whole)
+        blob = replace(blob, data=text.encode()) if text is not whole else blob
         kinds = _sources_in(blob, len(text), texts) or registry.as_table(text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:

@@ -14,12 +14,12 @@ A line that is broken costs itself.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ import numpy.typing as npt
 from topodiag.evidence.heads import HEADS
 from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.evidence.signatures.windows import parts_of_lines
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -37,20 +38,69 @@ OF_GPU = ("kernel", "gpu")
 Ints = npt.NDArray[np.int64]
 
 
+class _Header(msgspec.Struct, gc=False):
+    id: str = ""
+    rank: int = -1
+    n_ranks: int = 0
+    nnodes: int = 0
+    comm_name: str = ""
+
+
+class _Writer(msgspec.Struct, gc=False):
+    dump_timestamp_us: float = 0
+    hostname: str = ""
+    pid: int = -1
+
+
+class Perf(msgspec.Struct, gc=False):
+    """A collective of one rank."""
+
+    coll: str = ""
+    coll_sn: float = -1
+    coll_msg_size_bytes: float = -1
+    coll_exec_time_us: float = 0
+    coll_timing_source: str = ""
+    coll_busbw_gbs: float = 0.0
+
+
+class _Transfer(msgspec.Struct, gc=False):
+    p2p: str = ""
+
+
+class _Record(msgspec.Struct, gc=False):
+    header: _Header
+    metadata: _Writer = msgspec.field(default_factory=_Writer)
+    coll_perf: Perf | None = None
+    p2p_perf: _Transfer | None = None
+
+
+_RECORDS = msgspec.json.Decoder(_Record, strict=False)
+
+
+class First(NamedTuple):
+    """The first record of its kind in a block: its place among the lines, the line, and what it says. `perf` of a send
+    or receive says nothing."""
+
+    at: int
+    line: bytes
+    head: _Header
+    writer: _Writer
+    perf: Perf
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The records of one block that are of collectives. `who` numbers (id, rank, collective, source of time) in
-    `names`; `lines` is the line of each in the block."""
+    """The records of one block that are of collectives. `who` numbers `firsts`: of each rank, collective and source of
+    time the first record."""
 
-    names: tuple[tuple[str, int, str, str], ...]
+    firsts: tuple[First, ...]
     who: Ints
     number: Ints
     size: Ints
     time_us: npt.NDArray[np.float64]
     stamp_us: Ints
-    lines: Ints
-    transfers: tuple[tuple[str, int, int], ...] = ()
-    """(id, rank, line) of the first record of a send or receive of each rank."""
+    transfers: tuple[First, ...] = ()
+    """The first record of a send or receive of each rank."""
     transferred: int = 0
     unread: int = 0
 
@@ -60,74 +110,39 @@ def _ints(values: npt.NDArray[np.float64]) -> Ints:
     return np.clip(values, -1, 2.0**62).astype(np.int64)
 
 
-class _Header(msgspec.Struct, gc=False):
-    id: str = ""
-    rank: int = -1
-
-
-class _Stamp(msgspec.Struct, gc=False):
-    dump_timestamp_us: float = 0
-
-
-class _Perf(msgspec.Struct, gc=False):
-    coll: str = ""
-    coll_sn: float = -1
-    coll_msg_size_bytes: float = -1
-    coll_exec_time_us: float = 0
-    coll_timing_source: str = ""
-
-
-class _Transfer(msgspec.Struct, gc=False):
-    p2p: str = ""
-
-
-class _Record(msgspec.Struct, gc=False):
-    header: _Header
-    metadata: _Stamp = msgspec.field(default_factory=_Stamp)
-    coll_perf: _Perf | None = None
-    p2p_perf: _Transfer | None = None
-
-
-_RECORDS = msgspec.json.Decoder(_Record, strict=False)
-
-
 def columns(block: bytes) -> Columns:
     """The records of a block of whole lines."""
     names: dict[tuple[str, int, str, str], int] = {}
-    transfers: dict[tuple[str, int], int] = {}
-    rows: list[tuple[int, float, float, float, float, int]] = []
+    firsts: list[First] = []
+    transfers: dict[tuple[str, int], First] = {}
+    rows: list[tuple[int, float, float, float, float]] = []
     transferred = unread = 0
-    for line, text in enumerate(block.split(b"\n")):
-        if not text.strip():
+    for at, line in enumerate(block.split(b"\n")):
+        if not line.strip():
             continue
         try:
-            record = _RECORDS.decode(text)
+            record = _RECORDS.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             unread += 1
             continue
-        head, perf = record.header, record.coll_perf
+        head, writer, perf = record.header, record.metadata, record.coll_perf
         if perf is not None:
             who = names.setdefault((head.id, head.rank, perf.coll, perf.coll_timing_source), len(names))
-            stamp = record.metadata.dump_timestamp_us
-            rows.append((who, perf.coll_sn, perf.coll_msg_size_bytes, perf.coll_exec_time_us, stamp, line))
+            if who == len(firsts):
+                firsts.append(First(at, line, head, writer, perf))
+            stamp = writer.dump_timestamp_us
+            rows.append((who, perf.coll_sn, perf.coll_msg_size_bytes, perf.coll_exec_time_us, stamp))
         elif record.p2p_perf is not None:
             transferred += 1
-            transfers.setdefault((head.id, head.rank), line)
+            if (head.id, head.rank) not in transfers:
+                transfers[head.id, head.rank] = First(at, line, head, writer, Perf())
         else:
             unread += 1
-    lines = np.array(rows, np.float64).reshape(-1, 6)
+    owners, numbers, sizes, time_us, stamps = np.array(rows, np.float64).reshape(-1, 5).T
     return Columns(
-        tuple(names),
-        lines[:, 0].astype(np.int64),
-        _ints(lines[:, 1]),
-        _ints(lines[:, 2]),
-        lines[:, 3],
-        _ints(lines[:, 4]),
-        lines[:, 5].astype(np.int64),
-        tuple((*key, line) for key, line in transfers.items()),
-        transferred,
-        unread,
-    )
+        tuple(firsts), _ints(owners), _ints(numbers), _ints(sizes), time_us, _ints(stamps), tuple(transfers.values()),
+        transferred, unread,
+    )  # fmt: skip
 
 
 BLOCK_BYTES = 4 << 20
@@ -140,36 +155,6 @@ MAX_US = 1e12
 US_OF_HOUR = 3_600_000_000
 
 
-class _WholeHeader(_Header):
-    n_ranks: int = 0
-    nnodes: int = 0
-    comm_name: str = ""
-
-
-class _Writer(msgspec.Struct):
-    hostname: str = ""
-    pid: int = -1
-
-
-class _First(msgspec.Struct):
-    header: _WholeHeader
-    metadata: _Writer = msgspec.field(default_factory=_Writer)
-
-
-class _Rates(msgspec.Struct):
-    coll_busbw_gbs: float = 0.0
-    coll_exec_time_us: float = 0.0
-    coll_msg_size_bytes: float = 0.0
-
-
-class _Rated(msgspec.Struct):
-    coll_perf: _Rates
-
-
-_RATES = msgspec.json.Decoder(_Rated, strict=False)
-_FIRSTS = msgspec.json.Decoder(_First, strict=False)
-
-
 class InspectorReader:
     """Reads files one after the other, and holds what they say together."""
 
@@ -177,7 +162,6 @@ class InspectorReader:
         self._known: dict[str, InspectorCommunicator] = {}
         """By id, as the first record names it."""
         self._members: dict[str, dict[int, InspectorMember]] = defaultdict(dict)
-        self._met_ranks: set[tuple[str, int]] = set()
         self._calls = Calls()
         self._metrics = InspectorMetrics()
         self._records = self._transfers = self._untimed = self._unread = 0
@@ -185,67 +169,66 @@ class InspectorReader:
     def read(self, blocks: Iterable[bytes], source: str) -> int:
         """The records of one file, or the samples of one of metrics. Returns their number."""
         blocks = iter(blocks)
-        first = next(blocks, b"")
-        blocks = itertools.chain((first,), blocks)
+        begin = next(blocks, b"")
+        blocks = itertools.chain((begin,), blocks)
         metrics = self._metrics
-        is_answer = HEADS["inspector-query"].shows_in(first)
-        if is_answer or HEADS["inspector-metrics"].shows_in(first):
-            return metrics.read(blocks if is_answer else _whole_lines(blocks), source, is_answer=is_answer)
+        is_answer = HEADS["inspector-query"].shows_in(begin)
+        if not is_answer:
+            blocks = parts_of_lines(blocks, MAX_LINE, BLOCK_BYTES)
+        if is_answer or HEADS["inspector-metrics"].shows_in(begin):
+            return metrics.read(blocks, source, is_answer=is_answer)
         before = self._records + self._transfers
         number = 1
-        for block in _whole_lines(blocks):
+        for block in blocks:
             read = columns(block)
             self._unread += read.unread
             self._transfers += read.transferred
-            for name, rank, line in read.transfers:
-                if (name, rank) not in self._met_ranks:
-                    self._met(block, line, source, number)
-            self.take(read, block, source, number)
+            for first in read.transfers:
+                self._knows(first, source, number)
+            self.take(read, source, number)
             number += block.count(b"\n")
         return self._records + self._transfers - before
 
-    def take(self, read: Columns, block: bytes, source: str, number: int) -> None:
-        """Take the records of a block of lines: one rank, communicator and collective after the other."""
-        if not read.names:
+    def take(self, read: Columns, source: str, number: int) -> None:
+        """Take the records of a block that begins on this line: one rank, communicator and collective after the
+        other."""
+        if not read.firsts:
             return
         order = np.argsort(read.who, kind="stable")
-        ends = np.cumsum(np.bincount(read.who, minlength=len(read.names)))
-        for (name, rank, collective, timed), rows in zip(read.names, np.split(order, ends[:-1]), strict=True):
-            if (name, rank) not in self._met_ranks and not self._met(block, int(read.lines[rows[0]]), source, number):
+        ends = np.cumsum(np.bincount(read.who, minlength=len(read.firsts)))
+        for first, rows in zip(read.firsts, np.split(order, ends[:-1]), strict=True):
+            head, perf = first.head, first.perf
+            if not self._knows(first, source, number):
                 self._unread += len(rows)
                 continue
             self._records += len(rows)
             valid = (read.time_us[rows] > 0) & (read.time_us[rows] < MAX_US) & (read.size[rows] > 0)
             rows = rows[valid & (read.number[rows] >= 0) & (read.number[rows] < 1 << 53)]
-            if not timed.startswith(OF_GPU):
+            if not perf.coll_timing_source.startswith(OF_GPU):
                 self._untimed += len(rows)
             elif rows.size:
                 hours = np.clip(read.stamp_us[rows] // US_OF_HOUR, 0, 1 << 30).astype(np.int32)
                 self._calls.add(
-                    self._known[name].hash,
-                    collective[:MAX_NAME],
-                    rank,
+                    self._known[head.id].hash,
+                    perf.coll[:MAX_NAME],
+                    head.rank,
                     Records(read.number[rows], read.time_us[rows].astype(np.float32), read.size[rows], hours),
-                    functools.partial(_factor, block, int(read.lines[rows[0]])),
+                    _factor(perf),
                 )
 
-    def _met(self, block: bytes, at: int, source: str, number: int) -> bool:
+    def _knows(self, first: First, source: str, number: int) -> bool:
         """Remember a rank by its first record; False where that does not say who it is."""
-        line = block.split(b"\n", at + 1)[at]
-        try:
-            first = _FIRSTS.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return False
-        head = first.header
+        head = first.head
+        if head.rank in self._members.get(head.id, ()):
+            return True
         value = _number(head.id)
         if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
             return False
         name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
         self._known.setdefault(head.id, InspectorCommunicator(value, name, head.n_ranks, head.nnodes, {}))
-        quote = line.decode("utf-8", "replace")[:MAX_QUOTE]
-        host, pid = first.metadata.hostname[:255], first.metadata.pid
-        self._members[head.id][head.rank] = InspectorMember(head.rank, host, pid, Origin(source, number + at, quote))
-        self._met_ranks.add((head.id, head.rank))
+        origin = Origin(source, number + first.at, first.line.decode("utf-8", "replace")[:MAX_QUOTE])
+        host, pid = first.writer.hostname[:255], first.writer.pid
+        self._members[head.id][head.rank] = InspectorMember(head.rank, host, pid, origin)
         return True
 
     def found(self) -> Inspection:
@@ -275,13 +258,9 @@ class InspectorReader:
         )
 
 
-def _factor(block: bytes, at: int) -> float:
+def _factor(perf: Perf) -> float:
     """Bus bandwidth over bytes and time of one record, which is the same for all of its collective; 0 unknown. Its size
     is that of one rank: for AllGather and ReduceScatter the Inspector counts as much of each (inspectorComputeOpBw)."""
-    try:
-        perf = _RATES.decode(block.split(b"\n", at + 1)[at]).coll_perf
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return 0.0
     if not 0 < perf.coll_msg_size_bytes < float("inf"):
         return 0.0
     factor = perf.coll_busbw_gbs * perf.coll_exec_time_us * 1e3 / perf.coll_msg_size_bytes
@@ -291,23 +270,3 @@ def _factor(block: bytes, at: int) -> float:
 def _number(text: str) -> int | None:
     digits = text.removeprefix("0x").removeprefix("0X")
     return int(digits, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,16}", digits) else None
-
-
-def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines, of some megabytes. What has no end for long is no line and passed over."""
-    rest: list[bytes] = []
-    size = 0
-    for block in blocks:
-        rest.append(block)
-        size += len(block)
-        if size < BLOCK_BYTES:
-            continue
-        whole = b"".join(rest)
-        end = whole.rfind(b"\n") + 1
-        if end:
-            yield whole[:end]
-        tail = whole[end:]
-        rest, size = ([tail], len(tail)) if len(tail) <= MAX_LINE else ([], 0)
-    last = b"".join(rest)
-    if last:
-        yield last

@@ -9,7 +9,7 @@ again, which keeps medians and shares as they are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field, replace
 
 import numpy as np
@@ -73,14 +73,14 @@ class Calls:
         self._records = 0
         self.one_in = 1
 
-    def add(self, comm: int, collective: str, rank: int, records: Records, factor: Callable[[], float]) -> None:
-        """Records of one rank of a communicator. `factor` gives bus bandwidth over algorithm bandwidth, asked once a
-        collective."""
+    def add(self, comm: int, collective: str, rank: int, records: Records, factor: float) -> None:
+        """Records of one rank of a communicator. `factor` is bus bandwidth over algorithm bandwidth: the first of a
+        collective counts."""
         numbers, time_us, sizes, hours = records.numbers, records.time_us, records.sizes, records.hours
         self._records += len(numbers)
         series = self._series[comm].get(collective)
         if series is None:
-            series = _Series(np.zeros(0, _SLOT), base=int(numbers.min()) // self.one_in, factor=factor())
+            series = _Series(np.zeros(0, _SLOT), base=int(numbers.min()) // self.one_in, factor=factor)
             self._series[comm][collective] = series
         low, high, count = series.seen.get(rank, (int(numbers[0]), int(numbers[0]), 0))
         series.seen[rank] = [min(low, int(numbers.min())), max(high, int(numbers.max())), count + len(numbers)]

@@ -277,7 +277,7 @@ def _communicator(
             np.full(count, size, np.int64),
             np.clip(hours, 0, 1 << 30).astype(np.int32),
         )
-        calls.add(key, kind, rank_of[series.member], own, lambda factor=factor: factor)  # type: ignore[misc]
+        calls.add(key, kind, rank_of[series.member], own, factor)
     members = {
         number: InspectorMember(number, host, -2 - gpu, origins[number])
         for (host, gpu, _), number in rank_of.items()

@@ -11,22 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import fsum
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.steps import PartOf, StepPart
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
-_SECONDS: Mapping[str, float] = {
-    "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
-}  # fmt: skip
-_UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
-_TIMED = regex(
-    r"(?<![\w.+/-])((?:[A-Za-z]{1,16}[ _/+&-]){0,5}[A-Za-z]{1,16})"
-    rf"(?:\s?[(\[]({_UNIT}|t)[)\]]|[_ ]in[_ ]({_UNIT})(?=\s?[:=]))?\s{{0,3}}[:=]?\s{{0,8}}"
-    rf"([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)\s?({_UNIT})?(?![\w%/.:])"
-    r"(?!\s?(?:[KMGTkmg]i?[Bb]\b|[KMGTPkmg]?FLOP|it/|%|(?:tokens|samples|bytes|rows|files|workers|batches)\b(?!/|\s?[:=])))"
-)
-"""A name of up to six words, its unit where it stands in brackets, and a number: no share, count or rate."""
 _WORDS = own_data("evidence/live/steps")
+_SECONDS: Mapping[str, float] = _WORDS["seconds"]
+_TIMED = patterns("evidence/live/steps", "timed")["timed"]
 _KINDS = tuple((PartOf[name], frozenset(words)) for name, words in _WORDS["part"].items())
 _BESIDE, _COUNTED, _DURATIONS = (frozenset(_WORDS["of-parts"][name]) for name in ("beside", "counted", "durations"))
 _OF_STEP = _COUNTED | _DURATIONS | frozenset(_WORDS["of-parts"]["step"])

@@ -93,7 +93,7 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
         if tag.closes:
             done = _close(stack, tag.name)
         else:
-            stack.append(OpenElement(tag.name, tag.attributes, tag.line, _is_known(stack, tag.name)))
+            stack.append(OpenElement(tag, _is_known(stack, tag.name)))
             if tag.alone:
                 done = _close(stack, tag.name)
             elif len(stack) > lexer.MAX_DEPTH:
@@ -102,7 +102,7 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
             return done
     # The file ends before its elements do: they are taken as closed.
     while stack:
-        done = _close(stack, stack[-1].name)
+        done = _close(stack, stack[-1].tag.name)
         if done is not None:
             return done
     return None
@@ -112,12 +112,12 @@ def _is_known(stack: list[OpenElement], tag: str) -> bool:
     """Whether NCCL would read this element here. `system` is looked for below foreign roots too."""
     if not any(element.known for element in stack):
         return tag == "system"
-    return stack[-1].known and tag in _ALLOWED.get(stack[-1].name, ())
+    return stack[-1].known and tag in _ALLOWED.get(stack[-1].tag.name, ())
 
 
 def _close(stack: list[OpenElement], tag: str) -> Element | None:
     """Close the nearest open element of that name with all inside it; a stray end is passed over. Gives the system."""
-    if all(element.name != tag for element in stack):
+    if all(element.tag.name != tag for element in stack):
         return None
     while stack:
         element = stack.pop()
@@ -125,7 +125,7 @@ def _close(stack: list[OpenElement], tag: str) -> Element | None:
             if not (stack and stack[-1].known):
                 return element.closed()
             stack[-1].children.append(element.closed())
-        if element.name == tag:
+        if element.tag.name == tag:
             return None
     return None
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from topodiag.evidence.xml_tags import XmlTag
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_features import Feature, has
@@ -113,21 +114,6 @@ _BETWEEN = regex(rb"[ \n\r]*")
 EXTRA_ATTRIBUTES = f"XML Parse : Ignoring extra attributes (max {MAX_ATTR_COUNT})"
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """One tag as NCCL holds it, which opens, `closes`, or does both (`single`): at most 16 attributes, those without a
-    name left out. `start` is the byte of `<`."""
-
-    name: str
-    attributes: tuple[tuple[str, str], ...]
-    start: int
-    closes: bool = False
-    single: bool = False
-
-    def get(self, name: str) -> str | None:
-        return next((value for key, value in self.attributes if key == name), None)
-
-
 class Remark(NamedTuple):
     """What NCCL's parser says, or passes over without a word: the rule, the words and the byte at which it stands."""
 
@@ -181,7 +167,8 @@ def text_of(raw: bytes) -> str:
 
 
 class Lexer:
-    """Gives the tags of a file in turn. `note` hears what NCCL passes over."""
+    """Gives the tags of a file in turn, as NCCL holds them: at most 16 attributes, those without a name left out.
+    `note` hears what NCCL passes over."""
 
     def __init__(self, data: bytes, name: str, rules: Rules, note: Callable[[Remark], None]) -> None:
         self._data = data
@@ -190,13 +177,14 @@ class Lexer:
         self._note = note
         self._at = 0
         self._tokens = 0
+        self._places = Places(data)
 
     @property
     def offset(self) -> int:
         """The byte where the next tag starts, or the file ends."""
         return _BETWEEN.match(self._data, self._at).end()  # type: ignore[union-attr]
 
-    def tag(self) -> Tag | None:
+    def tag(self) -> XmlTag | None:
         """The next tag that is no comment; None at the end of the file. Raises RefusedError, and InputError for a
         file beyond any real size."""
         while True:
@@ -212,14 +200,15 @@ class Lexer:
                 return self._closing_tag(start, name, last)
             self._skip_comment(start)
 
-    def _closing_tag(self, start: int, raw: bytes, last: int) -> Tag:
+    def _closing_tag(self, start: int, raw: bytes, last: int) -> XmlTag:
+        line = self._places.line(start)
         if not text_of(raw) and last == ord("/"):
             raw, _, last = self._token(with_value=False)
             name = text_of(raw)
             if last != ord(">"):
                 words = f"XML Parse error : unexpected trailing {_char(last)} in closing tag {shown(raw)}"
                 raise RefusedError(_why_char(last, "closing-tag"), words, self._at - 1)
-            return Tag(name, (), start, closes=True)
+            return XmlTag(name, (), line, closes=True, start=start)
         attributes: list[tuple[str, str]] = []
         count = 0
         while last == ord(" "):
@@ -235,13 +224,13 @@ class Lexer:
             else:
                 why = "an attribute without a name: more than one blank stands here"
                 self._note(Remark("blank-attribute", why, at))
-        single = last == ord("/")
-        if single:
+        is_alone = last == ord("/")
+        if is_alone:
             _, _, last = self._token(with_value=False)
         if last != ord(">"):
             where = self._at - 1
             raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
-        return Tag(text_of(raw), tuple(attributes), start, single=single)
+        return XmlTag(text_of(raw), tuple(attributes), line, alone=is_alone, start=start)
 
     def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
         """A name, its value, and the character that follows."""

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from topodiag.evidence.nccl_xml.lexer import (
-    MAX_DEPTH,
-    MAX_NOTES,
-    Lexer,
-    Places,
-    RefusedError,
-    Remark,
-    Rules,
-    Tag,
-    printable,
-)
+from topodiag.evidence.nccl_xml.lexer import MAX_DEPTH, MAX_NOTES, Lexer, RefusedError, Remark, Rules, printable
+from topodiag.evidence.xml_tags import XmlTag
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
@@ -40,17 +31,13 @@ class OpenElement:
     """An element that is open. Of one that is passed over only the nesting is kept: NCCL reads all it holds into the
     same place, name included, so that any closing tag closes it."""
 
-    name: str
-    attributes: tuple[tuple[str, str], ...]
-    line: int
+    tag: XmlTag
     known: bool
-    start: int = 0
-    """The byte of its `<`, where NCCL reads it."""
     allowed: tuple[str, ...] = ()
     children: list[Element] = field(default_factory=list)
 
     def closed(self) -> Element:
-        return Element(self.name, self.attributes, tuple(self.children), self.line)
+        return Element(self.tag.name, self.tag.attributes, tuple(self.children), self.tag.line)
 
 
 def c_int(text: str) -> int:
@@ -69,14 +56,13 @@ def load(data: bytes, name: str, rules: Rules) -> VersionReading:
     loaded = VersionReading()
     lexer = Lexer(data, name, rules, loaded.note)
     try:
-        _load(lexer, data, name, rules, loaded)
+        _load(lexer, name, rules, loaded)
     except RefusedError as refused:
         loaded.refused = refused.remark
     return loaded
 
 
-def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionReading) -> None:
-    places = Places(data)
+def _load(lexer: Lexer, name: str, rules: Rules, loaded: VersionReading) -> None:
     stack: list[OpenElement] = []
     elements = 0
     while True:
@@ -89,13 +75,13 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionRea
         if tag is None:
             if head is None:
                 return
-            words = f"XML Parse : unterminated {printable(head.name) if head.known else ''}".rstrip()
+            words = f"XML Parse : unterminated {printable(head.tag.name) if head.known else ''}".rstrip()
             # `<!DOCTYPE system>` opens an element that nothing closes.
-            rule = "prolog" if head.name.startswith("!") else "unterminated"
-            raise RefusedError(rule, words, head.start)
+            rule = "prolog" if head.tag.name.startswith("!") else "unterminated"
+            raise RefusedError(rule, words, head.tag.start)
         if head is not None and tag.closes:
-            if head.known and tag.name != head.name:
-                words = f"XML Mismatch : {printable(head.name)} / {printable(tag.name)}"
+            if head.known and tag.name != head.tag.name:
+                words = f"XML Mismatch : {printable(head.tag.name)} / {printable(tag.name)}"
                 raise RefusedError("mismatch", words, tag.start)
             _close(stack, loaded)
             continue
@@ -110,12 +96,11 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionRea
         elif allowed:
             loaded.note(Remark("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start))
         below = rules.allowed.get(tag.name, ()) if known else ()
-        line = places.line(tag.start)
-        stack.append(OpenElement(tag.name, tag.attributes, line, known, tag.start, below))
-        if tag.single:
+        stack.append(OpenElement(tag, known, below))
+        if tag.alone:
             _close(stack, loaded)
         elif len(stack) > MAX_DEPTH:
-            raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=line, hint="refused")
+            raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=tag.line, hint="refused")
 
 
 def _close(stack: list[OpenElement], loaded: VersionReading) -> None:
@@ -127,10 +112,10 @@ def _close(stack: list[OpenElement], loaded: VersionReading) -> None:
     elif loaded.tree is None:
         loaded.tree = element.closed()
     else:
-        loaded.note(Remark("second-system", "only the first system is used", element.start))
+        loaded.note(Remark("second-system", "only the first system is used", element.tag.start))
 
 
-def _check_children(head: OpenElement, tag: Tag, rules: Rules) -> None:
+def _check_children(head: OpenElement, tag: XmlTag, rules: Rules) -> None:
     if len(head.children) < rules.max_children:
         return
     if rules.children_checked:
@@ -140,7 +125,7 @@ def _check_children(head: OpenElement, tag: Tag, rules: Rules) -> None:
     raise RefusedError("too-many-children", words, tag.start)
 
 
-def _check_version(tag: Tag, needed: int) -> None:
+def _check_version(tag: XmlTag, needed: int) -> None:
     text = tag.get("version")
     if text is None:
         raise RefusedError("version", "Attribute version of node system not found", tag.start)

@@ -23,7 +23,6 @@ class CounterLines(OfPage):
     """Error counters by port."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         rows = [(line, match) for line in page.lines() if (match := _LIKE["line"].match(line.text[:MAX_LINE]))]
         if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
             for line, match in rows:

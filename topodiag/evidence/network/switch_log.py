@@ -16,16 +16,11 @@ from __future__ import annotations
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.sentences import report
-from topodiag.lazy import regex
 from topodiag.model.events import Event
-from topodiag.words.own_data import own_data, patterns
+from topodiag.words.own_data import patterns
 
 MAX_PORTS = 4096
-_WORDS = own_data("evidence/network/switch_log")
-_CHANGES = tuple(
-    regex(pattern.replace("{switch}", _WORDS["ports"]["switch"]).replace("{host}", _WORDS["ports"]["host"]))
-    for pattern in (*_WORDS["changes"], *_WORDS["on_host"])
-)
+_CHANGES = tuple(patterns("evidence/network/switch_log", "changes").values())
 _UP = frozenset({"up", "gained", "connected"})
 _LIKE = patterns("evidence/network/switch_log", "lines")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import to_int
+from topodiag.evidence.interface import to_int, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.readings import Notes, OfTree, converted
+from topodiag.evidence.readings import Notes, OfTree, converted, link_name
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.provenance import NotObserved
 
@@ -20,10 +20,6 @@ _NOT_A_COUNTER = "lifespan"
 """How long the kernel keeps hw_counters before it asks the device again, in milliseconds."""
 _GIDS, _TYPES, _NDEVS = "gids/", "gid_attrs/types/", "gid_attrs/ndevs/"
 Files = Mapping[str, TreeFile]
-
-
-def _numa(text: str) -> int | None:
-    return to_int(text, low=-1, high=65535)
 
 
 def _traffic_class(text: str) -> int | None:
@@ -69,7 +65,7 @@ def _read_device(notes: Notes, name: str, files: Files) -> None:
 def _read_identity(notes: Notes, nic: Entity, files: Files) -> None:
     for path, file in files.items():
         if path == "device/numa_node":
-            notes.convert(nic, "numa", _numa, file)
+            notes.convert(nic, "numa", whole(-1, 65535), file)
         elif path == "device/driver" and words.device_name(driver := link_name(file)):
             notes.take(nic, "driver", driver, file)
         elif path == "device/physfn" and file.link is not None:
@@ -101,11 +97,6 @@ def _netdevs(files: Files) -> tuple[dict[str, TreeFile], dict[str, int]]:
             if rest == "dev_port" and (counted := to_int(file.text, low=0, high=words.MAX_PORT)) is not None:
                 dev_ports[netdev] = counted + 1  # dev_port counts from 0, ports of a device from 1
     return netdevs, dev_ports
-
-
-def link_name(file: TreeFile) -> str:
-    """The last name of what a link leads to, "" without a link."""
-    return (file.link or "").rstrip("/").rpartition("/")[2]
 
 
 def read_counters(notes: Notes, entity: Entity, files: Files, subject: str, *folders: str) -> None:

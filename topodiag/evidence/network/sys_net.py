@@ -17,11 +17,11 @@ import ipaddress
 from collections.abc import Iterator
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import to_int
+from topodiag.evidence.interface import to_int, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.sys_infiniband import Files, link_name, read_counters
+from topodiag.evidence.network.sys_infiniband import Files, read_counters
 from topodiag.evidence.page import MOST_OF_A_LIST
-from topodiag.evidence.readings import Notes, OfTree
+from topodiag.evidence.readings import Notes, OfTree, link_name
 from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.words.hosts import address_of
@@ -33,10 +33,6 @@ _BONDING = "proc/net/bonding/"
 _CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 _RTF_UP = 0x0001
 _RTF_REJECT = 0x0200
-
-
-def _mtu(text: str) -> int | None:
-    return to_int(text, low=1, high=2**31)
 
 
 _FILES = {"operstate": "operstate", "carrier": "carrier", "speed": "speed_mbps", "type": "kind", "mtu": "mtu"}
@@ -70,7 +66,7 @@ def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> No
     read_counters(notes, entity, counters, name, "statistics", "")
     for path, file in files.items():
         if path in _FILES:
-            notes.convert(entity, _FILES[path], words.CONVERT.get(_FILES[path], _mtu), file)
+            notes.convert(entity, _FILES[path], words.CONVERT.get(_FILES[path], whole(1, 2**31)), file)
         elif path in _LINKS and words.device_name(target := link_name(file)):
             notes.take(entity, _LINKS[path], target, file)
     # A virtio interface's device is `virtio0`: the PCI function is further up the interface's own path.

@@ -55,7 +55,6 @@ class CopyTests(OfPage):
     """GPUs, and access between them, from tests of copies."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         devices = _Devices(page.draft)
         table, seen, whole = "", set[str](), page.blob.text
         both = _ONE_WAY not in whole and _BOTH_WAYS in whole
@@ -149,7 +148,6 @@ class GpuBurn(OfPage):
     """GPUs that are slow or wrong under gpu_burn."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         last: Line | None = None
         for number, whole in page.blob.lines():
             line = Line(page, number, whole[:GPU_BURN_MAX_LINE].rstrip())

@@ -30,7 +30,6 @@ from itertools import islice
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import MAX_LINE
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 
 MAX_INDEX = 255
@@ -46,15 +45,8 @@ _OF_GPU = ("pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse",
 """In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthLine:
-    """One sentence: the GPU, the field of the model, its value. Of all GPUs the index is -1."""
-
-    index: int
-    name: str
-    value: str
-    line: int
-    text: str
+_Said = tuple[int, str, str]
+"""Of one sentence: the GPU, the field of the model, its value. Of all GPUs the index is -1."""
 
 
 class Dcgm(OfPage):
@@ -67,25 +59,24 @@ class Dcgm(OfPage):
         return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         held: set[int] = set()
         """GPUs whose clocks are held down, which says why a test failed."""
         tests: dict[tuple[str, int], dict[str, Line]] = {}
-        for record in islice(_sentences(page.blob.lines()), MAX_RECORDS):
-            line = Line(page, record.line, record.text)
-            page.mark(record.line)
-            if record.name in (FAILED, PASSED):
-                tests.setdefault((record.name, record.index), {}).setdefault(record.value, line)
+        for number, text, (index, name, value) in islice(_sentences(page.blob.lines()), MAX_RECORDS):
+            line = Line(page, number, text)
+            page.mark(number)
+            if name in (FAILED, PASSED):
+                tests.setdefault((name, index), {}).setdefault(value, line)
             else:
-                held.add(record.index)
-                line.put(page.draft.gpu(index=record.index), **{record.name: (record.value,)})
+                held.add(index)
+                line.put(page.draft.gpu(index=index), **{name: (value,)})
         for (name, index), lines in tests.items():
             if index not in held:
                 entity = page.draft.single("node") if name == PASSED else page.draft.gpu(index=index)
                 entity.offer(name, tuple(lines), next(iter(lines.values())).origin)
 
 
-def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
+def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, _Said]]:
     """The sentences of a text; one that a table broke is joined with the cells above it."""
     before, test = "", ""
     for number, whole in lines:
@@ -95,31 +86,31 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
         name, cell = (cells[0].strip("-"), cells[1]) if row else ("", text)
         if name:
             test, before = name, "" if _LIKE["fail"].match(cell) else before
-        health_lines = list(_failures(test, cell, number, text)) if row else []
+        health_lines = [(text, one) for one in _failures(test, cell)] if row else []
         for sentence in dict.fromkeys((cell, f"{before} {cell}")):
-            health_lines = health_lines or list(_health_lines(sentence, number))
-        yield from (record for record in health_lines if record.index <= MAX_INDEX)
+            health_lines = health_lines or [(sentence, one) for one in _clocks(sentence)]
+        yield from ((number, shown, one) for shown, one in health_lines if one[0] <= MAX_INDEX)
         before = "" if health_lines else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
 
 
-def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
+def _failures(test: str, cell: str) -> Iterator[_Said]:
     """The GPUs that a row of the table of a diagnostic says failed, or that all passed."""
     if not any(word in test.lower() for word in _OF_GPU):
         return
     if cell == "Pass - All":
-        yield HealthLine(-1, PASSED, test, number, text)
+        yield -1, PASSED, test
     failed = _LIKE["fail"].match(cell)
     for index in (failed["one"] or failed["several"] or "").split(",") if failed is not None else ():
         if index.strip().isdigit() and len(index.strip()) <= 3:
-            yield HealthLine(int(index), FAILED, f"the test {test} failed", number, text)
+            yield int(index), FAILED, f"the test {test} failed"
 
 
-def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
+def _clocks(text: str) -> Iterator[_Said]:
     """The clocks that a sentence says are held down."""
     clocks = _LIKE["clocks"].search(text)
     if clocks is not None and _LIKE["no_time"].search(text) is None:
         index, reason = int(clocks[2] or clocks[3] or clocks[6]), (clocks[1] or clocks[4] or clocks[5]).lower()
-        yield HealthLine(index, "throttle", _REASONS[reason], number, text)
+        yield index, "throttle", _REASONS[reason]
 
 
 _COUNTERS = {"CRC FLIT": "crc_flit", "CRC Data": "crc_data", "Replay": "replay", "Recovery": "recovery"}

@@ -65,7 +65,6 @@ class DcgmExporter(OfPage):
     """Facts of GPUs from a scrape of the DCGM exporter."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         latest: dict[tuple[int, str, str], GpuField] = {}
         hosts: dict[str, int] = {}
         buses: dict[int, str] = {}
@@ -162,7 +161,6 @@ class DcgmDmon(OfPage):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
 
     def read_page(self, page: Page) -> None:
-        page.parsed.partial = True
         _read_samples(page, "Entity", _NAMES["dcgm-short"])
 
 

@@ -50,7 +50,7 @@ class Window:
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """The text of these blocks in windows, without colours and NULs. Blocks may be cut anywhere."""
     data, start, line = b"", 0, 1
-    for block in _plain(blocks):
+    for block in plain(blocks):
         data += block
         if len(data) - start < BLOCK:
             continue
@@ -64,7 +64,24 @@ def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     yield Window(data, start, len(data), (0, line))
 
 
-def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def parts_of_lines(blocks: Iterable[bytes], longest: int, least: int = 1) -> Iterator[bytes]:
+    """The text of these blocks in parts of whole lines, of at least so many bytes each but the last. A line that is
+    longer than `longest` comes in parts, too: one without an end does not fill the memory."""
+    held, size = list[bytes](), 0
+    for block in blocks:
+        held.append(block)
+        size += len(block)
+        if size >= least:
+            text = b"".join(held)
+            end = text.rfind(b"\n") + 1 or (size if size > longest else 0)
+            if end:
+                yield text[:end]
+            held, size = [text[end:]], size - end
+    if size:
+        yield b"".join(held)
+
+
+def plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """The blocks without colours; a sequence that is cut waits for its other part."""
     held = b""
     for block in blocks:

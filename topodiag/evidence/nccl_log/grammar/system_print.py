@@ -102,6 +102,16 @@ class Print:
     graphs: tuple[Graph, ...] = ()
     tuning: Tuning = field(default_factory=dict)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that a later print says of the system and its graphs counts beside this one."""
+        return self.system is not None and self.system.whole and bool(self.graphs)
+
+    def joined(self, later: Print) -> Print:
+        """Both of one rank, or of the ranks of a host: the first of everything, and of systems a whole one."""
+        other = later.system is not None and (self.system is None or later.system.whole)
+        return Print(later.system if other else self.system, self.graphs or later.graphs, self.tuning or later.tuning)
+
 
 def read_print(text: str, origin: Origin | None = None) -> Print:
     """Read the rows that one thread printed of one communicator, joined by newlines. Never raises."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from topodiag.evidence.signatures.windows import parts_of_lines
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
@@ -91,16 +92,8 @@ def _one_line(text: str) -> str:
 
 def json_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The texts of wrapped lines, one a line, from blocks of any size."""
-    rest = b""
-    for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
-        if lines:
-            yield b"".join(_unwrap(line) + b"\n" for line in lines)
-        if len(rest) > MAX_LINE_BYTES:
-            yield rest
-            rest = b""
-    if rest:
-        yield _unwrap(rest)
+    for part in parts_of_lines(blocks, MAX_LINE_BYTES):
+        yield b"\n".join(map(_unwrap, part.split(b"\n")))
 
 
 def _unwrap(line: bytes) -> bytes:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
+from topodiag.evidence.signatures.windows import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
@@ -20,10 +21,9 @@ from topodiag.words.own_data import own_data
 COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
 """Labels that say neither rank nor time: taken off the lines of jobs, too."""
-_BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
-"""A sequence that a block may end in the middle of."""
 _MARK = regex(rb"^>[ \t]?", re.M)
-MOST_CARRIED = 64
+_LONGEST = 64
+"""Bytes of a line whose begin shows what is taken off: of a longer one without an end no more are kept."""
 
 
 def dress_of(head: bytes) -> Iterator[str]:
@@ -48,36 +48,13 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
-    return _without_colours(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in _parts(blocks))
+    return plain(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in parts_of_lines(blocks, _LONGEST))
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     bare = without_label(name)
-    for part in _parts(blocks):
+    for part in parts_of_lines(blocks, _LONGEST):
         yield "\n".join(map(bare, part.decode("utf-8", "replace").split("\n"))).encode()
-
-
-def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for block in blocks:
-        text = rest + block
-        cut = _BEGUN.search(text, max(0, len(text) - MOST_CARRIED))
-        rest = text[cut.start() :] if cut is not None else b""
-        yield without_colours(text[: len(text) - len(rest)])
-    if rest:
-        yield rest
-
-
-def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The text in parts of whole lines."""
-    rest = b""
-    for block in blocks:
-        whole, end, rest = (rest + block).rpartition(b"\n")
-        if len(rest) > MOST_CARRIED and not end:  # a line without an end does not fill the memory
-            whole, rest = rest[:-MOST_CARRIED], rest[-MOST_CARRIED:]
-        if whole or end:
-            yield whole + end
-    yield rest
 
 
 MOST_PIECES = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,6 @@ from topodiag.evidence.nccl_log.tables.facts import TAIL, Table
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.model.connections import unique_rows
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
-from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
 _HALF, _LOW = 32, (1 << 32) - 1
@@ -116,28 +115,24 @@ class FieldCollector:
     def prints(self, member: Ints) -> None:
         rows = self.frame["print"]
         read: dict[int, Print] = {}
-        whole: set[tuple[int, str]] = set()
-        systems: dict[int, dict[str, NcclSystem]] = defaultdict(dict)
-        graphs: dict[int, dict[str, tuple[Graph, ...]]] = defaultdict(dict)
+        prints: dict[tuple[int, str], Print] = {}
         comm = self.comm_of[member]
         order, _, _ = by_owner(np.lexsort((rows["offset"], self.rank_of[member])), comm)
         for row, number, which, code in in_pieces(order, comm, member, rows["text"]):
-            host = self.host_of[which]
-            if (number, host) in whole:
+            known = prints.get((number, self.host_of[which]), Print())
+            if known.is_whole:
                 continue
             if code not in read:
                 read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
-            view = read[code]
-            if view.system is not None and (host not in systems[number] or view.system.whole):
-                systems[number][host] = view.system
+            prints[number, self.host_of[which]] = known.joined(read[code])
+        for (number, host), view in prints.items():
+            fields = self.fields[number]
+            if view.system is not None:
+                fields.setdefault("systems", {})[host] = view.system
             if view.graphs:
-                graphs[number].setdefault(host, view.graphs)
+                fields.setdefault("graphs", {})[host] = view.graphs
             if view.tuning:
-                self.fields[number].setdefault("tuning", view.tuning)
-            if host in systems[number] and systems[number][host].whole and host in graphs[number]:
-                whole.add((number, host))
-        for number, fields in enumerate(self.fields):
-            fields |= {"systems": systems[number], "graphs": graphs[number]}
+                fields.setdefault("tuning", view.tuning)
 
     def choices(self, member: Ints) -> None:
         """Those of the member of lowest rank: the others' are the same."""

@@ -168,11 +168,10 @@ class _Builder:
         lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
         prints: dict[int, Print] = {}
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
-            known = prints.get(int(process[row]))
-            if known is None or not (known.system is None or known.system.whole):
+            known = prints.get(int(process[row]), Print())
+            if not known.is_whole:
                 view = read_print(rows.word("text", row), self.frame.origin(rows, row))
-                if known is None or (view.system is not None and view.system.whole):
-                    prints[int(process[row])] = view
+                prints[int(process[row])] = known.joined(view)
         return prints
 
     def _process(self, number: int) -> Process:
