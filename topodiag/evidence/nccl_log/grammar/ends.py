@@ -54,7 +54,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
     texts = _without_logger(texts)
-    if not any(map(_begins_traceback, texts)):
+    if not any(map(_begins_traceback, texts)) and not any(map(_LIKE["of_ipython"].match, texts)):
         return None
     last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
@@ -191,7 +191,18 @@ def _head_of(texts: Sequence[str], last: int) -> int | None:
     while head > 0 and texts[head].startswith("  "):
         head -= 1
     framed = 0 <= head < last - 1 and _LIKE["in_file"].match(texts[head + 1])
-    return head if framed and _begins_traceback(texts[head]) else None
+    return head if framed and _begins_traceback(texts[head]) else _head_of_ipython(texts, last)
+
+
+def _head_of_ipython(texts: Sequence[str], last: int) -> int | None:
+    """The head of IPython's traceback, with the lines of source around each frame, whose exception stands on this line;
+    None where no such head names it."""
+    if (raised := _LIKE["raised"].match(texts[last])) is None:
+        return None
+    for at in range(last - 1, max(last - _MOST_EPILOGUE, 0) - 1, -1):
+        if (head := _LIKE["of_ipython"].match(texts[at])) is not None:
+            return at if head[1] == raised[2] else None
+    return None
 
 
 def _begins_traceback(text: str) -> bool:
