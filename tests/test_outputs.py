@@ -30,16 +30,16 @@ UNREAD: dict[str, Any] = {
 """The answer on a text of no kind that is known: it accuses nobody, and calls nothing healthy."""
 CLAIMS = {
     "first", "severity", "message", "observed", "fix", "last_step", "findings", "loud", "among", "without", "chain",
-    "state", "headline", "causes", "says", "unexplained", "troubles", "facts", "outcomes", "finding", "quoted",
+    "state", "headline", "causes", "says", "unexplained", "troubles", "facts", "outcomes", "why", "finding", "quoted",
 }  # fmt: skip
 """What a row can say of the answer. Of the first finding: its id, its severity (none says that it is no note), words of
 its message and of what was observed, the first steps of its fix and words of the last. Of all: their ids, those of
 errors and warnings, some that must be or must not be among them, each with the id that it follows from ("" without).
 Of the verdict: its state, words of its headline, the ids of its causes and their sentences. The lines, or how many,
 that nothing explains, and those of them that are not known as harmless (`troubles`); and fields of the facts. Of checks
-by their ids: their `outcomes`, whose finding quotes the text (`quoted`), and what the one `finding` of each says:
-severity, confidence, the parts that it is about, all lines of its evidence, and of a sentence all of it or words that
-it has or lacks."""
+by their ids: their `outcomes`, words of the reason (`why`), whose finding quotes the text (`quoted`), and what the one
+`finding` of each says: severity, confidence, the parts that it is about, all lines of its evidence, and of a sentence
+all of it or words that it has or lacks."""
 
 
 def rows() -> dict[str, dict[str, Any]]:
@@ -157,5 +157,7 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
         assert_says(finding, columns)
     outcomes = {outcome["check"]: outcome["status"] for outcome in reversed(answer["outcomes"])}
     assert {check: outcomes[check] for check in row.get("outcomes", {})} == row.get("outcomes", {})
+    reasons = {outcome["check"]: outcome["why"] for outcome in reversed(answer["outcomes"])}
+    assert [check for check, words in row.get("why", {}).items() if words not in reasons[check]] == []
     wanted = {column: value for column, value in row.items() if column in exact} if row else {"loud": []}
     assert {column: exact[column] for column in wanted} == wanted
