@@ -48,7 +48,8 @@ def whole(*hosts: int) -> list[tuple[int, str]]:
 def test_communicators(
     hosts: list[Any], places: list[list[Any]] | list[int], options: dict[str, Any] | None, wanted: dict[str, Any]
 ) -> None:
-    """Hosts by the keywords of `switched`, ranks by host and bus, or all those of some hosts. By version what the communicator has, or the words with which NCCL refuses it."""
+    """Hosts by the keywords of `switched`, ranks by host and bus, or all those of some hosts. By version what the
+    communicator has, or the words with which NCCL refuses it."""
     trees = [switched(**named) for named in hosts]
     ranks = [(place, bus) for place, bus in places] if isinstance(places[0], list) else whole(*places)
     for minor, want in wanted.items():
