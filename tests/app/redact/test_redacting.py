@@ -76,8 +76,8 @@ def test_the_findings_stay_what_they_are(node: Result) -> None:
 
 @examples("hosts", "given", "shown")
 def test_a_finding_redacted(hosts: list[str] | None, given: dict[str, str], shown: dict[str, str]) -> None:
-    """The patterns of its message, its evidence and the source, in which `{HOST}` is the token of the first host and the
-    next ones have numbers; the tokens stand where the finding is, too."""
+    """The patterns of its message, its evidence and the source, in which `{HOST}` is the token of the first host and
+    the next ones have numbers; the tokens stand where the finding is, too."""
     tokens = [Tokens(KEY).host(host) for host in hosts or ()]
     names = {f"HOST{at or ''}": re.escape(token) for at, token in enumerate(tokens)}
     finding = redacted(found(**{"message": "x", **given}, hosts=hosts or ()), KEY).findings[0]
