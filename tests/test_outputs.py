@@ -3,8 +3,9 @@ comes first, and the same words where nothing is wrong accuse nobody.
 
 The texts are rows of `tests/outputs/*.toml`, one file a subject, each under its claim. A row has a `text`, or is one of
 the file's `[texts]` filled `with` values, with some words `replaced` by others, or repeated for so many `lines`, `at`
-every tenth step with the values of a `cycle`; perhaps `beside` files of other names. It says what the answer has; one
-that says nothing accuses nobody.
+every tenth step with the values of a `cycle`; perhaps `beside` files of other names. One that is `filled` with several
+texts is a row for each, which stands for `{}`; lines that are `repeated` stand there so many times. A row says what the
+answer has; one that says nothing accuses nobody.
 """
 
 from __future__ import annotations
@@ -61,11 +62,15 @@ def rows() -> dict[str, dict[str, Any]]:
                     row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)
                 else:
                     row["text"] = form.format(**values) if isinstance(values, dict) else form.format(*values)
+            repeated = row.pop("repeated", {})
             for number, value in enumerate(row.pop("filled", [None])):
                 name = f"{path.stem}: {claim}" + ("" if value is None else f" [{number}: {value.strip()[-40:]}]")
                 assert row.keys() <= CLAIMS | {"text", "beside"}, name
                 assert name not in table, name
-                table[name] = row if value is None else row | {"text": row["text"].replace("{}", value)}
+                text = row["text"] if value is None else row["text"].replace("{}", value)
+                for line, count in repeated.items():
+                    text = text.replace(line, line * count)
+                table[name] = row | {"text": text}
     return table
 
 

@@ -6,23 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said
+from tests.pasted import loud
 from topodiag.checks.job.shared_gpu import taken_before
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 
-ROW = (
-    "|   {index}  Tesla V100-SXM2...  On   | 00000000:00:0{index}.0 Off |                    0 |\n"
-    "| N/A   54C    P0   246W / 300W |  {used:5}MiB / 16130MiB |    {load:3}%      Default |\n"
-    "+-------------------------------+----------------------+----------------------+\n"
-)
-FULL = "RuntimeError: CUDA error: out of memory\n"
-OWN = (
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.75 GiB total capacity;"
-    " 14.20 GiB already allocated; 0.21 GiB free; 14.50 GiB reserved in total by PyTorch)\n"
-)
-OF_ONE = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.0 GiB. GPU {} has a total capacity of 15.75 GiB"
-)
 VLLM = (
     "ERROR 06-30 13:53:17 [core.py:9] ValueError: Free memory on device ({}/47.38 GiB) on startup is less than desired"
     " GPU memory utilization (0.95, 45.01 GiB). Decrease GPU memory utilization or reduce GPU memory used by other"
@@ -32,46 +19,6 @@ SGLANG = (
     "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes."
     " pre_model_load_memory={}, local_gpu_memory=23.1, local_gpu_memory * 0.9=20.79\n"
 )
-
-
-def table(*used: int) -> str:
-    return "".join(ROW.format(index=index, used=mib, load=100 if mib > 1000 else 0) for index, mib in enumerate(used))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        table(15514, 0, 0, 0) + FULL,
-        table(3, 15514, 3, 3) + OF_ONE.format(1) + " of which 102.00 MiB is free.\n",
-        table(15514, 3) + "cudaErrorMemoryAllocation: out of memory\nRuntimeError: CUDA error: out of memory\n",
-    ],
-)
-def test_one_full_gpu_beside_empty_ones_is_told_before_the_end_of_the_program(tmp_path: Path, text: str) -> None:
-    assert loud(tmp_path, text)[0] == "JOB004"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        table(15514, 0, 0, 0),
-        table(15514, 15514, 15514, 15514) + FULL,
-        table(15514, 15514, 15514, 0) + FULL,
-        table(0, 0, 0, 0) + FULL,
-        table(700, 3, 3, 3) + FULL,
-        table(15514, 0, 0, 0) + OWN,
-        table(15514, 0, 0, 0) + OF_ONE.format(2) + " of which 102.00 MiB is free.\n",
-    ],
-)
-def test_memory_of_the_jobs_own_and_of_other_gpus_is_not(tmp_path: Path, text: str) -> None:
-    assert "JOB004" not in loud(tmp_path, text)
-
-
-@pytest.mark.parametrize("line", [VLLM.format("31.44"), VLLM.format("0.4").replace("device (", "device cuda:0 ("),
-                                  SGLANG.format("9.48")])  # fmt: skip
-def test_what_an_engine_finds_taken_at_its_start_is_told(tmp_path: Path, line: str) -> None:
-    answer = said(tmp_path, line)
-    assert answer["findings"][0]["id"] == "JOB004"
-    assert answer["findings"][0]["severity"] == "error"
 
 
 @pytest.mark.parametrize("line", [VLLM.format("44.70"), SGLANG.format("21.9"), "INFO Free memory on device: 31 GiB\n"])
