@@ -18,7 +18,6 @@ import pytest
 from tests import program
 from tests.cli.given import table
 from tests.shown import ROOT, assert_printed, shown_on
-from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.cli.bench.judge import judge
 
@@ -91,26 +90,6 @@ def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     )
     assert "holds no table of nccl-tests" in done.stdout
     assert max(map(len, lines)) <= 160
-
-
-@examples("args", "said")
-def test_what_it_cannot_take_is_refused_in_one_line(args: tuple[str, ...], said: str, out: str) -> None:
-    done = run(*(out if arg == "X" else arg for arg in args))
-    assert said in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    if args:
-        assert done.returncode == 2
-        assert len(done.stderr.splitlines()) <= 2
-
-
-@examples("content", "said")
-def test_a_file_of_something_else_is_named_for_what_it_is(content: str, said: str, tmp_path: Path) -> None:
-    place = tmp_path / "x.log"
-    place.write_text(content)
-    done = run(str(place))
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) <= 2
 
 
 def test_every_option_is_in_its_page() -> None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests import program
-from tests.tables import examples
-from topodiag.cli import cli
 from topodiag.cli.emit.nccl_topo import nccl_topo
-from topodiag.cli.errors import run as run_inside
 from topodiag.evidence.nccl_xml import read_file
 
 GUEST = "fixture:vm-flat-pci"
@@ -86,14 +82,6 @@ def test_a_guest_s_dump_does_as_well_as_its_bundle(topodiag, tmp_path) -> None:
         "emit", "nccl-topo", str(tmp_path / "dump.xml"), "--instance", "ND96isr_H100_v5", "--nodes", "1"
     ).stdout
     assert dump.count("<pci ") == bundle.count("<pci ")
-
-
-@examples("args", "message")
-def test_each_bad_input_is_told_in_one_line(capsys, monkeypatch, tmp_path, args, message) -> None:
-    monkeypatch.chdir(tmp_path)
-    code = run_inside(cli, ["emit", "nccl-topo", *args])  # in this process: twenty starts would take their time
-    captured = capsys.readouterr()
-    assert message in one_line(subprocess.CompletedProcess(args, code, captured.out, captured.err))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

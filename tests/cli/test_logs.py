@@ -10,7 +10,6 @@ import pytest
 
 from tests import program
 from tests.cli.small_log import log
-from tests.tables import examples
 from topodiag.cli.logs import logs
 
 
@@ -65,13 +64,6 @@ def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
     target = tmp_path / "ranks.parquet"
     assert run(small, "--parquet", "ranks", "--output", str(target), "--fail-on", "never").returncode == 0
     assert target.read_bytes()[:4] == b"PAR1"
-
-
-@examples("args")
-def test_options_that_make_no_sense_together_are_refused(small, args):
-    done = run(small, *args)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("topodiag: error:")
 
 
 def test_a_missing_or_wrong_file_is_exit_2(tmp_path):

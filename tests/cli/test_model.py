@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests import program
-from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -87,15 +86,6 @@ def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> N
     done = model(command, "--svg", str(tmp_path / "plot.svg"), "--quiet")
     assert done.returncode == 0, done.stderr
     assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
-
-
-@examples("args", "said")
-def test_a_question_that_cannot_be_answered_says_why_and_exits_2(model: Run, args: tuple[str, ...], said: str) -> None:
-    done = model(*args)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.stdout
 
 
 def test_a_closed_pipe_is_quiet() -> None:

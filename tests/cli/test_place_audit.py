@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
@@ -68,11 +67,3 @@ def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pyt
     thumb, made = document(capsys, *CLUSTER, *SIZES), document(capsys, *CLUSTER, *SIZES, *small)
     assert made["step_ms"] < thumb["step_ms"] / 5
     assert not any("rule of thumb" in each for each in made["assumed"])
-
-
-@examples("args", "words")
-def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
-    code, out, err = told(capsys, *CLUSTER, *args)
-    assert (code, out) == (2, "")
-    assert any(part in err.splitlines()[0] for part in words.split("|"))
-    assert len(err.splitlines()) <= 2

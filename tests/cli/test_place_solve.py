@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import program
-from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RACK = Path(__file__).parents[3] / "shared" / "corpus" / "jobs" / "h_gb200_2tray" / "logs"
@@ -94,14 +93,6 @@ def test_trays_of_a_rack_are_one_domain_to_the_solver_too(place: Run) -> None:
     assert {(row["host"], row["gpu"]) for row in document["map"]} == {
         (f"node0{n}", gpu) for n in (0, 1) for gpu in range(4)
     }
-
-
-@examples("args", "said")
-def test_bad_input_is_one_line(place: Run, args: tuple[str, ...], said: str) -> None:
-    done = place(*args)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_notes_name_the_file_that_was_written(place: Run, solved: str, tmp_path: Path) -> None:

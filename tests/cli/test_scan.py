@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from click import BadParameter
 
-from tests.tables import examples
 from topodiag.cli.params import Duration
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
@@ -30,16 +29,6 @@ def test_output_goes_to_a_file_that_others_can_read(topodiag, tmp_path, format_)
     os.umask(umask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
     assert [path.name for path in tmp_path.iterdir()] == ["report.prom"]
-
-
-@examples("args", "env", "colored")
-def test_colour_follows_option_then_no_color_then_force_color(topodiag, args, env, colored):
-    assert ("\x1b[" in topodiag("scan", *args, env=env).stdout) is colored
-
-
-@examples("args", "env", "plain")
-def test_ascii_where_the_reader_cannot_take_more(topodiag, args, env, plain):
-    assert topodiag("scan", *args, env=env).stdout.isascii() is plain
 
 
 def test_quiet_says_less_and_verbose_more(topodiag):
