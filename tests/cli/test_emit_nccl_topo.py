@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import program
-from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.evidence.nccl_xml import read_file
 
 GUEST = "fixture:vm-flat-pci"
@@ -88,10 +87,3 @@ def test_a_guest_s_dump_does_as_well_as_its_bundle(topodiag, tmp_path) -> None:
 def test_a_folder_without_the_right_to_write_is_told_before_the_work(topodiag, tmp_path) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     assert "permission denied" in one_line(topodiag("emit", "nccl-topo", HOST, "-o", str(tmp_path / "t.xml")))
-
-
-def test_every_option_is_in_the_guide() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
-    options = [param.opts for param in nccl_topo.params if param.opts[0].startswith("-")]
-    texts = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
-    assert texts == options
