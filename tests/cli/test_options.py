@@ -71,7 +71,6 @@ def test_o_is_a_file_and_to_a_folder():
     } == {("bench", "run")}  # fmt: skip - --bin-dir, where programs are
 
 
-_TEXTS = (click.Path, click.types.StringParamType)
 NO_NUMBERS = (
     "nan",
     "-nan",

@@ -164,10 +164,6 @@ def test_terms_lead_from_links_to_bandwidth_and_only_when_asked() -> None:
     assert {"AllReduce: busBw", "AllReduce: algBw", "AllReduce: latency"} <= set(terms)
 
 
-def pair_without_network() -> Element:
-    return host(cpu(0, gpu("11"), gpu("12")))
-
-
 @st.composite
 def odd_trees(draw: st.DrawFn) -> Element:
     """Small trees with attributes missing, wrong or absurd, and elements where NCCL does not expect them."""
