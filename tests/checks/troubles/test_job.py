@@ -47,6 +47,11 @@ def test_no_faults_found_never_stands_beside_a_warning(tmp_path: Path) -> None:
     assert "no faults found" not in shown(judged(tmp_path, f"{WARN} {STRANGE}")).lower()
 
 
+def test_lines_that_differ_in_numbers_only_are_one_with_their_count(tmp_path: Path) -> None:
+    result = judged(tmp_path, f"{WARN} {STRANGE}", f"{WARN} Set CPU affinity : unable to find GPU/CPU for rank 7")
+    assert [each.count for each in result.unexplained] == [2]
+
+
 def test_a_harmless_warning_is_named_with_its_reason_and_leaves_the_verdict_alone(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {OPENED}")
     assert [each.text for each in result.unexplained] == [OPENED]

@@ -81,6 +81,11 @@ def test_what_a_running_nccl_asks_the_machine_for_is_filled_in_above_a_gpu_only(
     assert function.children[0].children[0].attributes["tclass"] == "0x068000"
 
 
+def test_the_first_of_two_attributes_of_one_name_counts() -> None:
+    twice = Element("cpu", (("numaid", "0"), ("arch", "arm64"), ("arch", "x86_64")), (gpu("10"),))
+    assert joined(host(twice)).children[0].attributes["arch"] == "arm64"
+
+
 def test_ranks_that_see_different_attributes_of_a_function_see_two_functions() -> None:
     """Only the rank below a switch fills in its missing width: for the other one it stays as in the file."""
     bare = Element(
