@@ -18,19 +18,6 @@ def said(folder: Path, text: str) -> dict[str, Any]:
     return document
 
 
-def first_of(folder: Path, text: str) -> dict[str, Any]:
-    """The finding that comes first; there must be one."""
-    findings = said(folder, text)["findings"]
-    assert findings, "nothing found"
-    first: dict[str, Any] = findings[0]
-    return first
-
-
-def chain(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """The findings of a result by their ids, each with the id of what it follows from, "" without."""
-    return [(finding["id"], (finding["follows_from"] or {}).get("check", "")) for finding in document["findings"]]
-
-
 def loud(folder: Path, text: str) -> list[str]:
     """The ids of what is called faulty; none either where nothing in the text is evidence."""
     try:
@@ -38,6 +25,3 @@ def loud(folder: Path, text: str) -> list[str]:
     except TopodiagError:
         return []
     return [finding["id"] for finding in findings if finding["severity"] != "info"]
-
-
-__all__ = ["chain", "first_of", "loud", "said"]

@@ -3,8 +3,9 @@ comes first, and the same words where nothing is wrong accuse nobody.
 
 The texts are rows of `tests/outputs/*.toml`, one file a subject, each under its claim. A row has a `text`, or is one of
 the file's `[texts]` filled `with` values, with some words `replaced` by others, or repeated for so many `lines`, `at`
-every tenth step with the values of a `cycle`; perhaps `beside` files of other names. It says what the answer has; one
-that says nothing accuses nobody.
+every tenth step with the values of a `cycle`; perhaps `beside` files of other names. One that is `filled` with several
+texts is a row for each, which stands for `{}`; lines that are `repeated` stand there so many times. A row says what the
+answer has; one that says nothing accuses nobody.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ UNREAD: dict[str, Any] = {
 """The answer on a text of no kind that is known: it accuses nobody, and calls nothing healthy."""
 CLAIMS = {
     "first", "severity", "message", "observed", "fix", "last_step", "findings", "loud", "among", "without", "chain",
-    "state", "headline", "causes", "says", "unexplained", "facts", "outcomes", "finding",
+    "state", "headline", "causes", "says", "unexplained", "troubles", "facts", "outcomes", "why", "finding", "quoted",
 }  # fmt: skip
 """What a row can say of the answer. Of the first finding: its id, its severity (none says that it is no note), words of
 its message and of what was observed, the first steps of its fix and words of the last. Of all: their ids, those of
 errors and warnings, some that must be or must not be among them, each with the id that it follows from ("" without).
 Of the verdict: its state, words of its headline, the ids of its causes and their sentences. The lines, or how many,
-that nothing explains; and fields of the facts. Of checks by their ids: their `outcomes`, and what the one `finding` of
-each says: severity, confidence, the parts that it is about, and of a sentence all of it or words that it has."""
+that nothing explains, and those of them that are not known as harmless (`troubles`); and fields of the facts. Of checks
+by their ids: their `outcomes`, words of the reason (`why`), whose finding quotes the text (`quoted`), and what the one
+`finding` of each says: severity, confidence, the parts that it is about, all lines of its evidence, and of a sentence
+all of it or words that it has or lacks."""
 
 
 def rows() -> dict[str, dict[str, Any]]:
@@ -59,8 +62,15 @@ def rows() -> dict[str, dict[str, Any]]:
                     row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)
                 else:
                     row["text"] = form.format(**values) if isinstance(values, dict) else form.format(*values)
-            assert row.keys() <= CLAIMS | {"text", "beside"}, f"{path.stem}: {claim}"
-            table[f"{path.stem}: {claim}"] = row
+            repeated = row.pop("repeated", {})
+            for number, value in enumerate(row.pop("filled", [None])):
+                name = f"{path.stem}: {claim}" + ("" if value is None else f" [{number}: {value.strip()[-40:]}]")
+                assert row.keys() <= CLAIMS | {"text", "beside"}, name
+                assert name not in table, name
+                text = row["text"] if value is None else row["text"].replace("{}", value)
+                for line, count in repeated.items():
+                    text = text.replace(line, line * count)
+                table[name] = row | {"text": text}
     return table
 
 
@@ -99,8 +109,13 @@ def assert_says(finding: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Hold a finding to the columns of a row: a text is the whole sentence, a list is of words in it."""
     table = sentences(finding)
     exact = finding["where"] | {name: finding[name] for name in ("severity", "confidence")}
+    exact["gbs_lost"] = finding["cost"]["gbs_lost"]
     for column, value in wanted.items():
-        if column in table and isinstance(value, list):
+        if column.endswith("_lacks"):
+            assert [words for words in value if words in table[column.removesuffix("_lacks")]] == []
+        elif column == "all_evidence":
+            assert sorted(line["text"] for line in finding["evidence"]) == sorted(value)
+        elif column in table and isinstance(value, list):
             assert [words for words in value if words not in table[column]] == [], table[column]
         else:
             assert (table | exact)[column] == value, column
@@ -109,7 +124,8 @@ def assert_says(finding: dict[str, Any], wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     row = dict(ROWS[name])
-    answer = answered(tmp_path, row.pop("text"), row.pop("beside", {}))
+    text = row.pop("text")
+    answer = answered(tmp_path, text, row.pop("beside", {}))
     findings, verdict = answer["findings"], answer["verdict"]
     ids = [finding["id"] for finding in findings]
     if "first" in row:
@@ -134,11 +150,19 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
         "causes": [cause["check"] for cause in verdict["causes"]],
         "says": [cause["message"] for cause in verdict["causes"]],
         "unexplained": len(lines) if isinstance(row.get("unexplained"), int) else lines,
+        "troubles": [trouble["text"] for trouble in answer["unexplained"] if not trouble["harmless"]],
+        "quoted": [
+            each["id"]
+            for each in findings
+            if each["id"] in row.get("quoted", ()) and each["evidence"][0]["text"].strip()[:40] in text
+        ],
     }
     for check, columns in row.get("finding", {}).items():
         (finding,) = (finding for finding in findings if finding["id"] == check)
         assert_says(finding, columns)
     outcomes = {outcome["check"]: outcome["status"] for outcome in reversed(answer["outcomes"])}
     assert {check: outcomes[check] for check in row.get("outcomes", {})} == row.get("outcomes", {})
+    reasons = {outcome["check"]: outcome["why"] for outcome in reversed(answer["outcomes"])}
+    assert [check for check, words in row.get("why", {}).items() if words not in reasons[check]] == []
     wanted = {column: value for column, value in row.items() if column in exact} if row else {"loud": []}
     assert {column: exact[column] for column in wanted} == wanted

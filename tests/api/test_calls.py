@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import topodiag
+from tests.evidence.layout.test_job_file import MEGATRON
 from topodiag.api.calls import PLACEMENT, TRAINING
 from topodiag.app.case.cluster import ClusterOptions
 from topodiag.app.case.layout import LayoutOptions
@@ -206,3 +207,12 @@ def test_a_layout_has_as_many_ranks_as_are_asked_for() -> None:
 def test_an_option_that_the_command_lacks_is_named() -> None:
     with pytest.raises(TypeError, match="unknown option 'leafs'"):
         topodiag.audit(**LAYOUT, leafs=2)
+
+
+def test_files_of_a_job_say_its_layout_where_no_argument_does(tmp_path: Path) -> None:
+    path = tmp_path / "train.sh"
+    path.write_text(MEGATRON)
+    priced = topodiag.diagnose("fixture:nic-missing", job=path, tp=16, pp=1).result.verdict
+    assert priced is not None
+    assert priced.causes[0].price.step_share is not None
+    assert "70B" not in priced.causes[0].price.step_said

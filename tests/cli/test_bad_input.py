@@ -57,14 +57,6 @@ def test_a_file_that_is_no_evidence_is_named(tmp_path, name, data, words):
     refused(scan(tmp_path / name), name, words)
 
 
-def test_a_path_that_is_not_there_is_named():
-    refused(scan("/nonexistent/bundle.tar.gz"), "/nonexistent/bundle.tar.gz", "no such file")
-
-
-def test_an_empty_name_is_not_this_folder():
-    refused(scan(""), "names no file")
-
-
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
     with gzip.open(tmp_path / "bomb.gz", "wb") as bomb:
         for _ in range(300):
@@ -93,11 +85,6 @@ def test_folders_count_as_members_too(tmp_path):
 def test_a_manifest_that_python_cannot_hold_is_not_json(tmp_path, deep):
     made = archive(tmp_path / "b.tar.gz", (tarfile.TarInfo("manifest.json"), deep))
     refused(scan(made), "manifest.json: is not JSON", "is the bundle whole?")
-
-
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
-def test_a_device_is_no_evidence(device):
-    refused(scan(device), device, "is a device, not a file")
 
 
 def test_a_named_pipe_is_not_waited_for(tmp_path):
@@ -135,19 +122,6 @@ def test_closed_standard_output_keeps_the_verdict():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_bundle_does_not_mix_with_what_is_there(tmp_path):
-    (tmp_path / "mine.txt").write_text("x")
-    refused(scan("--save", tmp_path), "something in it", "new or an empty folder")
-    refused(scan("--save", tmp_path / "mine.txt"), "is a file", ".tar.gz")
-    refused(scan("--save", tmp_path / "mine.txt" / "bundle"), "its folder cannot be made")
-    refused(scan("--save", "/dev/full"), "/dev/full")
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_a_report_that_cannot_be_written_is_said():
-    refused(scan(HEALTHY, "--output", "/dev/full"), "/dev/full", "No space left")
-
-
 @examples("env")
 def test_no_environment_stops_the_report(env):
     done = scan(HEALTHY, "-v", env=env)
@@ -157,12 +131,6 @@ def test_no_environment_stops_the_report(env):
 
 def test_a_file_name_that_is_not_utf8_is_named_without_its_bytes():
     refused(scan(os.fsdecode(b"\xff\xfe.tar.gz")), ".tar.gz", "no such file")
-
-
-def test_an_almost_empty_deadline_still_gives_a_report():
-    done = scan("--deadline", "1ms", "--fail-on", "never")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "not observed" in done.stdout
 
 
 def test_ctrl_c_during_a_capture_leaves_no_command_behind(tmp_path):
@@ -193,15 +161,3 @@ def is_gone(pid):
             return True
         time.sleep(0.02)
     return False
-
-
-def test_a_fixture_without_its_scheme_gets_it():
-    done = scan("dgx-h100-healthy")
-    refused(done, "dgx-h100-healthy: no such file or folder")
-    assert "hint: it ships with topodiag: fixture:dgx-h100-healthy" in done.stderr
-
-
-def test_a_missing_folder_of_an_output_is_made(tmp_path):
-    place = tmp_path / "new" / "deep" / "report.txt"
-    assert scan(HEALTHY, "-o", place).returncode == 0
-    assert "no faults found" in place.read_text()

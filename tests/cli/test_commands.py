@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.tables import examples
 from topodiag.checks import registry
 from topodiag.checks.page import SECTIONS, parse
 from topodiag.cli import _COMMANDS
@@ -22,15 +21,6 @@ def drawn(doc, width=80):
     page = Page(Style(width=width))
     draw_sections(page, parse(doc))
     return [line.plain for line in page.lines]
-
-
-@examples("args", "begins", "has", "errors", "code")
-def test_a_command_says_what_its_row_says(topodiag, *, args, begins, has, errors, code):
-    done = topodiag(*args)
-    assert done.stdout.startswith(begins or "")
-    assert [words for words in has or () if words not in done.stdout] == []
-    assert [words for words in errors or () if words not in done.stderr] == []
-    assert code is None or done.returncode == code
 
 
 def test_the_help_loads_nothing_heavy():

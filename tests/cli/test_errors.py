@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import io
-import shlex
 import sys
 
 import pytest
 
-from tests import program
-from tests.shown import ROOT
-from tests.tables import examples
 from topodiag.cli.errors import print_note
-
-
-@examples("command", "words")
-def test_an_error_is_one_line_with_its_remedy(command: str, words: str) -> None:
-    done = program.run(*shlex.split(command), cwd=ROOT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("topodiag: error: ")
-    assert len(done.stderr.splitlines()) <= 2
-    assert words in done.stderr
-
-
-def test_a_family_of_checks_is_listed() -> None:
-    done = program.run("explain", "GPU")
-    assert done.returncode == 0
-    *listed, last = done.stdout.splitlines()
-    assert all(line.startswith("GPU0") for line in listed)
-    assert last == "topodiag explain GPU001 for one"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

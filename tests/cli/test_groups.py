@@ -30,24 +30,9 @@ def test_bench_help_has_the_options_of_bench_path():
             assert f" {option.opts[-1]}" in shown or f", {option.opts[0]}" in shown
 
 
-def test_a_path_or_an_option_in_place_of_a_command_is_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "incident").mkdir()
-    for words in (("./logs",), ("-q", "./logs"), ("--debug", "./logs")):
-        assert "./logs: no such file or folder" in program.run(*words).stderr
-    assert "Standard input can be read only once" in program.run("-", "-").stderr
-    assert "No such command or file: 'incidnt'" in program.run("incidnt").stderr
-
-
 @pytest.mark.parametrize(("gpu", "shown"), [(False, "Usage: topodiag"), (True, "this machine")])
 def test_alone_it_scans_a_gpu_node_and_helps_elsewhere(gpu, shown, monkeypatch, capsys):
     monkeypatch.setattr("topodiag.app.here.is_gpu_node", lambda: gpu)
     monkeypatch.setattr("topodiag.app.scan.live", lambda **_: Result(nodes=(Node("this machine"),)))
     assert run(cli, []) == 0
     assert shown in capsys.readouterr().out
-
-
-def test_an_option_alone_is_not_taken_for_a_command():
-    done = program.run("--debug")
-    assert done.returncode == 2
-    assert "Missing command" in done.stderr

@@ -10,7 +10,6 @@ import pytest
 
 from tests import program
 from tests.cli.small_log import log
-from tests.tables import examples
 from topodiag.cli.logs import logs
 
 
@@ -23,13 +22,6 @@ def small(tmp_path):
 
 def run(*args, **kwargs):
     return program.run("logs", *args, **kwargs)
-
-
-def test_a_log_becomes_a_job(small):
-    done = run(small, "--workers", "1", "--fail-on", "never")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "2 ranks · 1 node: node-a" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_standard_input_is_read(small):
@@ -74,13 +66,6 @@ def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
     assert target.read_bytes()[:4] == b"PAR1"
 
 
-@examples("args")
-def test_options_that_make_no_sense_together_are_refused(small, args):
-    done = run(small, *args)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("topodiag: error:")
-
-
 def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
     assert run(str(tmp_path / "none.log")).returncode == 2
     picture = tmp_path / "picture.log"
@@ -88,11 +73,6 @@ def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
     done = run(str(picture))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-
-
-def test_what_was_not_logged_names_the_subsystems_to_set(small):
-    gaps = json.loads(run(small, "--format", "json", "--fail-on", "never").stdout)["not_observed"]
-    assert any(gap["what"].startswith("GRAPH:") and "NCCL_DEBUG_SUBSYS=INIT" in gap["why"] for gap in gaps)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["scan", "--help"], ["logs", "--help"], ["env"], ["scan", "-"]])
@@ -108,25 +88,7 @@ def test_only_reading_logs_loads_numpy(args):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_job_with_one_cause_fits_a_screen_and_names_no_folder_of_this_machine():
-    incident = Path(__file__).parents[2] / "fixtures" / "incidents" / "pod-over-its-memory"
-    out = run(str(incident), "--fail-on", "never").stdout
-    assert len(out.splitlines()) <= 24
-    assert str(incident) not in out
-    assert len(run(str(incident), "--fail-on", "never", "-v").stdout.splitlines()) > 24
-
-
 def test_every_option_is_in_the_guide():
     guide = (Path(__file__).parents[2] / "docs" / "logs.md").read_text()
     options = [opt for param in logs.params for opt in param.opts if opt.startswith("--")]
     assert [option for option in options if option not in guide] == []
-
-
-def test_what_could_not_run_is_one_line_and_v_has_all_reasons(tmp_path):
-    place = tmp_path / "steps.log"
-    line = "iteration {}/ 5000 | elapsed time per iteration (ms): {}.0 | global batch size: 512 | lm loss: 2.3E+00 |\n"
-    place.write_text("".join(line.format(at, 5400 + at * 37 % 90) for at in range(1, 60)))
-    output = run(str(place), "--fail-on", "never").stdout
-    assert "checks could not run" in output
-    assert "NUM001" not in output
-    assert "NUM001 — " in run(str(place), "-v", "--fail-on", "never").stdout

@@ -70,49 +70,9 @@ def test_a_wrong_file_is_named_for_what_it_is(tmp_path, content, said):
     assert said in line
 
 
-def test_paths_that_are_no_files_are_refused_without_waiting(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert "pipe: is a pipe" in refusal("pipe", cwd=tmp_path)
-    assert "/dev/null: is a device" in refusal("/dev/null")
-    assert "absent.log: no such file" in refusal("absent.log", cwd=tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "notes.txt").write_text("hello\n")
-    assert "folder/notes.txt: holds no NCCL record" in refusal("folder", cwd=tmp_path)
-
-
-def test_several_wrong_files_are_named_for_what_the_first_is(tmp_path):
-    for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text('{"paths": {}}\n')
-    assert "a.json and 1 more: hold no NCCL record: the first looks like JSON" in refusal(
-        "a.json", "b.json", cwd=tmp_path
-    )
-    assert "a.json and 1 more: hold no NCCL record" in refusal(".", cwd=tmp_path)
-
-
-def test_a_bundle_is_named_whole_and_nothing_in_it_is_read(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "manifest.json").write_text('{"schema": "1.0", "tool": "topodiag-probe 0.1.0"}')
-        (tmp_path / name / "dmesg.txt").write_text("node-a:1:1 [0] NCCL INFO not of a job\n")
-    assert "topodiag scan one" in refusal("one", cwd=tmp_path)
-    assert "2 files not read, a bundle of a node" in refusal(".", cwd=tmp_path)
-    (tmp_path / "job.log").write_text(log())
-    assert run(".", "--fail-on", "never", cwd=tmp_path).returncode == 0
-
-
 def test_a_name_cannot_paint_the_terminal(tmp_path):
     (tmp_path / "a\n\x1b[31mb.log").write_bytes(b"")
     assert "\x1b" not in refusal("a\n\x1b[31mb.log", cwd=tmp_path)
-
-
-def test_mistakes_of_the_command_line_are_told_before_the_work(tmp_path):
-    (tmp_path / "job.log").write_text(log())
-    assert "not a whole number from 1 to 4096" in refusal("job.log", "--workers", "0", cwd=tmp_path)
-    assert "needs a multiple of 3 ranks; the job has 2" in refusal("job.log", "--tp", "3", cwd=tmp_path)
-    assert "job.log/x: cannot be written" in refusal("job.log", "--output", "job.log/x", cwd=tmp_path)
-    assert "/proc/x: cannot be written" in refusal("absent.log", "--output", "/proc/x", cwd=tmp_path)
-    assert "absent: no such file" in refusal("job.log", "--flight", "absent", cwd=tmp_path)
-    assert ".: is a folder" in refusal("job.log", "--flight", ".", cwd=tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -14,10 +13,8 @@ from typing import Any
 import pytest
 
 from tests import program
-from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-LINKS = ("--inside", "1.0,300", "--outside", "5.0,12.5")
 
 
 @pytest.fixture
@@ -37,46 +34,6 @@ def loaded(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert all(set(term) == {"name", "value", "unit", "formula"} for term in document["terms"])
     assert isinstance(document, dict)
     return document
-
-
-def row(text: str, name: str) -> list[str]:
-    line = next(line for line in text.splitlines() if line.strip().startswith(name))
-    return re.split(r"\s{2,}", line.strip())
-
-
-def test_one_buffer_over_the_tiers_of_the_worked_example(model: Run) -> None:
-    tiers = {"NVLink": "1.0,300", "PCIe": "2.0,25", "InfiniBand NDR": "3.0,50", "Ethernet 25G": "30.0,3.1"}
-    done = model("link", *(word for name, link in tiers.items() for word in ("--link", f"{name}={link}")))
-    assert done.returncode == 0, done.stderr
-    table = {name: row(done.stdout, name)[3:5] for name in tiers}
-    assert table == {
-        "NVLink": ["0.90 ms", "1.0×"],
-        "PCIe": ["10.74 ms", "12.0×"],
-        "InfiniBand NDR": ["5.37 ms", "6.0×"],
-        "Ethernet 25G": ["86.62 ms", "96.7×"],
-    }
-
-
-def test_a_collective_under_two_placements_and_a_measured_time_read_against_them(model: Run) -> None:
-    done = model("collective", "all_reduce", *LINKS, "--measured", "150ms")
-    assert done.returncode == 0, done.stderr
-    assert row(done.stdout, "8 on 1 node ")[3] == "6.28 ms"
-    assert row(done.stdout, "8 on 8 nodes")[3] == "150.39 ms"
-    assert "24.0× faster" in done.stdout
-    assert "scattered over the network" in done.stdout
-    assert "rank-to-node map" in done.stdout
-    assert "pack the ranks" in done.stdout
-
-
-def test_flat_against_hierarchical_and_where_each_regime_ends(model: Run) -> None:
-    done = model("hierarchy", *LINKS, "--nodes", "4")
-    assert done.returncode == 0, done.stderr
-    assert row(done.stdout, "flat ring")[:2] == ["flat ring", "166.74 ms"]
-    assert row(done.stdout, "leaders")[:3] == ["leaders", "138.74 ms", "1.20×"]
-    assert "where latency limits" in done.stdout
-    assert "where bandwidth limits" in done.stdout
-    document = loaded(model("hierarchy", *LINKS, "--nodes", "4", "--format", "json"))
-    assert [size["bytes"] for size in document["ways"][0]["sizes"]] == [4 << power for power in range(16, 29)]
 
 
 def test_a_step_names_the_tier_of_each_dimension_and_the_worst_misplacement(model: Run) -> None:
@@ -100,19 +57,6 @@ def test_a_step_fits_a_screen_and_v_has_all_that_is_assumed(model: Run) -> None:
     assert "more lines (-v)" in "\n".join(lines)
     assumed = loaded(model(*step[:-2], "--format", "json"))["inputs"]["assumed"]
     assert whole.count("assumed: ") >= len(assumed) > 1
-
-
-def test_it_says_so_where_topology_hardly_matters(model: Run) -> None:
-    done = model("step", "--nodes", "1")
-    assert "topology hardly matters here" in done.stdout
-    assert "worst misplacement" not in done.stdout
-
-
-def test_a_job_whose_tensor_groups_lie_across_nodes_is_told_the_better_order(model: Run) -> None:
-    done = model("step", "--nodes", "2", "--order", "dp-tp")
-    assert "placed badly" in done.stdout
-    assert "--order tp-dp-cp-pp" in done.stdout
-    assert "hardly matters" not in done.stdout
 
 
 def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) -> None:
@@ -142,15 +86,6 @@ def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> N
     done = model(command, "--svg", str(tmp_path / "plot.svg"), "--quiet")
     assert done.returncode == 0, done.stderr
     assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
-
-
-@examples("args", "said")
-def test_a_question_that_cannot_be_answered_says_why_and_exits_2(model: Run, args: tuple[str, ...], said: str) -> None:
-    done = model(*args)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.stdout
 
 
 def test_a_closed_pipe_is_quiet() -> None:

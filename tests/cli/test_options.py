@@ -7,7 +7,10 @@ import click
 import pytest
 
 from tests.cli.command_tree import ALL
+from tests.shown import ROOT
 from topodiag.cli.command import FEW_OPTIONS, Command
+from topodiag.cli.emit.nccl_conf import nccl_conf
+from topodiag.cli.emit.nccl_topo import nccl_topo
 
 SPELT = defaultdict(dict)
 for words, command in ALL.items():
@@ -68,7 +71,6 @@ def test_o_is_a_file_and_to_a_folder():
     } == {("bench", "run")}  # fmt: skip - --bin-dir, where programs are
 
 
-_TEXTS = (click.Path, click.types.StringParamType)
 NO_NUMBERS = (
     "nan",
     "-nan",
@@ -98,3 +100,11 @@ def test_no_option_takes_nan_infinity_or_thousands_of_digits_for_a_number(words:
         for text in NO_NUMBERS:
             with pytest.raises(click.ClickException):
                 param.type.convert(text, param, click.Context(command))
+
+
+@pytest.mark.parametrize("command", [nccl_conf, nccl_topo], ids=["nccl-conf", "nccl-topo"])
+def test_every_option_of_a_file_for_nccl_is_in_its_guide(command: click.Command) -> None:
+    guide = (ROOT / "docs" / "emit.md").read_text()
+    options = [param.opts for param in command.params if param.opts[0].startswith("-")]
+    texts = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
+    assert texts == options

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
@@ -30,34 +29,6 @@ def document(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = told(capsys, *CLUSTER, *SIZES)
-    assert (code, err) == (0, "")
-    assert "nothing to regain" in out
-    assert "worst single misplacement  ranks 0 (node001) and" in out
-    assert "assumed: the traffic of each dimension is the rule of thumb" in out
-
-
-def test_ranks_dealt_to_nodes_lose_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic")
-    assert code == 1
-    assert "throughput to regain" in out
-    assert "PLC001  4 of 4 tp groups of 8 ranks span 4 NVLink domains" in out
-    assert len(out.splitlines()) <= 24
-    assert "worst group" not in out
-    _, whole, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic", "-v")
-    assert "worst group  tp group 0, ranks 0-7 on node[001-004]" in whole
-    assert whole.count("assumed: ") > out.count("assumed: ")
-    code, _, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic", "--fail-on", "never")
-    assert code == 0
-
-
-def test_one_node_is_told_that_topology_hardly_matters(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, "--system", "dgx-h100", "--nodes", "1", "--tp", "8", "--width", "120")
-    assert code == 0
-    assert "topology hardly matters here" in out
-
-
 @pytest.mark.parametrize("width", [80, 160])
 @pytest.mark.parametrize("more", [(), ("-v",), ("-vv",), ("--ascii",)])
 def test_no_line_is_wider_than_the_page(capsys: pytest.CaptureFixture[str], width: int, more: tuple[str, ...]) -> None:
@@ -65,25 +36,6 @@ def test_no_line_is_wider_than_the_page(capsys: pytest.CaptureFixture[str], widt
     assert max(cell_len(line) for line in out.splitlines()) <= width
     if more == ("--ascii",):
         assert out.isascii()
-
-
-def test_a_hop_in_a_whole_step_is_no_worst_group(capsys: pytest.CaptureFixture[str]) -> None:
-    args = ("--nodes", "4", "--leaf", "2", "--tp", "8", "--pp", "2", "--dp", "2")
-    code, out, _ = told(capsys, *args)
-    assert code == 0
-    assert "nothing to regain" in out
-    assert "worst group" not in out
-    assert "worst single misplacement" in out
-    assert "PLC003" not in out
-
-
-def test_groups_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    _, plain, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160")
-    _, folded, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160", "-v")
-    _, every, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160", "-vv")
-    assert "dp 15" not in plain
-    assert "8 more, none worse" in folded
-    assert "dp 15" in every
 
 
 def test_the_json_has_the_published_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,18 +67,3 @@ def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pyt
     thumb, made = document(capsys, *CLUSTER, *SIZES), document(capsys, *CLUSTER, *SIZES, *small)
     assert made["step_ms"] < thumb["step_ms"] / 5
     assert not any("rule of thumb" in each for each in made["assumed"])
-
-
-def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "groups.json"
-    path.write_text('{"together": [[0, 1], [2, 3]], "may_span": [[0, 2]]}')
-    answer = document(capsys, *CLUSTER, "--groups", str(path), "--rule", "cyclic")
-    assert [violation["id"] for violation in answer["violations"]] == ["PLC005"], "one GPU on each node holds no pair"
-
-
-@examples("args", "words")
-def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
-    code, out, err = told(capsys, *CLUSTER, *args)
-    assert (code, out) == (2, "")
-    assert any(part in err.splitlines()[0] for part in words.split("|"))
-    assert len(err.splitlines()) <= 2

@@ -40,12 +40,6 @@ def test_a_terminal_gets_one_line_and_no_binary():
     assert b"-o topodiag-probe.pyz" in done.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_named():
-    done = program.run("probe", "-o", "/dev/null/probe.pyz")
-    assert done.returncode == 2
-    assert "/dev/null" in done.stderr
-
-
 def test_an_old_python_is_told_in_one_line_what_to_do(monkeypatch):
     """The first lines compile under any Python: no annotation, no f-string, and the check before the first import."""
     monkeypatch.setattr("sys.version_info", (2, 7, 5))

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import stat
@@ -15,23 +14,9 @@ from pathlib import Path
 import pytest
 from click import BadParameter
 
-from tests.tables import examples
 from topodiag.cli.params import Duration
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
-
-
-def test_the_default_is_a_plain_table_of_80_columns(topodiag):
-    out = topodiag("scan", fake="error").stdout
-    assert out.startswith("✖ gpu-002  1 error")
-    assert "\x1b" not in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
-def test_data_goes_to_stdout_alone(topodiag):
-    done = topodiag("scan", "--format", "json")
-    assert json.loads(done.stdout)["schema_version"] == "1.0"
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("format_", ["table", "json", "prometheus", "nagios"])
@@ -46,49 +31,10 @@ def test_output_goes_to_a_file_that_others_can_read(topodiag, tmp_path, format_)
     assert [path.name for path in tmp_path.iterdir()] == ["report.prom"]
 
 
-def test_a_failed_scan_leaves_the_old_file_alone(topodiag, tmp_path):
-    target = tmp_path / "report.txt"
-    target.write_text("old")
-    assert topodiag("scan", "--output", str(target), fake="bug").returncode == 2
-    assert target.read_text() == "old"
-
-
-def test_output_may_be_a_device(topodiag):
-    assert "gpu-001" in topodiag("scan", "--output", "/dev/stdout").stdout
-
-
-@examples("args", "env", "colored")
-def test_colour_follows_option_then_no_color_then_force_color(topodiag, args, env, colored):
-    assert ("\x1b[" in topodiag("scan", *args, env=env).stdout) is colored
-
-
-@examples("args", "env", "plain")
-def test_ascii_where_the_reader_cannot_take_more(topodiag, args, env, plain):
-    assert topodiag("scan", *args, env=env).stdout.isascii() is plain
-
-
-def test_width_comes_from_the_option_then_columns(topodiag):
-    wide = topodiag("scan", env={"COLUMNS": "160"}).stdout
-    assert max(map(len, wide.splitlines())) > 80
-    assert topodiag("scan", "--width", "80", env={"COLUMNS": "160"}).stdout == topodiag("scan").stdout
-    assert topodiag("scan", env={"COLUMNS": "nonsense"}).stdout == topodiag("scan").stdout
-
-
 def test_quiet_says_less_and_verbose_more(topodiag):
     sizes = [len(topodiag("scan", *args, fake="error").stdout) for args in (["-q"], [], ["-v"])]
     assert sizes == sorted(sizes)
     assert len(set(sizes)) == 3
-
-
-def test_the_live_options_reach_the_collector(topodiag, tmp_path):
-    save = str(tmp_path / "node.tar.gz")
-    done = topodiag("scan", "--sample", "500ms", "--deadline", "1m", "--redact", "--save", save, fake="options")
-    assert f"Options(deadline_s=60.0, sample_s=0.5, save='{save}', redact=True) False" in done.stderr
-
-
-def test_live_options_with_captured_evidence_are_refused(topodiag):
-    done = topodiag("scan", "x", "--sample", "5", "--redact")
-    assert "--sample only makes sense for a live scan" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -142,14 +88,3 @@ def test_a_terminal_gets_colour_and_its_width():
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r", "")
     assert shown.startswith(b"\x1b[1;31m")
     assert 50 < max(map(len, plain.splitlines())) <= 61
-
-
-@pytest.mark.parametrize(("name", "code"), [("dgx-h100-healthy", 0), ("dgx-h100-gpu3-12of18-nvlink", 1), ("no-gpu", 0)])
-def test_the_real_program_judges_its_fixtures(name, code):
-    done = subprocess.run(
-        [sys.executable, "-m", "topodiag", "scan", f"fixture:{name}"],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (code, b"")

@@ -1,7 +1,5 @@
 """`topodiag topo`: what each command prints, its exit codes, its formats, as users run it."""
 
-import json
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +10,6 @@ from rich.cells import cell_len
 from tests import program
 from tests.nccl.small_trees import GEN4, GEN5
 from tests.nccl.topo.test_infer_instance import NDV5, cloud
-from tests.shown import ROOT
-from tests.tables import examples
 from topodiag.emit.nccl_xml import to_text
 from topodiag.model.nccl_versions import spell_range
 
@@ -38,57 +34,8 @@ def refused(done, *words):
         assert word in done.stderr
 
 
-@examples("command", "code", "quiet", "out", "folded", "without")
-def test_a_command_answers(
-    command: str,
-    *,
-    code: int | None,
-    quiet: bool | None,
-    out: list[str] | None,
-    folded: list[str] | None,
-    without: list[str] | None,
-) -> None:
-    done = program.run(*shlex.split(command), cwd=ROOT)
-    assert code is None or done.returncode == code
-    assert not quiet or done.stderr == ""
-    assert [words for words in out or () if words not in done.stdout] == []
-    assert [words for words in folded or () if words not in " ".join(done.stdout.split())] == []
-    assert [words for words in without or () if words in done.stdout] == []
-
-
 def test_all_versions_that_load_a_file_are_named() -> None:
     assert f"NCCL {spell_range()} load it" in topo("check", HEALTHY).stdout
-
-
-def test_a_file_is_held_against_a_log():
-    log = str(FOLDER.parent / "jobs" / "healthy" / "logs")
-    done = topo("check", HEALTHY, "--against", log, "--nccl", "2.28")
-    assert done.returncode in {0, 1}
-    assert "TOP002" in done.stdout
-
-
-def test_the_check_as_json_is_the_result_of_every_other_command():
-    result = json.loads(topo("check", SICK, "--format", "json").stdout)
-    assert result["schema_version"].startswith("1.")
-    assert {"TOP004", "TOP001"} == {finding["id"] for finding in result["findings"]}
-
-
-def test_settings_change_the_prediction():
-    done = topo("predict", HEALTHY, "--env", "NCCL_P2P_DISABLE=1", "--env", "NCCL_NVLS_ENABLE=0", "--format", "json")
-    assert json.loads(done.stdout)["paths"]["GPU/0-1b000"]["GPU/0-43000"][2] != "NVL"
-
-
-def test_what_if_quiet_is_the_sentence_alone():
-    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "-q", "--width", "400")
-    assert done.stdout.startswith("With 6 NVLinks of GPU3 down")
-    assert len(done.stdout.splitlines()) == 1
-
-
-def test_what_if_as_json_holds_both_predictions():
-    document = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--size", "64M", "--format", "json").stdout)
-    assert (document["before"]["ranks"], document["after"]["ranks"], document["bytes"]) == (8, 7, 64 << 20)
-    assert document["changes"] == ["GPU3 removed"]
-    assert document["sentence"].startswith("With GPU3 removed")
 
 
 def test_diff_of_equal_machines_exits_0_whatever_differs_by_nature(tmp_path):
@@ -107,12 +54,6 @@ def test_diff_says_where_it_does_not_know_how_links_trained(right, code, gap):
     done = topo("diff", "fixture:dgx-h100-healthy", right)
     assert (done.returncode, "trained lanes" in done.stdout) == (code, False)
     assert ("not compared  trained PCIe links: right does not say" in done.stdout) == gap
-
-
-def test_diff_as_json_lists_each_difference():
-    document = json.loads(topo("diff", HEALTHY, FEWER, "--format", "json").stdout)
-    assert document["differences"] == [{"device": "GPU3", "what": "NVLinks to NVSwitch", "left": "18", "right": "12"}]
-    assert set(document["graphs"]) >= {"ring", "tree", "NVLS"}
 
 
 def test_standard_input_is_a_file_like_any_other():
@@ -156,12 +97,6 @@ def test_ascii_is_ascii(args):
     assert done.stdout.isascii(), [c for c in done.stdout if not c.isascii()]
 
 
-def test_output_goes_to_a_file(tmp_path):
-    done = topo("predict", HEALTHY, "--format", "json", "--output", str(tmp_path / "made.json"))
-    assert (done.returncode, done.stdout) == (0, "")
-    assert json.loads((tmp_path / "made.json").read_text())["accepted"] is True
-
-
 @pytest.mark.parametrize("command", ["check", "predict", "show"])
 def test_a_reader_that_goes_away_is_no_error(command):
     argv = [sys.executable, "-m", "topodiag", "topo", command, HEALTHY]
@@ -172,11 +107,6 @@ def test_a_reader_that_goes_away_is_no_error(command):
         data = child.stderr.read()
         code = child.wait(timeout=120)
     assert (code, data) == (0, b"")
-
-
-@examples("command", "words")
-def test_what_cannot_be_meant_is_told_in_one_line(command: str, words: str) -> None:
-    refused(topo(*shlex.split(command), cwd=ROOT), words)
 
 
 @pytest.mark.parametrize(

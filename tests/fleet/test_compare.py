@@ -9,7 +9,7 @@ import pytest
 
 from tests.checks.nodes import hgx_h100, read
 from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_fact, with_number
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.fleet.compare import compared
 from topodiag.fleet.digest import Digest, digest_of
 from topodiag.model.fleet import Cohort, How
@@ -23,34 +23,46 @@ def only(nodes: list[Digest]) -> Cohort:
     return cohort
 
 
-def test_a_fleet_of_equals_has_no_outlier_and_says_in_how_many_facts_it_is_equal() -> None:
-    cohort = only(fleet(20))
-    assert (cohort.outliers, cohort.populations) == ((), ())
-    assert sum(len(fact.parts) for fact in cohort.same) == cohort.compared > 100
+def shown(cohort: Cohort, wanted: dict[str, Any]) -> dict[str, Any]:
+    """What a cohort has of what a row wants, with the sizes of the groups of each population, and their values, and the
+    facts that are the `same` by their family and key."""
+    have = {
+        "sizes": [[len(group.nodes) for group in split.groups] for split in cohort.populations],
+        "values": [[list(group.values) for group in split.groups] for split in cohort.populations],
+        "split_facts": [sorted(key for _, key, _ in split.facts) for split in cohort.populations],
+        "associations": [
+            [split.association.attribute, list(split.association.values), split.association.jaccard]
+            if split.association
+            else []
+            for split in cohort.populations
+        ],
+        "odd_nodes": [len(outlier.nodes) for outlier in cohort.outliers],
+        "varying": [list(fact) for fact in cohort.varying],
+        "same": [
+            {"fact": [fact.family, fact.key], "values": list(fact.values), "parts": list(fact.parts)}
+            for fact in cohort.same
+            if [fact.family, fact.key] in [own["fact"] for own in wanted.get("same", ())]
+        ],
+        "equal": sum(len(fact.parts) for fact in cohort.same) == cohort.compared > 100,
+    }
+    return {name: have[name] if name in have else parts(getattr(cohort, name), own) for name, own in wanted.items()}
 
 
-def test_gpu_i_stands_beside_gpu_i_of_the_other_nodes() -> None:
-    cohort = only(fleet(5))
-    numa = next(fact for fact in cohort.same if (fact.family, fact.key) == ("gpu", "NUMA node"))
-    assert numa.values == ("0", "1")
-    assert numa.parts == tuple(f"gpu{at}" for at in range(8))
-
-
-def test_one_odd_value_is_told_with_the_count_of_the_majority() -> None:
-    [outlier] = only(fleet(20, {7: OLD})).outliers
-    assert (outlier.nodes, outlier.value, outlier.usual) == (("n0007",), "550.54.15", "570.86.15")
-    assert (outlier.usual_count, outlier.total, outlier.how) == (19, 20, How.UNLIKE)
-
-
-def test_the_same_value_on_several_parts_is_one_outlier() -> None:
-    narrow = both(*(with_fact("pci", "width", "8", part=f"gpu{at}") for at in (2, 3)))
-    [outlier] = only(fleet(20, {0: narrow})).outliers
-    assert (outlier.parts, outlier.value) == (("gpu2", "gpu3"), "8")
-
-
-def test_two_nodes_have_no_majority() -> None:
-    cohort = only(fleet(2, {0: OLD}))
-    assert (cohort.compared, cohort.outliers) == (0, ())
+@examples("count", "changes", "racks", "wanted")
+def test_nodes_beside_their_siblings(
+    count: int, changes: list[list[Any]] | None, racks: bool | None, wanted: dict[str, Any]
+) -> None:
+    """A change has the numbers of its nodes, first and last, perhaps each so manieth, and other facts; with `racks` ten
+    nodes stand in each."""
+    made: dict[int, Change] = {}
+    for (first, last, *step), *facts in changes or ():
+        for at in range(first, last + 1, *step):
+            made[at] = both(*(with_fact(*(None if each == "null" else each for each in fact)) for fact in facts))
+    nodes = fleet(count, made)
+    if racks:
+        nodes = [standing("rack", f"r{at // 10}")(each) for at, each in enumerate(nodes)]
+    cohort = only(nodes)
+    assert shown(cohort, wanted) == wanted
 
 
 def test_nodes_of_another_product_are_no_siblings() -> None:
@@ -75,10 +87,6 @@ def test_a_node_whose_driver_is_down_stays_among_its_siblings() -> None:
     assert len(compared(nodes)[0]) == 1
 
 
-def test_what_a_node_does_not_show_is_unknown_there_and_no_difference() -> None:
-    assert only(fleet(20, {3: with_fact("driver", "NVIDIA driver", None)})).outliers == ()
-
-
 def test_a_parameter_of_the_kernel_that_one_node_lacks_is_a_difference() -> None:
     with_line = [
         replace(each, facts=(*each.facts, replace(each.facts[0], family="kernel command line", sources=(),
@@ -88,72 +96,6 @@ def test_a_parameter_of_the_kernel_that_one_node_lacks_is_a_difference() -> None
     with_line[4] = with_fact("kernel command line", "iommu", None)(with_line[4])
     [outlier] = only(with_line).outliers
     assert (outlier.key, outlier.value, outlier.usual) == ("iommu", "not set", "pt")
-
-
-def test_half_and_half_are_two_populations_and_nobody_is_odd() -> None:
-    cohort = only(fleet(20, dict.fromkeys(range(9), OLD)))
-    assert cohort.outliers == ()
-    [split] = cohort.populations
-    assert [len(group.nodes) for group in split.groups] == [11, 9]
-    assert [group.values for group in split.groups] == [("570.86.15",), ("550.54.15",)]
-
-
-def test_facts_that_split_alike_are_one_split() -> None:
-    change = both(OLD, with_fact("os", "kernel", "5.4"))
-    [split] = only(fleet(20, dict.fromkeys(range(8), change))).populations
-    assert {key for _, key, _ in split.facts} == {"NVIDIA driver", "kernel"}
-
-
-def racked(count: int, changed: range, change: Change) -> list[Digest]:
-    nodes = fleet(count, dict.fromkeys(changed, change))
-    return [standing("rack", f"r{at // 10}")(each) for at, each in enumerate(nodes)]
-
-
-def test_what_else_splits_the_same_way_is_named() -> None:
-    [split] = only(racked(60, range(20), OLD)).populations
-    assert split.association is not None
-    assert (split.association.attribute, split.association.values) == ("rack", ("r0", "r1"))
-    assert split.association.jaccard == 1.0
-
-
-def test_a_split_that_goes_with_nothing_names_nothing() -> None:
-    nodes = fleet(60, dict.fromkeys(range(0, 60, 3), OLD))
-    nodes = [standing("rack", f"r{at // 10}")(each) for at, each in enumerate(nodes)]
-    [split] = only(nodes).populations
-    assert split.association is None
-
-
-def test_a_roll_out_that_begins_with_one_rack_is_a_population() -> None:
-    cohort = only(racked(300, range(10), OLD))
-    assert cohort.outliers == ()
-    assert [len(group.nodes) for group in cohort.populations[0].groups] == [290, 10]
-
-
-def test_hardware_that_differs_in_one_rack_is_odd_all_the_same() -> None:
-    cohort = only(racked(300, range(10), with_fact("pci", "width", "8", part="gpu0")))
-    assert [len(outlier.nodes) for outlier in cohort.outliers] == [10]
-
-
-def test_a_fact_without_a_usual_value_is_listed_as_varying() -> None:
-    cohort = only(fleet(20, {at: with_fact("os", "kernel", f"5.{at}") for at in range(20)}))
-    assert (cohort.outliers, cohort.populations) == ((), ())
-    assert ("os", "kernel") in cohort.varying
-
-
-def test_a_third_value_beside_two_populations_is_odd() -> None:
-    changes = dict.fromkeys(range(20), OLD) | {39: with_fact("driver", "NVIDIA driver", "535.1")}
-    cohort = only(fleet(40, changes))
-    [outlier] = cohort.outliers
-    assert (outlier.nodes, outlier.usual) == (("n0039",), "550.54.15 or 570.86.15")
-
-
-def test_a_permuted_pairing_with_the_same_parts_is_found() -> None:
-    def near(part: str, card: str) -> Change:
-        return with_fact("pairing", "nearest network cards", f"{card} over PIX", part=part)
-
-    swapped = both(near("gpu0", "mlx5_3"), near("gpu3", "mlx5_0"))
-    [outlier] = only(fleet(20, {5: swapped})).outliers
-    assert (outlier.how, outlier.parts, outlier.nodes) == (How.PERMUTED, ("gpu0", "gpu3"), ("n0005",))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from topodiag.model.nccl_tree import Element
@@ -74,6 +74,15 @@ def cpu(
 
 def host(*cpus: Element) -> Element:
     return element("system", *cpus, version=1)
+
+
+def grown(row: list[Any], **own: Callable[..., Element]) -> Element:
+    """A tree as rows tell it: a function of this module or of the tests' own by its name, its arguments, of which lists
+    are trees, and those that have a name in a table at the end."""
+    name, *arguments = row
+    named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+    parts = (grown(part, **own) if isinstance(part, list) else part for part in arguments)
+    return (own | globals())[name](*parts, **named)  # type: ignore[no-any-return]
 
 
 def built(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from tests.checks.excerpts import HEAD, WARN, found, one
 from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
 from topodiag.checks.host.job import HostSettingWarned
@@ -191,24 +190,6 @@ def test_what_rccl_says_of_numa_balancing_is_a_setting_of_the_host() -> None:
     [finding] = HostSettingWarned().judge(job).findings
     assert (finding.id, finding.severity, finding.where.nodes) == ("HST003", I, ("n0",))
     assert HostSettingWarned().judge(jobs.job()).status is Status.NOT_APPLICABLE
-
-
-REMOVED = f"{WARN}unlink shared memory /dev/shm/nccl-d5rT failed, error: No such file or directory"
-
-
-def test_shared_memory_that_was_removed_is_told_where_the_job_fails_of_it() -> None:
-    finding = one("HST003", REMOVED, f"{HEAD}init.cc:743 -> 2")
-    assert finding.severity is Severity.ERROR
-    assert any("RemoveIPC" in step for step in finding.fix)
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [(REMOVED,), (f"{WARN}Cuda failure 'unspecified launch failure'", f"{HEAD}init.cc:700 -> 1", REMOVED)],
-    ids=["the job goes on", "it goes down for another reason"],
-)
-def test_shared_memory_that_is_gone_when_a_job_clears_up_is_nobodys_fault(lines: tuple[str, ...]) -> None:
-    assert not found("HST003", *lines)
 
 
 @examples("name", "value", "network", "expected")

@@ -6,23 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said
+from tests.pasted import loud
 from topodiag.checks.job.shared_gpu import taken_before
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 
-ROW = (
-    "|   {index}  Tesla V100-SXM2...  On   | 00000000:00:0{index}.0 Off |                    0 |\n"
-    "| N/A   54C    P0   246W / 300W |  {used:5}MiB / 16130MiB |    {load:3}%      Default |\n"
-    "+-------------------------------+----------------------+----------------------+\n"
-)
-FULL = "RuntimeError: CUDA error: out of memory\n"
-OWN = (
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.75 GiB total capacity;"
-    " 14.20 GiB already allocated; 0.21 GiB free; 14.50 GiB reserved in total by PyTorch)\n"
-)
-OF_ONE = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.0 GiB. GPU {} has a total capacity of 15.75 GiB"
-)
 VLLM = (
     "ERROR 06-30 13:53:17 [core.py:9] ValueError: Free memory on device ({}/47.38 GiB) on startup is less than desired"
     " GPU memory utilization (0.95, 45.01 GiB). Decrease GPU memory utilization or reduce GPU memory used by other"
@@ -34,6 +21,7 @@ SGLANG = (
 )
 
 
+<<<<<<< HEAD
 def table(*used: int) -> str:
     return "".join(ROW.format(index=index, used=mib, load=100 if mib > 1000 else 0) for index, mib in enumerate(used))
 
@@ -90,6 +78,8 @@ def test_what_an_engine_finds_taken_at_its_start_is_told(tmp_path: Path, line: s
     assert answer["findings"][0]["severity"] == "error"
 
 
+=======
+>>>>>>> tst7
 @pytest.mark.parametrize("line", [VLLM.format("44.70"), SGLANG.format("21.9"), "INFO Free memory on device: 31 GiB\n"])
 def test_a_desktop_and_the_process_itself_take_little(tmp_path: Path, line: str) -> None:
     assert taken_before(facts_of(line)) == 0

@@ -6,12 +6,9 @@ import io
 import json
 from pathlib import Path
 
-import pytest
-
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
 from topodiag.checks.troubles.job import troubles
-from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.formats import json_report, nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
@@ -65,36 +62,6 @@ def test_a_harmless_warning_is_named_with_its_reason_and_leaves_the_verdict_alon
     assert "no check explains" not in text
 
 
-def test_a_warning_that_a_finding_shows_is_explained(tmp_path: Path) -> None:
-    result = judged(tmp_path, f"{WARN} XML topology has wrong version 2, 1 needed")
-    assert [finding.id for finding in result.findings] == ["TOP001"]
-    assert not result.unexplained
-
-
-def test_what_follows_from_the_first_error_is_explained_by_it(tmp_path: Path) -> None:
-    result = judged(
-        tmp_path,
-        f"{WARN} Cuda failure 'an illegal memory access was encountered'",
-        f"{WARN} {STRANGE}",
-        f"{HEAD} enqueue.cc:500 -> 1",
-    )
-    assert any(finding.id == "JOB005" for finding in result.findings)
-    assert not result.troubles()
-
-
-def test_further_words_on_the_end_of_a_process_are_told_by_its_finding(tmp_path: Path) -> None:
-    result = judged(
-        tmp_path,
-        "Root Cause (first observed failure):",
-        "  host      : n07",
-        "  rank      : 13 (local_rank: 5)",
-        "  exitcode  : -9 (pid: 41215)",
-        "  traceback : Signal 9 (SIGKILL) received by PID 41215",
-    )
-    assert [finding.id for finding in result.findings if finding.severity is Severity.ERROR] == ["JOB009"]
-    assert result.unexplained == ()
-
-
 def test_every_output_has_the_line(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
     stream = io.StringIO()
@@ -107,19 +74,6 @@ def test_every_output_has_the_line(tmp_path: Path) -> None:
     nagios.write(result, stream, Style())
     assert STRANGE in stream.getvalue()
     assert state_of(result) is State.UNKNOWN
-
-
-def test_codes_that_unwind_in_a_job_that_came_up_tell_of_no_fault(tmp_path: Path) -> None:
-    init = "ncclCommInitRank comm 0x5562 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f"
-    result = judged(tmp_path, f"{HEAD} {init} - Init START", f"{HEAD} {init} - Init COMPLETE",
-                    f"{HEAD} misc/ibvwrap.cc:94 -> 3")  # fmt: skip
-    assert not result.troubles()
-    assert all(finding.severity is Severity.INFO for finding in result.findings)
-
-
-@pytest.mark.parametrize("code", ["-> 7", "-> 0"])
-def test_a_code_that_says_in_progress_is_no_trouble(tmp_path: Path, code: str) -> None:
-    assert not judged(tmp_path, f"{HEAD} init.cc:2110 {code}").unexplained
 
 
 def test_nothing_said_is_nothing_listed() -> None:

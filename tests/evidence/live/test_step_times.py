@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,14 +40,6 @@ def test_what_is_counted_in_other_things_than_training_is_no_step(name: str) -> 
     assert step_line is None or not step_line.values
 
 
-def test_the_learning_rate_of_a_line_without_a_duration_is_no_time() -> None:
-    step_line = read_line(
-        "[INFO] [logging.py:68:log_dist] [Rank 0] step=20, skipped=17, lr=[5e-05], mom=[(0.9, 0.999)]"
-    )
-    assert step_line is not None
-    assert not step_line.values
-
-
 def megatron(steps: range) -> str:
     return "\n".join(MEGATRON.format(at=n % 60, n=n) for n in steps) + "\n"
 
@@ -60,6 +53,36 @@ def test_a_line_keeps_its_time_its_place_and_the_size_of_its_batch() -> None:
     assert (last.origin.source, last.origin.line) == ("train.log", 5)
 
 
+def part(told: str | list[Any]) -> str:
+    """A part of a log: a text, or a line for each of some steps, `n` in it, from the first to the last or of a list;
+    the line of Megatron has a name."""
+    if isinstance(told, str):
+        return told
+    form, numbers = told
+    form = MEGATRON + "\n" if form == "megatron" else form
+    every = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else numbers
+    return "".join(form.format(n=n, at=n % 60) for n in every)
+
+
+@examples("log", "kind", "series")
+def test_series_of_steps_of_a_log(log: list[Any], kind: Kind | None, series: list[dict[str, Any]] | None) -> None:
+    """What its text is, and of each series the numbers of its steps, all or the first and the last, and more."""
+    text = "".join(map(part, log))
+    assert kind is None or kind_of_file(text.encode()).kinds == (kind,)
+    shown = [
+        {
+            "numbers": [step.number for step in each.steps],
+            "ends": [each.steps[0].number, each.steps[-1].number],
+            "values": sorted({step.value for step in each.steps}),
+            "unit": each.unit, "rank": each.rank, "host": each.host, "smoothed": each.smoothed,
+        }
+        for each in read_steps(text, "run.log")
+    ]  # fmt: skip
+    if series is not None:
+        assert len(shown) == len(series)
+        assert [{name: each[name] for name in own} for each, own in zip(shown, series, strict=True)] == series
+
+
 def test_each_of_many_steps_has_its_own_line_and_values() -> None:
     text = megatron(range(1, 1301))
     (series,) = read_steps(text, "train.log")
@@ -68,22 +91,6 @@ def test_each_of_many_steps_has_its_own_line_and_values() -> None:
     assert [(step.origin.line, step.origin.text) for step in series.steps if step.origin] == list(enumerate(lines, 1))
     assert series.steps[-1] == series.steps[1299] == series.steps[1200:][-1]
     assert list(series.column("value")) == [step.value for step in series.steps]
-
-
-def test_a_unit_that_some_lines_lack_has_the_steps_that_say_it() -> None:
-    rate = "step {n} | loss 2.1 | tokens/s 5000"
-    lines = [f"{rate.format(n=n)}{' | step time: 1.5 s' if n % 4 else ''}" for n in range(1, 21)]
-    (series,) = read_steps("\n".join(lines), "x")
-    assert series.unit == "s"
-    assert [step.number for step in series.steps] == [n for n in range(1, 21) if n % 4]
-    assert [step.origin.text for step in series.steps if step.origin] == [line for line in lines if "time" in line]
-
-
-def test_a_log_is_known_by_its_steps_and_one_step_is_nothing() -> None:
-    assert kind_of_file(megatron(range(1, 9)).encode()).kinds == (Kind.STEPS,)
-    assert kind_of_file(megatron(range(1, 2)).encode()).kinds == (Kind.TEXT,)
-    assert kind_of_file(b"step 1 of the install took 3 s\nstep 2 is skipped\n").kinds == (Kind.TEXT,)
-    assert read_steps(megatron(range(1, 3)), "x") == ()
 
 
 def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
@@ -95,65 +102,11 @@ def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
     assert len(read_steps(text, "x")[0].steps) == 8
 
 
-def test_a_number_that_goes_back_is_another_start() -> None:
-    starts = read_steps(megatron(range(1, 21)) + megatron(range(11, 31)), "x")
-    assert [(start.steps[0].number, start.steps[-1].number) for start in starts] == [(1, 20), (11, 30)]
-
-
-def test_two_jobs_of_one_file_are_two_starts() -> None:
-    other = megatron(range(30, 40)).replace("/    5000", "/     900")
-    assert len(read_steps(megatron(range(1, 21)) + other, "x")) == 2
-
-
-def test_ranks_are_told_apart_by_the_prefix_of_their_launcher() -> None:
-    lines = [line for n in range(1, 6) for line in (f"{rank}: step {n} took 1.{rank} s" for rank in (0, 1, 2))]
-    assert [step.rank for step in read_steps("\n".join(lines), "x")] == [0, 1, 2]
-    lines = [f"n{host}: step {n} took 1.2 s" for n in range(1, 6) for host in (7, 8)]
-    assert [step.host for step in read_steps("\n".join(lines), "x")] == ["n7", "n8"]
-    assert read_steps(megatron(range(1, 6)), "out/rank3.log")[0].rank == 3
-
-
-def test_ranks_that_nothing_tells_apart_are_one_series() -> None:
-    lines = [f"step {n} took 1.2 s" for n in (1, 1, 2, 1, 2, 3, 2, 3, 3, 4, 4, 5)]
-    (series,) = read_steps("\n".join(lines), "x")
-    assert [step.number for step in series.steps] == [1, 2, 3, 4, 5]
-
-
-def test_a_bar_that_is_written_anew_counts_each_step_once() -> None:
-    bar = "".join(f"\r {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" * 2 for n in range(1, 9))
-    text = "{'loss': 0.5, 'epoch': 0.1}\n" + bar.replace("\r", "\n")
-    (series,) = read_steps(text, "x")
-    assert (series.smoothed, [step.number for step in series.steps]) == (True, list(range(1, 9)))
-
-
-def test_a_bar_without_a_word_of_training_counts_anything() -> None:
-    bar = "\n".join(f" {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" for n in range(1, 9))
-    assert read_steps(bar, "x") == ()
-    assert kind_of_file(bar.encode()).kinds == (Kind.TEXT,)
-
-
-def test_shorter_bars_between_are_evaluations() -> None:
-    train = "\n".join(f"loss 1.0\n {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" for n in range(1, 30))
-    evaluated = "\n".join(f" {n}%|█ | {n}/8 [00:10<01:20,  9.20s/it]" for n in range(1, 9))
-    (series,) = read_steps(f"{train}\n{evaluated}\n", "x")
-    assert series.steps[-1].number == 29
-
-
 @pytest.mark.parametrize(("longest", "found"), [(3000, 1), (150, 0)], ids=["a training among them", "data sets alone"])
 def test_bars_of_many_lengths_count_data_sets(longest: int, found: int) -> None:
     lengths = [*range(100, 120, 2), longest]
     bars = "".join(f" {n}%|█ | {n}/{of} [00:10<01:20,  {n}.20s/it]\n" for of in lengths for n in range(1, 9))
     assert len(read_steps(f"the weights should be trained\n{bars}", "x")) == found
-
-
-def test_figures_below_the_head_of_a_step_are_of_that_step() -> None:
-    text = "".join(
-        f"[epoch=1][batch={n}/100]:\n\t Train time/batch: {n}\n\t Train throughput/batches_per_sec: 0.5\n"
-        "\t Train throughput/device/batches_per_sec: 0.0625\n"
-        for n in range(1, 6)
-    )
-    (series,) = read_steps(text, "x")
-    assert [(step.number, step.value) for step in series.steps] == [(n, 2.0) for n in range(1, 6)]
 
 
 def test_a_last_line_that_was_cut_costs_itself() -> None:
@@ -162,17 +115,18 @@ def test_a_last_line_that_was_cut_costs_itself() -> None:
     assert series.steps[-1].number == 7
 
 
-def test_of_two_lines_about_one_step_the_duration_counts() -> None:
-    deepspeed = "[INFO] [timer.py:215:stop] epoch=0/micro_step={n}/global_step={n}, CurrSamplesPerSec=222.8"
-    text = "\n".join(f"{deepspeed.format(n=n)}\n{MEGATRON.format(at=n, n=n)}" for n in range(1, 6))
-    (series,) = read_steps(text, "x")
-    assert (series.unit, len(series.steps)) == ("s", 5)
-
-
 @given(st.text(), st.binary())
 def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
     read_steps(megatron(range(1, 5)) + text, "any")
     read_line(data.decode("utf-8", "replace"))
+
+
+@examples("line", "values")
+def test_units_of_a_line(line: str, values: dict[str, float]) -> None:
+    """Values by their units, all of them where there are none."""
+    step_line = read_line(line)
+    assert step_line is not None
+    assert {unit: step_line.values.get(unit) for unit in values or step_line.values} == values
 
 
 @examples("line", "waited")
@@ -182,43 +136,8 @@ def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(line: str, wa
     assert step_line.waited == waited
 
 
-def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -> None:
-    named, step_line = (
-        read_line("step 12 loss 8.990 tokens/s 81230"),
-        read_line("step 12 loss 8.990 0.912 s/it 64 it/s"),
-    )
-    assert named is not None
-    assert step_line is not None
-    assert (named.values, step_line.values["s"]) == ({}, 0.912)
-
-
 @examples("line")
 def test_the_time_of_a_simulation_is_no_duration_of_a_step(line: str) -> None:
     step_line = read_line(line)
     assert step_line is not None
     assert not step_line.values
-
-
-@pytest.mark.parametrize(("line", "seconds"), [
-    ("step 5 | time: 3.2 | dt: 512ms", 0.512), ("Time step 5 took 1.2 s", 1.2), ("step 5 | dt: 0.5 | loss 3.1", 0.5),
-])  # fmt: skip
-def test_a_time_with_a_unit_or_without_a_time_step_is_the_duration(line: str, seconds: float) -> None:
-    step_line = read_line(line)
-    assert step_line is not None
-    assert step_line.values["s"] == pytest.approx(seconds)
-
-
-def test_what_grows_from_each_step_to_the_next_is_a_clock() -> None:
-    text = "".join(f"iteration {n}, time = {n * 12.5}\n" for n in range(1, 12))
-    assert read_steps(text, "run.log") == ()
-    (series,) = read_steps(text.replace("time = 62.5", "time = 12.5"), "run.log")
-    assert series.unit == "s"
-
-
-@pytest.mark.parametrize(("text", "found"), [
-    ("ops with constraint is deprecated, see tf.train.Saver in /lib/training/x.py\n", 0), ("Training begins\n", 1),
-    ("{'loss': 2.1}\n", 1),
-])  # fmt: skip
-def test_a_bar_alone_counts_where_a_word_says_that_something_is_trained(text: str, found: int) -> None:
-    bars = "".join(f" {n}%|█ | {n}/92 [00:10<01:20,  1.2{n}s/it]\n" for n in (1, 2, 3))
-    assert len(read_steps(text + bars, "run.log")) == found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
-from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.checks.gpu.lost import GpuLost
-from topodiag.checks.gpu.memory import GpuMemory
-from topodiag.checks.gpu.xid import XidInLog
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm_fields import DcgmExporter
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 from topodiag.model.node import Node
 
 TEXT = (Path(__file__).parents[2] / "fuzz" / "texts" / "dcgm-exporter").read_text("utf-8")
@@ -48,41 +44,6 @@ def test_the_name_of_a_container_is_no_host(name: str) -> None:
 @pytest.mark.parametrize("text", [TEXT, scrape(), "   " + scrape(gpus=1)])
 def test_a_scrape_is_recognised(text: str) -> None:
     assert recognises("dcgm-exporter", text)
-
-
-def test_a_healthy_scrape_has_no_finding() -> None:
-    node = node_of(scrape())
-    assert ClocksHeldDown().judge(node).status is Status.CLEAN
-    assert GpuLost().judge(node).status is Status.CLEAN
-    assert GpuMemory().judge(node).status is Status.CLEAN
-
-
-def test_no_xid_in_metrics_is_not_a_clean_log() -> None:
-    """The exporter holds the last one since it was started."""
-    assert XidInLog().judge(node_of(scrape())).status is Status.UNKNOWN
-
-
-def test_one_xid_in_metrics_is_not_a_log_either() -> None:
-    node = node_of("\n".join(line for line in scrape(XID_ERRORS={3: 31}).split("\n") if "XID" in line))
-    assert GpuMemory().judge(node).status is Status.UNKNOWN
-    (finding,) = XidInLog().judge(node).findings
-    assert (finding.severity, finding.where.gpus) == (Severity.INFO, ("GPU3",))
-    assert "time not reported" in finding.message
-
-
-def test_an_exporter_that_tells_no_bus_ids_names_the_gpu() -> None:
-    text = re.sub('pci_bus_id="[^"]*",', "", scrape(XID_ERRORS={3: 31}))
-    (finding,) = XidInLog().judge(node_of(text)).findings
-    assert finding.where.gpus == ("GPU3",)
-
-
-def test_the_xid_of_another_check_leaves_this_one_unknown() -> None:
-    assert XidInLog().judge(node_of(scrape(XID_ERRORS={3: 79}))).status is Status.UNKNOWN
-
-
-def test_a_gpu_that_shows_its_clock_answers_since_its_xid_79() -> None:
-    (finding,) = GpuLost().judge(node_of(scrape(XID_ERRORS={3: 79}))).findings
-    assert finding.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize("blank", ["9223372036854775794", "2147483632", "2.147483632e+09", "140737488355328"])

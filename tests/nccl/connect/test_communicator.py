@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci
+from tests.tables import examples, parts
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID, TREE_ID, fuse
@@ -42,17 +44,22 @@ def whole(*hosts: int) -> list[tuple[int, str]]:
     return [(place, bus) for place in hosts for bus in FOUR]
 
 
-def test_two_hosts_are_two_nodes_of_all_their_ranks() -> None:
-    comm = made([switched(), switched()], whole(0, 1))
-    assert [node.ranks for node in comm.nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert comm.shape.local_ranks == (4, 4)
-    assert all(sorted(ring) == list(range(8)) for ring in comm.rings())
-
-
-def test_nodes_are_numbered_by_their_first_rank_wherever_ranks_lie() -> None:
-    scattered = made([switched(), switched()], [(1, "31"), (0, "11"), (0, "41"), (1, "21")])
-    assert [node.ranks for node in scattered.nodes] == [(0, 3), (1, 2)]
-    assert dict(scattered.node_of) == {0: 0, 3: 0, 1: 1, 2: 1}
+@examples("hosts", "places", "options", "wanted")
+def test_communicators(
+    hosts: list[Any], places: list[list[Any]] | list[int], options: dict[str, Any] | None, wanted: dict[str, Any]
+) -> None:
+    """Hosts by the keywords of `switched`, ranks by host and bus, or all those of some hosts. By version what the
+    communicator has, or the words with which NCCL refuses it."""
+    trees = [switched(**named) for named in hosts]
+    ranks = [(place, bus) for place, bus in places] if isinstance(places[0], list) else whole(*places)
+    for minor, want in wanted.items():
+        if isinstance(want, str):
+            with pytest.raises(RejectedError, match=want):
+                made(trees, ranks, minor=int(minor), **(options or {}))
+        else:
+            comm = made(trees, ranks, minor=int(minor), **(options or {}))
+            assert {name: parts(getattr(comm, name), own) for name, own in want.items()} == want
+            assert all(sorted(ring) == list(range(len(ranks))) for ring in comm.rings())
 
 
 def test_orders_speak_of_the_communicators_ranks() -> None:
@@ -61,26 +68,10 @@ def test_orders_speak_of_the_communicators_ranks() -> None:
         assert all(sorted(order) == list(node.ranks) for order in (*orders.rings, *orders.trees))
 
 
-def test_one_host_whose_sockets_only_the_network_joins_counts_as_two_nodes() -> None:
-    comm = made([switched()], whole(0), NCCL_P2P_DISABLE="1")
-    assert [node.ranks for node in comm.nodes] == [(0, 1), (2, 3)]
-    assert comm.node(3).domain.local == (2, 3)
-
-
 def test_bus_ids_are_found_however_they_are_spelt() -> None:
     members = [Member(0, 0, "00000000:11:00.0"), Member(1, 0, "0000:31:00.0")]
     comm = communicator([switched()], members, minor=28, settings=Settings())
     assert comm.nodes[0].ranks == (0, 1)
-
-
-def test_a_gpu_that_no_host_has_is_refused() -> None:
-    with pytest.raises(RejectedError, match=r"0000:99:00\.0 of rank 1"):
-        made([switched()], [(0, "11"), (0, "99")])
-
-
-def test_two_ranks_on_one_gpu_are_refused_in_nccls_words() -> None:
-    with pytest.raises(RejectedError, match="Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 21000"):
-        made([switched(), switched()], [(1, "21"), (0, "21"), (0, "21")])
 
 
 def test_ranks_agree_on_the_least() -> None:
@@ -113,63 +104,6 @@ def test_a_graph_that_one_node_lacks_is_off_for_all() -> None:
     assert 3 in fuse([with_nvls, with_nvls], 28)
     assert 3 not in fuse([with_nvls, {0: graph(), 1: graph(1)}], 28)
     assert 3 not in fuse([with_nvls, with_nvls | {3: graph(3, channels=0)}], 28)
-
-
-def test_nvls_of_two_gpus_is_tried_since_2_28() -> None:
-    pair = [(0, "11"), (0, "21")]
-    assert made([switched()], pair, minor=27).channels.nvls == 0
-    assert made([switched()], pair, minor=28).channels.nvls == 16
-    assert made([switched(sm=80)], whole(0)).channels.nvls == 0
-
-
-def test_one_gpu_per_node_has_no_nvls() -> None:
-    comm = made([switched(), switched()], [(0, "11"), (1, "11")])
-    assert (comm.channels.nvls, comm.shape.nvls_heads) == (0, 0)
-
-
-def test_hosts_with_different_cpus_are_mixed_since_2_22() -> None:
-    hosts = [switched(), switched(vendor="AuthenticAMD")]
-    assert made(hosts, whole(0, 1), minor=28).shape.cpu_vendor == 4
-    assert made(hosts, whole(0, 1), minor=21).shape.cpu_vendor == 1
-    assert made(hosts[:1] * 2, whole(0, 1)).shape.cpu_vendor == 1
-
-
-def test_hosts_with_different_gpus_have_the_least_and_greatest_capability() -> None:
-    shape = made([switched(), switched(sm=100)], whole(0, 1)).shape
-    assert (shape.min_sm, shape.max_sm) == (90, 100)
-
-
-def test_a_clique_of_hosts_is_one_node() -> None:
-    comm = made([switched(), switched()], whole(0, 1), cliques=[7, 7])
-    assert [node.ranks for node in comm.nodes] == [(0, 1, 2, 3, 4, 5, 6, 7)]
-    assert not comm.nodes[0].domain.system.inter
-
-
-@pytest.mark.parametrize("env", [{"NCCL_MNNVL_ENABLE": "0"}, {"NCCL_P2P_DISABLE": "1"}])
-def test_settings_take_a_clique_apart(env: dict[str, str]) -> None:
-    hosts = [switched(), switched()]
-    parts = made(hosts, whole(0, 1), minor=28, cliques=[0, 0], **env)
-    assert len(parts.nodes) > 1
-
-
-def test_cliques_share_a_topology_since_2_21() -> None:
-    hosts, ends = [switched(), switched()], [(0, "11"), (1, "11")]
-    assert len(made(hosts, ends, minor=20, cliques=[0, 0]).nodes) == 2
-    assert len(made(hosts, ends, minor=21, cliques=[0, 0]).nodes) == 1
-
-
-def test_a_clique_of_some_hosts_still_needs_the_network() -> None:
-    comm = made([switched()] * 3, whole(0, 1, 2), cliques=[0, 0, 1])
-    assert [len(node.ranks) for node in comm.nodes] == [8, 4]
-    assert comm.nodes[0].domain.system.inter
-
-
-def test_2_30_refuses_hosts_with_different_numbers_of_nics() -> None:
-    hosts = [switched(), switched(["11", "31"])]
-    with pytest.raises(RejectedError, match=r"min 2, max 4"):
-        made(hosts, whole(0, 1), minor=30)
-    assert len(made(hosts, whole(0, 1), minor=30, NCCL_IGNORE_NET_MISMATCH="1").nodes) == 2
-    assert len(made(hosts, whole(0, 1), minor=29).nodes) == 2
 
 
 def test_equal_hosts_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci, to_gpu
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import apply
@@ -40,40 +41,14 @@ def broken(*made: changes.Change, tree: Element | None = None) -> Element:
     return apply(tree or machine(), made).tree
 
 
-def test_a_healthy_machine_needs_no_repair() -> None:
-    repaired = repair(machine())
-    assert repaired.repairs == ()
-    assert repaired.tree == machine()
-
-
-def test_a_gpu_without_links_gets_those_of_its_siblings_and_the_hardware_still_wants_attention() -> None:
-    repaired = repair(broken(changes.down("nvlink:GPU3")))
-    assert links(repaired.tree, 3) == ["18"]
-    assert repaired.tree == machine()
-    (one,) = repaired.repairs
-    assert one.words == "GPU3: 0 NVLinks to NVSwitches restored to 18, as its peers have"
-    assert "GPU3" in one.attention
-
-
-def test_links_that_are_partly_down_are_restored() -> None:
-    assert repair(broken(changes.down("nvlink:GPU3:6"))).tree == machine()
-
-
-def test_when_most_gpus_lack_links_nobody_knows_what_is_right() -> None:
-    sick = broken(*(changes.down(f"nvlink:GPU{dev}:6") for dev in range(4)))
-    assert repair(sick).repairs == ()
-
-
-def test_a_gpu_with_few_lanes_gets_those_of_its_siblings() -> None:
-    repaired = repair(broken(changes.width("GPU5=4")))
-    assert repaired.tree == machine()
-    assert [one.words for one in repaired.repairs] == ["GPU5: 4 lanes made 16, as its peers have"]
-
-
-def test_a_slow_nic_slot_is_told_from_a_slow_nic() -> None:
-    assert repair(broken(changes.speed("mlx5_2=gen3"))).tree == machine()
-    slow_port = broken(changes.rate("mlx5_2=200"))
-    assert repair(slow_port).repairs == (), "a port's rate is what its cable does: a file would lie"
+@examples("gpus", "faults", "words", "whole")
+def test_what_is_repaired(gpus: int | None, faults: list[list[str]], words: list[str], whole: bool) -> None:
+    """The words of each repair of a machine with some faults, and whether it is as it was without them."""
+    sound = machine(gpus or 8)
+    repaired = repair(broken(*(getattr(changes, name)(told) for name, told in faults), tree=sound))
+    assert [one.words for one in repaired.repairs] == words
+    assert all(one.words.partition(":")[0] in one.attention for one in repaired.repairs)
+    assert (repaired.tree == sound) is whole
 
 
 def test_a_nic_under_the_processor_goes_back_to_the_switch_that_lacks_one() -> None:
@@ -101,10 +76,6 @@ def test_a_link_that_only_one_end_names_gets_its_reverse() -> None:
     repaired = repair(mesh({(0, 1): 4, (1, 0): 4, (2, 3): 4}))
     assert links(repaired.tree, 3) == ["4"]
     assert repaired.repairs[0].words == "GPU3 to GPU2: 0 NVLinks made 4, as the other end counts"
-
-
-def test_a_pair_of_gpus_is_no_majority() -> None:
-    assert repair(broken(changes.down("nvlink:GPU1:6"), tree=machine(2))).repairs == ()
 
 
 CHANGES = st.one_of(

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.pasted import first_of, loud
+from tests.pasted import loud
 from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
-
-ABORTED = "InternalError: Collective ops is aborted by: Shape mismatch in the collective"
-
-
-@examples("text")
-def test_calls_that_differ_by_rank_are_told(tmp_path: Path, text: str) -> None:
-    finding = first_of(tmp_path, text + "\n")
-    assert (finding["id"], finding["severity"]) == ("JOB006", "warning")
-
-
-@examples("text")
-def test_ranks_that_others_wait_for_are_told(tmp_path: Path, text: str) -> None:
-    assert first_of(tmp_path, text + "\n")["id"] == "JOB006"
-
-
-@examples("text")
-def test_a_start_that_waited_in_vain_is_told(tmp_path: Path, text: str) -> None:
-    assert first_of(tmp_path, text + "\n")["id"] == "JOB001"
 
 
 @examples("text")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve
@@ -133,50 +135,6 @@ def test_interleaved_and_labelled_lines_give_the_same_job(random: object, labell
     assert shape(job) == shape(jobs(*map(text, LOGS))[0])
 
 
-def test_containers_where_every_pid_is_1_are_told_apart() -> None:
-    (job,) = jobs(*(text(rank_log(rank, pid=1, host="box", tid=7)) for rank in range(4)))
-    assert [rank.rank for rank in job.ranks] == [0, 1, 2, 3]
-    assert len(job.processes) == 4
-
-
-def test_a_restart_in_the_same_files_is_another_job() -> None:
-    twice = [text(rank_log(r) + rank_log(r, comm_id="0xdef")) for r in range(4)]
-    first, second = jobs(*twice)
-    assert first.world_size == second.world_size == 4
-    assert first.communicators[0].comm_id != second.communicators[0].comm_id
-    assert len(first.communicators) == len(second.communicators) == 3
-
-
-def test_a_job_names_only_the_files_that_its_processes_wrote() -> None:
-    other = [rank_log(rank, pid=500, comm_id="0xdef", host=f"m{rank // 2}") for rank in range(4)]
-    first, second = jobs(*(text(log) for log in [*LOGS, *other]), "epoch 1\n")
-    assert first.files == tuple(f"{i}.log" for i in range(4))
-    assert second.files == tuple(f"{i}.log" for i in range(4, 8))
-
-
-def test_missing_ranks_leave_their_places_empty() -> None:
-    (job,) = jobs(text(LOGS[0]), text(LOGS[3]))
-    assert job.world_size == 4
-    assert [rank.rank for rank in job.ranks] == [0, 3]
-    assert job.communicators[0].ranks.tolist() == [0, -1, -1, 3]
-    assert not job.communicators[0].init_complete
-
-
-def test_without_the_communicator_of_all_ranks_the_groups_remain() -> None:
-    (job,) = jobs(*(text(lines[:6] + lines[11:]) for lines in LOGS))
-    assert len(job.ranks) == 4
-    assert job.notes
-    assert sorted(communicator.ranks.tolist() for communicator in job.communicators) == [[0, 1], [2, 3]]
-
-
-def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
-    (job,) = jobs("n0:1:1 [0] NCCL INFO cudaDriverVersion 12040\n\n"
-                  "n0:1:1 [0] bootstrap.cc:114 NCCL WARN Bootstrap : no socket interface found\n")  # fmt: skip
-    assert job.world_size == -1
-    assert job.unplaced == (0,)
-    assert [event.kind for event in job.events] == ["bootstrap"]
-
-
 def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several_devices() -> None:
     """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one it
     means."""
@@ -187,6 +145,34 @@ def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several
     assert done.calls_by_collective == {"AllReduce": 90}
     assert [elements for _, _, elements, *_ in done.tail] == list(range(90 - len(done.tail), 90))
     assert done.tail
+
+
+def starts(first: int, last: int, comm_id: str, end: str = "", nranks: int = 8) -> str:
+    """Init lines of some ranks of a world, on a host of their own."""
+    lines = [
+        f"h{first}:{rank}:{rank} [0] NCCL INFO ncclCommInitRank comm 0x7f{rank}0 rank {rank} nranks {nranks} cudaDev 0"
+        f" nvmlDev 0 busId {rank + 1}b000 commId {comm_id} - Init {word}"
+        for rank in range(first, last)
+        for word in ("START", end)
+        if word
+    ]
+    return text(lines)
+
+
+def log_of(told: str | list[Any]) -> str:
+    """A log of a row: its text, or parts of `rank_log` and `starts` with their arguments and those that have a name."""
+    if isinstance(told, str):
+        return told
+    builders = {"rank": lambda *numbers, **named: text(rank_log(*numbers, **named)), "starts": starts,
+                "groups": lambda rank: text(LOGS[rank][:6] + LOGS[rank][11:])}  # fmt: skip
+    return "".join(builders[name](*own, **(named or {})) for name, own, named in ([*part, None][:3] for part in told))
+
+
+@examples("logs", "wanted")
+def test_jobs_of_small_logs(logs: list[str | list[Any]], wanted: list[dict[str, Any]]) -> None:
+    """Parts of each job."""
+    made = list(jobs(*map(log_of, logs)))
+    assert parts(made, wanted) == wanted
 
 
 NUMBERS = st.sampled_from(["-1", "0", "1", "3", "9", "99999999", "2147483647", "99999999999999999999", "x", ""])
@@ -214,10 +200,6 @@ def test_a_rank_beyond_its_communicator_is_a_damaged_line_and_no_rank(rank: str,
     assert job.communicators[0].completed.tolist() == [True, True, True, event == "START"]
 
 
-def test_nothing_gives_no_job() -> None:
-    assert jobs("") == ()
-
-
 @examples("line", "kind", "secondary", "details")
 def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, details: dict[str, str]) -> None:
     head = LOGS[0][0].split(" NCCL INFO ")[0]
@@ -227,89 +209,3 @@ def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, de
     assert {name: event.details.get(name) for name in details} == details
     assert event.origin is not None
     assert event.origin.line == len(LOGS[0]) + 2
-
-
-def test_a_print_without_a_communicator_belongs_to_its_process() -> None:
-    head = "nodeA:4100:4120 [0] NCCL INFO "
-    [job] = jobs(text([head + "=== System : maxBw 240.0 totalBw 240.0 ===", head + "CPU/0 (1/2/-1)"]))
-    [process] = job.processes
-    assert process.system is not None
-    assert process.system.max_gbs == 240.0
-
-
-def test_records_without_a_host_are_a_job_of_which_the_version_is_known() -> None:
-    (job,) = jobs("NCCL INFO cudaDriverVersion 12040\nNCCL version 2.20.3+cuda12.4\n")
-    assert job.nccl_versions == ("2.20.3+cuda12.4",)
-    assert [(process.host, process.pid) for process in job.processes] == [("", -1)]
-    assert job.hosts == ()
-
-
-def test_an_excerpt_without_a_communicator_line_has_the_one_that_its_lines_are_of() -> None:
-    lines = [f"n0:{rank}:{rank} [{rank}] NCCL INFO Ring 00 : {(rank - 1) % 4} -> {rank} -> {(rank + 1) % 4}"
-             for rank in range(4)]  # fmt: skip
-    head = "n0:0:0 [0] NCCL INFO "
-    lines += [head + "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
-              head + "2 coll channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer"]  # fmt: skip
-    [job] = jobs(text(lines))
-    [communicator] = job.communicators
-    assert communicator.inferred
-    assert communicator.rings == {0: (0, 1, 2, 3)}
-    assert communicator.channels.coll == 2
-    assert communicator.transports == {"P2P/CUMEM": 1}
-    assert [(rank.rank, rank.host) for rank in job.ranks] == [(rank, "n0") for rank in range(4)]
-    assert job.world_size == -1
-
-
-def test_a_process_that_speaks_for_two_ranks_of_one_gpu_has_several_communicators_and_none_is_made_up() -> None:
-    lines = ["n0:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
-             "n0:1:1 [0] NCCL INFO Channel 00/0 : 3[0] -> 4[1] via P2P/CUMEM"]  # fmt: skip
-    [job] = jobs(text(lines))
-    assert job.communicators == ()
-
-
-def test_rings_and_trees_are_shown_where_all_heads_are_gone() -> None:
-    lines = ["NCCL INFO Channel 00/02 : 0 1 2", "NCCL INFO Trees [0] 1/-1/-1->0->-1",
-             "NCCL INFO 2 coll channels, 2 p2p channels, 2 p2p channels per peer"]  # fmt: skip
-    [job] = jobs(text(lines))
-    [communicator] = job.communicators
-    assert communicator.rings == {0: (0, 1, 2)}
-    assert communicator.channels.coll == 2
-    assert job.hosts == ()
-
-
-def test_hosts_that_were_taken_off_are_not_one_host() -> None:
-    lines = [":1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0",
-             ":2:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0"]  # fmt: skip
-    [job] = jobs(text(lines))
-    assert set(job.connections.host.tolist()) == {-1}
-
-
-def starts(ranks: range, comm_id: str, end: str = "", nranks: int = 8) -> str:
-    """Init lines of some ranks of a world, on a host of their own."""
-    host = f"h{ranks.start}"
-    lines = [
-        f"{host}:{rank}:{rank} [0] NCCL INFO ncclCommInitRank comm 0x7f{rank}0 rank {rank} nranks {nranks} cudaDev 0"
-        f" nvmlDev 0 busId {rank + 1}b000 commId {comm_id} - Init {word}"
-        for rank in ranks
-        for word in ("START", end)
-        if word
-    ]
-    return "\n".join([*lines, ""])
-
-
-def test_ranks_that_share_out_one_world_and_did_not_complete_are_one_launch_whatever_their_comm_ids() -> None:
-    [job] = jobs(starts(range(4), "0x7a11"), starts(range(4, 8), "0x7b92"))
-    assert (job.world_size, len(job.ranks)) == (8, 8)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (starts(range(4), "0x7a11", "COMPLETE"), starts(range(4, 8), "0x7b92")),  # one of both is up
-        (starts(range(4), "0x7a11"), starts(range(3, 8), "0x7b92")),  # a rank in both
-        (starts(range(4), "0x7a11"), starts(range(4, 7), "0x7b92")),  # a rank in neither: two logs in part
-        (starts(range(4), "0x7a11"), starts(range(4, 8), "0x7b92", nranks=16)),
-    ],
-)
-def test_ranks_that_do_not_share_out_one_world_are_two_jobs(one: str, other: str) -> None:
-    assert len(jobs(one, other)) == 2
