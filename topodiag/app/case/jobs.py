@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.app.case.attach import (
     Readings,
     attached,
-    diagnostics,
     is_only,
-    job_of,
     last_with,
-    stack_dumps,
-    step_waits,
+    read_texts,
     with_diagnostics,
     with_stacks,
     with_step_waits,
@@ -28,6 +25,10 @@ from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.live.diagnostics import MAX_BYTES as DIAGNOSTICS_BYTES
+from topodiag.evidence.live.diagnostics import TRACE_MAX_BYTES, read_diagnostics, read_trace
+from topodiag.evidence.live.stacks import MAX_BYTES as STACKS_BYTES
+from topodiag.evidence.live.stacks import read_stacks
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
@@ -40,6 +41,7 @@ from topodiag_probes.secrets import without_secrets
 if TYPE_CHECKING:
     from topodiag.fleet.ingest import Ingested
 
+_T = TypeVar("_T")
 Read = Callable[[int, int], None]
 """Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
 
@@ -67,19 +69,21 @@ def _gaps(ingested: Ingested, problems: Sequence[str]) -> list[NotObserved]:
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
-    answers, dumped, reported = ras_answers(intake), stack_dumps(intake), diagnostics(intake)
-    traced, measured, trained = step_waits(intake), inspected(intake), step_times(intake)
+    answers, measured, trained = ras_answers(intake), inspected(intake), step_times(intake)
+    dumped = _texts(intake, Kind.STACKS, read_stacks, STACKS_BYTES, "the stack dumps")
+    reported = _texts(intake, Kind.DIAGNOSTICS, read_diagnostics, DIAGNOSTICS_BYTES, "NCCL's diagnostics")
+    traced = _texts(intake, Kind.TRACE, read_trace, TRACE_MAX_BYTES, "the profiler's traces")
     texts: tuple[Readings[Any], ...] = (answers, dumped, reported, traced, measured, trained.read)
     asked = tuple(taken for text in texts for taken in text.inputs)
     silent = tuple(gap for text in texts for gap in text.gaps)
 
     def with_texts(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.all), dumped.all), reported.all)
-        jobs = with_inspection(with_step_waits(jobs, traced.all), next(iter(measured.all), None))
-        return with_arguments(with_steps(jobs, trained.read.all), trained.arguments)
+        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers.values), dumped.values), reported.values)
+        jobs = with_inspection(with_step_waits(jobs, traced.values), next(iter(measured.values), None))
+        return with_arguments(with_steps(jobs, trained.read.values), trained.arguments)
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
-    beside = any(text.all for text in texts)
+    beside = any(text.values for text in texts)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_texts(()), inputs=asked, not_observed=silent)
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy, which only logs need
@@ -113,6 +117,10 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     )
 
 
+def _texts(intake: Intake, kind: Kind, read: Callable[[str, str], Sequence[_T]], most: int, noun: str) -> Readings[_T]:
+    return read_texts(intake, kind, lambda blob: read(blob.text, blob.name), most=most, part=f"part of {noun}")
+
+
 _BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
 """Kinds of texts that have readers of their own, where no log stands in them."""
 
@@ -130,7 +138,5 @@ def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tu
         return jobs
     most = max(record.rank for record in records)
     at = last_with(jobs, lambda job: job.world_size > most)
-    if at >= 0:
-        return attached(jobs, at, flight=records)
     size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
-    return (*jobs, job_of("flight recorder", size, flight=records))
+    return attached(jobs, at, "flight recorder", size, flight=records)
