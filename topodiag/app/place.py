@@ -39,11 +39,10 @@ class JudgedLayout:
 def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> JudgedLayout:
     """What a layout costs, and what the same GPUs could give. Without a layout ranks are numbered node by node. Raises
     TopodiagError."""
-    ready = open_place(options)
-    talk = talk_for(ready, trained)
-    cluster = ready.opened.cluster
-    assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
-    judged, outcomes = audited(cluster, talk, assignment, ready.opened.read)
+    placement = open_place(options)
+    talk = talk_for(placement, trained)
+    assignment = placement.assignment or by_rule(placement.cluster, "block", placement.world)
+    judged, outcomes = audited(placement.cluster, talk, assignment, placement.read)
     return JudgedLayout(judged, arranged(fold(outcomes), Case()), outcomes)
 
 

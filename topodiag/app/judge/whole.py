@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.build import Opened
 from topodiag.app.case.machine import Machine, lacking
 from topodiag.app.judge.nodes import judged as judged_nodes
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
-from topodiag.checks.run import fold
 from topodiag.checks.spoken import told
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
     from topodiag.placement.job_step import PlacedJobs
@@ -49,7 +48,7 @@ def _results(opened: Opened) -> list[Result]:
     # same nodes can do.
     of_bench = ids_of(Subject.BENCH)
     results = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
-    return [*nodes, jobs.judged(case), *results]
+    return [*nodes, jobs.judged(replace(case, nodes=())), *results]
 
 
 def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
@@ -73,14 +72,15 @@ def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
     joined = (*(outcome for result in results for outcome in result.outcomes), *seats)
     outcomes = tuple(_by_host_names(outcome, case.identity) for outcome in joined)
-    result = Result(
+    whole = replace(
+        case,
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for result in results for item in result.inputs)))),
-        nodes=case.nodes,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(chain(*(result.not_observed for result in results), case.not_observed, gaps))),
+        not_observed=(*chain(*(result.not_observed for result in results)), *case.not_observed, *gaps),
         unread=tuple(dict.fromkeys(chain(*(result.unread for result in results), case.unread))),
-        jobs=case.jobs,
+    )
+    result = judged_result(
+        whole,
+        outcomes,
         progress=case.progress,
         benchmarks=tuple(run for result in results for run in result.benchmarks),
         unexplained=tuple(dict.fromkeys(line for result in results for line in result.unexplained)),
