@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.place_paths import PlaceOptions
 from topodiag.app.judge.placing import audited, open_place, solve_placement, talk_for
 from topodiag.checks.run import fold
-from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster
@@ -60,7 +59,7 @@ def read_map(path: str) -> PlaceMap:
     """A map that `topodiag place solve --format json` wrote; `-` is standard input. Raises InputError."""
     from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415 - for this command only
 
-    return read_place_map(open_blob(path, stream_for((path,))))
+    return read_place_map(blob_at(path))
 
 
 def better_placement(result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:

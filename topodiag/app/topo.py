@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import one_node
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
 from topodiag.app.judge.results import judged_result
@@ -13,7 +14,6 @@ from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.spoken import told
-from topodiag.evidence.intake.gather import gather
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
@@ -103,7 +103,7 @@ def machine_of(path: str) -> Node:
             raise
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
 
-        jobs = job_case(gather([path], quick=True)).jobs
+        jobs = job_case(gathered([path], quick=True)).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
         if not nodes:
             raise InputError(path, "names no GPU and no NIC", hint="NCCL_DEBUG=INFO prints the bus ids") from None

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
-from topodiag.app.case.opening import stream_for
 from topodiag.app.case.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
@@ -72,7 +71,7 @@ def open_case(
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     if not paths:
         return Opened(_related(live(Case())))
-    intake = gather(paths, stdin=stream_for(paths))
+    intake = gathered(paths)
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
         return Opened(_related(live(_alive(intake))))

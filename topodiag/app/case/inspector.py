@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from topodiag.app.case.attach import Readings, attached, owner_of
@@ -84,17 +85,14 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     jobs are those of each: what one of them reaches is no measure of another."""
     if inspection is None:
         return tuple(jobs)
-    parts: dict[int, list[InspectorCommunicator]] = {}
-    communicators: list[list[InspectorCommunicator]] = []
-    for part in _components(inspection.communicators):
-        at = _job_of(jobs, part)
-        communicators += [part] if at < 0 else []
-        parts.setdefault(at, []).extend(part if at >= 0 else [])
-    if len(parts) < 2 and len(communicators) < 2:
+    placed = grouped((_job_of(jobs, part), part) for part in _components(inspection.communicators))
+    alone = sorted(placed.pop(-1, []), key=lambda part: min(communicator.hash for communicator in part))
+    parts = [*((at, list(chain(*own))) for at, own in placed.items()), *((-1, part) for part in alone)]
+    if len(parts) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
     updated = tuple(jobs)
-    for at, part in (*parts.items(), *((-1, part) for part in sorted(communicators, key=_first_hash))):
-        updated = _at(updated, at, replace(inspection, communicators=tuple(part))) if part else updated
+    for at, part in parts:
+        updated = _at(updated, at, replace(inspection, communicators=tuple(part)))
     return updated
 
 
@@ -117,10 +115,6 @@ def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[Ins
             sets.join(other, first)
     joined = grouped((sets.root(_processes(communicator)[0]), communicator) for communicator in communicators)
     return list(joined.values())
-
-
-def _first_hash(communicators: Sequence[InspectorCommunicator]) -> int:
-    return min(communicator.hash for communicator in communicators)
 
 
 def _processes(communicator: InspectorCommunicator) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from topodiag.app.case.attach import (
     Readings,
@@ -38,9 +38,6 @@ from topodiag.model.provenance import PART, NotObserved
 from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 
-if TYPE_CHECKING:
-    from topodiag.fleet.ingest import Ingested
-
 _T = TypeVar("_T")
 Read = Callable[[int, int], None]
 """Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
@@ -57,13 +54,6 @@ class LogOptions:
     layout: Layout | None = None
     flight: tuple[str, ...] = ()
     save: str | None = None
-
-
-def _gaps(ingested: Ingested, problems: Sequence[str]) -> list[NotObserved]:
-    """What of the logs and of the recorder's dumps was not read."""
-    damaged = (NotObserved(PART, note, unreadable=True) for note in ingested.damaged)
-    dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
-    return [*(NotObserved(PART, note) for note in ingested.notes), *damaged, *dumps]
 
 
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
@@ -84,20 +74,31 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
     beside = any(text.values for text in texts)
-    if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_texts(()), inputs=asked, not_observed=silent)
+    logged = Case()
+    if not beside or chosen.flight or any(is_read(piece) for piece in own.pieces):
+        try:
+            logged = _logged(own, chosen, on_progress)
+        except InputError as error:
+            if not beside or chosen.flight or chosen.save is not None:
+                raise
+            logged = Case(not_observed=(NotObserved(PART, str(error)),))
+    return replace(
+        logged,
+        jobs=with_texts(logged.jobs),
+        inputs=(*logged.inputs, *asked),
+        not_observed=(*logged.not_observed, *silent),
+    )
+
+
+def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Case:
+    """The jobs of logs and of the recorder's dumps. Raises InputError where there are none to read."""
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
-    with spooled(own, is_read) as plain:
-        try:
-            ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress)
-        except InputError as error:
-            if not beside or chosen.flight or chosen.save is not None:
-                raise
-            return Case(jobs=with_texts(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
+    with spooled(intake, is_read) as plain:
+        ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress)
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
@@ -105,14 +106,16 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, ingested.facts, ingested.files, without_secrets)
-    gaps = _gaps(ingested, problems)
     # The facts are let go with this frame: their memory is better used by the checks.
-    jobs = _with_flight(rebuilt, records)
     return Case(
-        jobs=with_texts(jobs),
+        jobs=_with_flight(rebuilt, records),
         flight=records,
-        inputs=(*ingested.inputs, *asked),
-        not_observed=(*gaps, *silent),
+        inputs=ingested.inputs,
+        not_observed=(
+            *(NotObserved(PART, note) for note in ingested.notes),
+            *(NotObserved(PART, note, unreadable=True) for note in ingested.damaged),
+            *(NotObserved("part of the flight recorder", problem) for problem in problems),
+        ),
         unread=ingested.unread,
     )
 

@@ -7,11 +7,10 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import gathered
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, skipped
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -95,7 +94,7 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 
 def _from_path(path: str) -> Machine:
-    intake = gather([path], stdin=stream_for([path]))
+    intake = gathered([path])
     logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
     machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
     if machine.nodes or machine.jobs:

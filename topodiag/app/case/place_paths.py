@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from topodiag.app.case.cluster import ClusterOptions, PlaceError
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.layout import READERS, LayoutOptions
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.gather import gather
@@ -152,7 +153,7 @@ def _with_paths(
 def _sizes(path: str) -> Layout | None:
     from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
 
-    return layout_of(read_job(open_blob(path, stream_for((path,)))))
+    return layout_of(read_job(blob_at(path)))
 
 
 def _is_log(piece: Piece, logged: set[str]) -> bool:

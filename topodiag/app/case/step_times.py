@@ -102,13 +102,9 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
     updated = list(jobs)
     rest: list[StepSeries] = []
-    for source in dict.fromkeys(step.source for step in steps):
-        own = tuple(step for step in steps if step.source == source)
-        places = [number for number, job in enumerate(updated) if source in job.files]
-        places = places or ([0] if len(updated) == 1 else [])
-        if not places:
-            rest += own
-            continue
+    for source, own in grouped((step.source, step) for step in steps).items():
+        places = _places(updated, source)
+        rest += own if not places else []
         for number, place in enumerate(places):
             part = _of_start(own, number, len(places))
             updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
@@ -117,19 +113,23 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     return tuple(updated)
 
 
+def _places(jobs: Sequence[Job], source: str) -> list[int]:
+    """The numbers of the jobs in whose logs a file is, else that of the only job."""
+    places = [number for number, job in enumerate(jobs) if source in job.files]
+    return places or ([0] if len(jobs) == 1 else [])
+
+
 def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
     """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
     updated = list(jobs)
     for argument in arguments:
-        places = [number for number, job in enumerate(updated) if argument.source in job.files]
-        places = places or ([0] if len(updated) == 1 and len(arguments) == 1 else [])
-        for place in places:
-            if updated[place].training is None:
+        for place in _places(updated, argument.source):
+            if updated[place].training is None and (argument.source in updated[place].files or len(arguments) == 1):
                 updated[place] = replace(updated[place], training=argument)
     return tuple(updated)
 
 
-def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[StepSeries, ...]:
+def _of_start(series: Sequence[StepSeries], number: int, jobs: int) -> Sequence[StepSeries]:
     """The series of one of the jobs of a file: of each rank's starts the one of that number, where there are as many as
     jobs; else all are the last job's."""
     if jobs == 1:

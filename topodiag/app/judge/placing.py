@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.opening import stream_for
 from topodiag.app.case.place_paths import PlaceOptions, sort_paths
 from topodiag.app.case.placement import Placement, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Outcome
 from topodiag.model.layout import Layout
@@ -60,7 +59,7 @@ def open_place(options: PlaceOptions) -> Placement:
 def _groups(path: str) -> tuple[Demand, ...]:
     from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
 
-    return read_groups(open_blob(path, stream_for((path,))))
+    return read_groups(blob_at(path))
 
 
 def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
