@@ -7,18 +7,16 @@ Both are those of `topodiag place`: one cluster, one model of the traffic, one p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.app.case.layout import LayoutRead
 from topodiag.app.case.placement import Placement, opened_on, rank_nodes_of
+from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
 from topodiag.cost.questions import ModelError
-from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
@@ -231,7 +229,7 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
-    system = _system(case)
+    system = system_of(case.nodes)
     try:
         opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
@@ -239,14 +237,3 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
             raise  # a step needs the rate of the NICs
         opened = open_cluster(ClusterOptions(), seen)  # which groups are split does not depend on it
     return opened_on(ClusterOptions(), read, cluster=opened)
-
-
-def _system(case: Case) -> str:
-    """The system that captures show: by its name, else one that has these GPUs; "" where nothing tells it."""
-    for node in case.nodes:
-        with suppress(UnknownSystemError):
-            if node.system.value:
-                return find_system(str(node.system.value)).name
-    names = {str(gpu.name.value) for node in case.nodes for gpu in node.gpus if gpu.name.value}
-    gpu_spec = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
-    return next((spec.name for spec in catalog.systems() if gpu_spec is not None and spec.gpu == gpu_spec.name), "")
