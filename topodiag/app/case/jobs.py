@@ -109,7 +109,6 @@ def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Cas
     # The facts are let go with this frame: their memory is better used by the checks.
     return Case(
         jobs=_with_flight(rebuilt, records),
-        flight=records,
         inputs=ingested.inputs,
         not_observed=(
             *(NotObserved(PART, note) for note in ingested.notes),

@@ -105,29 +105,24 @@ def _from_path(path: str) -> Machine:
 
 
 def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[SkippedFile]]:
-    """The nodes of these pieces and the jobs of these logs, whether they were named or lie beside runs, and what is not
-    enough of a machine."""
+    """The nodes of these pieces and the jobs of these logs, with what the checks say of them, and what is not enough of
+    a machine."""
     nodes, aside = nodes_of(intake, pieces)
-    machine = of_nodes(nodes, [piece.name for piece in pieces]) if nodes else Machine()
+    machine = Machine()
+    if nodes:
+        paths = tuple(piece.name for piece in pieces)
+        machine = Machine(tuple(nodes), node_outcomes=run(Subject.NODE, nodes), paths=paths)
     if logs:
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
+
         try:
-            machine += of_logs(intake, logs)
+            jobs = job_case(only(intake, logs)).jobs
         except InputError as error:
             aside.append(skipped(error))
+        else:
+            paths = tuple(piece.name for piece in logs)
+            machine += Machine(jobs=jobs, job_outcomes=run(Subject.JOB, jobs), paths=paths)
     return machine, aside
-
-
-def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
-    """Captured nodes with what the checks of nodes say."""
-    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), (), tuple(paths))
-
-
-def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
-    """The jobs of these logs of what was gathered with what the checks of jobs say. Raises InputError."""
-    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
-
-    jobs = job_case(only(intake, pieces)).jobs
-    return Machine((), jobs, (), run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
 
 
 def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
@@ -135,10 +130,10 @@ def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
     return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())
 
 
-def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[SkippedFile]]:
+def nodes_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[list[Node], list[SkippedFile]]:
     """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
     that."""
-    part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
+    part = only(intake, pieces)
     captured = captures(part)
     nodes: list[Node] = []
     aside = [*captured.aside, *(SkippedFile("part of the input", note) for note in captured.notes)]

@@ -29,9 +29,10 @@ HINT = (
     " sizes of the parallel dimensions"
 )
 _LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
+_READ_BY = {**_LAYOUTS, Kind.GROUPS: "groups", Kind.SIZES: "sizes", Kind.TOPOLOGY: "system", Kind.HWLOC: "system"}
+"""The option that reads a file, by what it is first of all."""
 _CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
-_NODE = (Kind.TOPOLOGY, Kind.HWLOC)
 MOST_BYTES = 64 << 20
 """Bytes of a file whose checksum is taken: a table of ranks has less."""
 
@@ -173,17 +174,9 @@ def _refuse_twice(by_path: Mapping[str, str], options: PlaceOptions) -> None:
 
 def _option(piece: Piece, stream: BinaryIO | None) -> str:
     """The option that reads it, "" for bundles, logs and what `place` does not read."""
-    if piece.kind in _LAYOUTS:
-        return _LAYOUTS[piece.kind]
-    if piece.kind is Kind.GROUPS:
-        return "groups"
-    if piece.kind is Kind.SIZES:
-        return "sizes"
-    if piece.is_any(_CLUSTERS):
-        return "topology"
-    if piece.kind in _NODE:
-        return "system"
-    return "map" if piece.kind is Kind.RESULT and _holds_map(piece, stream) else ""
+    if piece.kind is Kind.RESULT and _holds_map(piece, stream):
+        return "map"
+    return _READ_BY.get(piece.kind, "topology" if piece.is_any(_CLUSTERS) else "")
 
 
 def _holds_map(piece: Piece, stream: BinaryIO | None) -> bool:

@@ -61,15 +61,13 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
     machine without either. Raises InputError."""
     results: list[Result] = []
-    if sources:
-        results.append(judged(node_case(gathered(sources))))
+    if sources or not logs:
+        results.append(judged(node_case(gathered(sources)) if sources else case_of([captured()])))
     if logs:
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
         from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
         results.append(of_jobs.judged(job_case(gathered(logs, quick=True))))
-    if not results:
-        results.append(judged(case_of([captured()])))
     name = next(iter((*sources, *logs)), "this machine")
     nodes = tuple(node for result in results for node in result.nodes)
     jobs = tuple(job for result in results for job in result.jobs)

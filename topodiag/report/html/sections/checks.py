@@ -37,7 +37,7 @@ def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
             counts[outcome.check] += 1
             if outcome.why:
                 reasons[outcome.check][outcome.why] += 1
-    rows, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
+    rows, dialect = [], dialect_of_all(result)
     for name in sorted(counts):
         common = reasons[name].most_common(REASONS_SHOWN)
         words = [f"{why} ({times} times)" if times > 1 else why for why, times in common]
