@@ -99,13 +99,13 @@ def merged(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     notes = _joined_notes(network, machines, texts)
     domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
     if domain is None and network.domain is not None:
-        domain = _subset(network.domain, chosen)
+        domain = _cut(network.domain, chosen)
     return replace(
         machines,
         name=network.name,
         format=f"{network.format}, {machines.format}",
         nodes=tuple(machines.nodes[number] for number in order),
-        partitions=tuple(_subset(partition, chosen) for partition in network.partitions) or machines.partitions,
+        partitions=tuple(_cut(partition, chosen) for partition in network.partitions) or machines.partitions,
         domain=domain,
         gpus=machines.gpus[order],
         free={new: machines.free[old] for new, old in enumerate(order) if old in machines.free},
@@ -127,22 +127,12 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence
     return notes
 
 
-def _subset(partition: Partition, chosen: Ints) -> Partition:
-    """The groups of these nodes; -1 is a node that is alone."""
-    known = chosen[chosen >= 0]
-    cut = _cut(partition, known)
-    singles = np.arange(chosen.size - known.size) + len(cut.names)
-    return replace(cut, group=np.concatenate([cut.group, singles]), names=(*cut.names, *[""] * singles.size))
-
-
 def _cut(partition: Partition, chosen: Ints) -> Partition:
-    labels = [partition.names[number] for number in partition.group[chosen].tolist()]
-    kept, where = np.unique(partition.group[chosen], return_index=True)
-    order = np.argsort(where)
-    renumber = {int(old): new for new, old in enumerate(kept[order].tolist())}
-    names = tuple(labels[place] for place in np.sort(where).tolist())
-    group = np.asarray([renumber[old] for old in partition.group[chosen].tolist()], np.int64)
-    return replace(partition, group=group, names=names)
+    """The groups of these nodes; -1 is a node that is alone."""
+    numbers = [int(partition.group[node]) if node >= 0 else None for node in chosen.tolist()]
+    names = ["" if number is None else partition.names[number] for number in numbers]
+    cut = partition_of(partition.kind, numbers, names)
+    return replace(partition, group=cut.group, names=cut.names)
 
 
 def natural(host: str) -> tuple[tuple[int, str], ...]:

@@ -63,14 +63,12 @@ class BenchOptions:
     by_file: bool = False
 
 
-def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
-    """The same of what was read. Raises InputError for options that do not fit."""
+def judged_runs(given: BenchEvidence, options: BenchOptions | None = None) -> Result:
+    """What was read, judged. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
     named = named_machine(chosen.machine)
-    if beside is not None:
-        given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
     fitted = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
     judged = [one for one, _ in fitted]
