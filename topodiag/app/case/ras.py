@@ -51,7 +51,7 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     their own. Two jobs of one user on a node share a port, so that each answer is placed by itself."""
     placed = grouped((_job_of(jobs, answer), answer) for answer in answers)
     updated = [
-        replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
+        replace(job, ras=(*job.ras, *placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
         for at, job in enumerate(jobs)
     ]
     for number, own in enumerate(_by_job(placed.get(-1, ()))):

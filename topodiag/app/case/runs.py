@@ -33,8 +33,6 @@ Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-MIN_RECORDS = 1
-"""Records of NCCL in the same file from which a job is rebuilt from them: one line can be the verdict."""
 LOG_RECORDS = 3
 """Records from which a file without a table is taken for a log of the run beside it."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
@@ -105,7 +103,7 @@ def _read_plain(intake: Intake) -> BenchEvidence:
             continue
         read = read_file(text, piece.name)
         if read.runs:
-            speaks = read.records >= MIN_RECORDS or piece.is_any((Kind.JOB_OUTPUT,))
+            speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
             jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
