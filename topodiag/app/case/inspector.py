@@ -86,8 +86,8 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     if inspection is None:
         return tuple(jobs)
     placed = grouped((_job_of(jobs, part), part) for part in _components(inspection.communicators))
-    alone = sorted(placed.pop(-1, []), key=lambda part: min(communicator.hash for communicator in part))
-    parts = [*((at, list(chain(*own))) for at, own in placed.items()), *((-1, part) for part in alone)]
+    unplaced = sorted(placed.pop(-1, []), key=lambda part: min(communicator.hash for communicator in part))
+    parts = [*((at, list(chain(*own))) for at, own in placed.items()), *((-1, part) for part in unplaced)]
     if len(parts) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
     updated = tuple(jobs)
