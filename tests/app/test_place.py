@@ -180,7 +180,7 @@ def test_a_host_that_the_cluster_lacks_is_one_clear_line(tmp_path: Path) -> None
 def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
     truth = json.loads((JOBS / name / "truth.json").read_text())
     opened = open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
-    assert opened.job is not None
+    assert opened.read.job is not None
     assert opened.assignment is not None
     assert opened.world == truth["world_size"]
     slots = opened.assignment.slot.tolist()

@@ -288,8 +288,6 @@ def job(
         network=network,
         channels=Channels(16, 0, 16 if gpus_per_host > 1 else 0, 16, 2),
         transports=counted,
-        ring_pxn=False,
-        ring_gdr=True,
         systems=printed,
         graphs=table,
         origin=origin("Init COMPLETE", 90),

@@ -9,16 +9,17 @@ import click
 import pytest
 
 from tests.tables import examples
-from topodiag.app.judge.placing import Ready, open_place
+from topodiag.app.case.placement import Placement
+from topodiag.app.judge.placing import open_place
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 from topodiag.cli.place.options import place_options
 from topodiag.model.errors import TopodiagError
 
 
-def opened(*args: str) -> Ready:
+def opened(*args: str) -> Placement:
     """What a command would get."""
-    taken: list[Ready] = []
+    taken: list[Placement] = []
 
     @click.command()
     @place_options
@@ -40,23 +41,22 @@ def refused(*args: str) -> str:
 def test_data_parallelism_is_what_the_others_leave() -> None:
     ready = opened("--nodes", "4", "--tp", "8", "--pp", "2")
     assert ready.layout is not None
-    assert (ready.world, ready.layout.dp, ready.opened.assignment) == (32, 2, None)
+    assert (ready.world, ready.layout.dp, ready.assignment) == (32, 2, None)
 
 
 @pytest.mark.parametrize("rule", [(), ("--rule", "cyclic")])
 def test_gpus_that_make_no_whole_replica_are_left_over(rule: tuple[str, ...]) -> None:
     ready = opened("--nodes", "3", "--exclude", "node001:0", "--tp", "4", "--pp", "2", *rule)
     assert ready.world == 16
-    assert ready.opened.world == 16
     if rule:
-        assert ready.opened.assignment is not None
-        assert ready.opened.assignment.ranks == 16
+        assert ready.assignment is not None
+        assert ready.assignment.ranks == 16
 
 
 def test_gpus_that_are_left_over_are_told() -> None:
-    notes = opened("--nodes", "4", "--tp", "5").opened.cluster.notes
+    notes = opened("--nodes", "4", "--tp", "5").cluster.notes
     assert "30 ranks: as many whole replicas as fit; 2 of 32 GPUs are left over (--world-size)" in notes
-    assert not any("left over" in note for note in opened("--nodes", "4", "--tp", "8").opened.cluster.notes)
+    assert not any("left over" in note for note in opened("--nodes", "4", "--tp", "8").cluster.notes)
 
 
 def test_experts_need_their_ranks_too() -> None:
@@ -80,7 +80,7 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
     place = tmp_path / "hosts"
     place.write_text("gpu1:8\ngpu2:8\n")
     ready = opened("--hostfile", str(place), "--tp", "8")
-    assert ready.opened.cluster.names == ("gpu1", "gpu2")
+    assert ready.cluster.names == ("gpu1", "gpu2")
     assert ready.world == 16
 
 
@@ -91,8 +91,8 @@ def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> Non
 
 def test_bundles_are_the_nodes_and_what_they_are() -> None:
     ready = opened("--bundles", "fixture:dgx-h100-healthy", "--bundles", "fixture:dgx-h100-gpu5-x4", "--tp", "8")
-    assert ready.opened.cluster.names == ("dgx-017", "dgx-040")
-    assert (ready.opened.cluster.system, ready.world) == ("DGX H100", 16)
+    assert ready.cluster.names == ("dgx-017", "dgx-040")
+    assert (ready.cluster.system, ready.world) == ("DGX H100", 16)
 
 
 @examples("option", "content", "says")

@@ -19,7 +19,7 @@ KEPT = {
     **dict.fromkeys(["comm_id", "gids", "lid", "pci_ids", "pci_path", "scheduler"], IDENTITY),
     **dict.fromkeys(["compute_mode", "distribution", "huge_pages", "max_mtu", "max_speed_mbps", "memlock_bytes",
                      "numa_balancing", "persistence", "recovery_action", "shm_bytes"], NODE_STATE),
-    **dict.fromkeys(["max_gbs", "per_peer", "ring_gdr", "ring_pxn", "total_gbs"], PRINTED),
+    **dict.fromkeys(["max_gbs", "per_peer", "total_gbs"], PRINTED),
     "attempts": "how often a node was asked, in the file of a collection",
     "board": "the model of the board: told in a table of GPUs",
     "busbw_mid_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",

@@ -34,8 +34,8 @@ def test_the_emitted_map_splits_no_tensor_group_of_the_truth(name: str) -> None:
     if not (JOBS / name).is_dir():
         pytest.skip(f"no corpus at {JOBS}")
     opened = open_placement(ClusterOptions(), LayoutOptions(logs=(str(JOBS / name),)))
-    assert opened.job is not None
-    talk = talk_of_job(opened.cluster, opened.job)
+    assert opened.read.job is not None
+    talk = talk_of_job(opened.cluster, opened.read.job)
     solution = solve(opened.cluster, talk.demands, talk.world)
     text = write(map_of(opened.cluster, solution.assignment), "slurm-hostfile").text
     again = assign(opened.cluster, read_slurm_hostfile(Blob("hosts", text.encode())))

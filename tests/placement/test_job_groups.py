@@ -13,7 +13,7 @@ import pytest
 
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.app.case.layout import LayoutOptions
-from topodiag.app.case.placement import Opened, open_placement
+from topodiag.app.case.placement import Placement, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
 from topodiag.model.dimensions import Role
@@ -27,15 +27,15 @@ NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
 
 
 @cache
-def opened(name: str) -> Opened:
+def opened(name: str) -> Placement:
     return open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
 
 
 def audited(name: str) -> Audit:
     made = opened(name)
-    assert made.job is not None
+    assert made.read.job is not None
     assert made.assignment is not None
-    return audit(made.cluster, talk_of_job(made.cluster, made.job), made.assignment)
+    return audit(made.cluster, talk_of_job(made.cluster, made.read.job), made.assignment)
 
 
 @pytest.mark.skipif(not NAMES, reason=f"the corpus is not at {JOBS}: nothing was compared")

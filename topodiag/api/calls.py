@@ -204,7 +204,7 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
     options, trained = _with_job(options, training)
     with paths_of(source) as paths:
         asked = _placement(paths, options)
-        return AuditedLayout(audit_placement(asked, trained), asked.inputs)
+        return AuditedLayout(*audit_placement(asked, trained))
 
 
 @_with_signature(**PLACEMENT)

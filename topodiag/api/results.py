@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from topodiag.app.case.topology import Topology
-    from topodiag.app.place import JudgedLayout
     from topodiag.model.job import Job
     from topodiag.nccl.prediction import Prediction
+    from topodiag.placement.audit import Audit
     from topodiag.placement.solve import Solved
 
 REPR_WIDE = 120
@@ -210,26 +210,24 @@ class AuditedLayout(Answer):
 
     known = tables.AUDIT
 
-    def __init__(self, audited: JudgedLayout, inputs: tuple[Input, ...] = ()) -> None:
-        self.audited = audited
-        self.inputs = inputs
+    def __init__(self, audit: Audit, result: Result) -> None:
+        self.audit, self.result, self.inputs = audit, result, result.inputs
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return self.audited.findings
+        return self.result.findings
 
     @cached_property
     def document(self) -> Document:
         """What `topodiag place audit --format json` prints."""
         from topodiag.report.place.audit import audit_json  # noqa: PLC0415 - only where it is asked for
 
-        return audit_json(self.audited.audit, self.audited.findings, self.inputs)
+        return audit_json(self.audit, self.findings, self.inputs)
 
     @property
     def headline(self) -> str:
-        audit = self.audited.audit
-        where = f"{audit.talk.world} ranks on {audit.nodes} nodes"
-        return f"{where}, {percent(audit.gain)} to regain"
+        where = f"{self.audit.talk.world} ranks on {self.audit.nodes} nodes"
+        return f"{where}, {percent(self.audit.gain)} to regain"
 
     def to_json(self) -> str:
         return _text(self.document)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.app.case.opening import stream_for, with_paths
+from topodiag.app.case.given import gathered
+from topodiag.app.case.opening import with_paths
 from topodiag.app.case.runs import READ, read_runs
 from topodiag.app.judge.runs import BenchOptions, judged_runs
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.watched import watch
 from topodiag.model.result import Result
 
@@ -21,7 +21,7 @@ from topodiag.model.result import Result
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
     """Judge output of nccl-tests: files, folders, archives, patterns, `-`; packed with gzip or zstd or not. Bundles,
     topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
-    intake = gather(paths, stdin=stream_for(paths))
+    intake = gathered(paths)
     watch().planned(intake.of(*READ))
     given = read_runs(intake)
     watch().judged()

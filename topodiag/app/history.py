@@ -7,12 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import gathered
 from topodiag.app.redact.redacting import hidden
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -47,7 +46,7 @@ def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> F
 
 
 def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHistory:
-    intake = gather(paths, stdin=stream_for(paths))
+    intake = gathered(paths)
     addition = Addition(store)
     aside = _take(intake, addition)
     if not addition.added and not addition.known_before:

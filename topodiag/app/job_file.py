@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import blob_at
 from topodiag.evidence.intake.collected import resolve
-from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.job_file import read_job
 from topodiag.model.errors import InputError
 from topodiag.model.training import JobSettings
@@ -18,7 +17,7 @@ Value = TypeVar("Value")
 def declared(paths: Sequence[str]) -> JobSettings:
     """What these files declare of one job: a launch script and its model's config.json, for example. Raises InputError
     where one cannot be read or declares nothing, and where two disagree."""
-    read = [read_job(open_blob(resolve(path), stream_for((path,)))) for path in paths]
+    read = [read_job(blob_at(resolve(path))) for path in paths]
     first, *others = read
     for other in others:
         first = JobSettings(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.jobs import LogOptions, Read, job_case
-from topodiag.app.case.opening import stream_for, with_paths
+from topodiag.app.case.opening import with_paths
 from topodiag.app.case.ras import Asking, asked
 from topodiag.app.judge.jobs import with_state
-from topodiag.evidence.intake.gather import gather
 from topodiag.model.case import Case
 from topodiag.model.result import Result
 from topodiag.writing import check_apart, check_writable
@@ -20,7 +20,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     if options is not None and options.save is not None:
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
-    case = job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress)
+    case = job_case(gathered(paths, quick=True), options, on_progress)
     return with_paths(with_state(case), paths)
 
 
@@ -33,5 +33,5 @@ def ras(
 ) -> Result:
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
-    case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
+    case = job_case(gathered(paths, quick=True)) if paths else Case()
     return with_paths(with_state(asked(case, places, asking, tell)), paths)

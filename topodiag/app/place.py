@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.place_paths import PlaceOptions
 from topodiag.app.judge.placing import audited, open_place, solve_placement, talk_for
-from topodiag.checks.run import fold
-from topodiag.evidence.intake.one_file import open_blob
-from topodiag.lazy import dataclass
+from topodiag.app.judge.results import judged_result
 from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.errors import TopodiagError
-from topodiag.model.finding import Finding, Outcome, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.result import Result
@@ -24,27 +22,16 @@ from topodiag.placement.groups import Talk
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
-from topodiag.verdict.order import arranged
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedLayout:
-    """A layout judged, with what the checks of layouts say of it."""
-
-    audit: Audit
-    findings: tuple[Finding, ...]
-    outcomes: tuple[Outcome, ...]
-
-
-def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> JudgedLayout:
-    """What a layout costs, and what the same GPUs could give. Without a layout ranks are numbered node by node. Raises
-    TopodiagError."""
-    ready = open_place(options)
-    talk = talk_for(ready, trained)
-    cluster = ready.opened.cluster
-    assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
-    judged, outcomes = audited(cluster, talk, assignment, ready.opened.read)
-    return JudgedLayout(judged, arranged(fold(outcomes), Case()), outcomes)
+def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> tuple[Audit, Result]:
+    """What a layout costs, and what the same GPUs could give; and what the checks of layouts say of it. Without a
+    layout ranks are numbered node by node. Raises TopodiagError."""
+    placement = open_place(options)
+    talk = talk_for(placement, trained)
+    assignment = placement.assignment or by_rule(placement.cluster, "block", placement.world)
+    judged, outcomes = audited(placement.cluster, talk, assignment, placement.read)
+    return judged, judged_result(Case(inputs=options.inputs), outcomes)
 
 
 def look_at(cluster: Cluster, talk: Talk, layouts: Sequence[tuple[str, Assignment]], dimension: str = "") -> Look:
@@ -61,7 +48,7 @@ def read_map(path: str) -> PlaceMap:
     """A map that `topodiag place solve --format json` wrote; `-` is standard input. Raises InputError."""
     from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415 - for this command only
 
-    return read_place_map(open_blob(path, stream_for((path,))))
+    return read_place_map(blob_at(path))
 
 
 def better_placement(result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.app.case.collecting import few_collections
+from topodiag.app.case.given import gathered
 from topodiag.app.case.live import Options, Progress, captured
 from topodiag.app.case.nodes import case_of, node_case, one_node
-from topodiag.app.case.opening import stream_for, with_paths
+from topodiag.app.case.opening import with_paths
 from topodiag.app.judge.nodes import judged
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.model.errors import InputError
@@ -25,7 +25,7 @@ def scan(paths: Sequence[str], *, options: Options | None = None, since: str | N
     if options is not None and options.save is not None:
         raise InputError(options.save, "only a live scan can be saved", hint="leave the paths or --save out")
     earlier = one_node(since) if since is not None else None
-    intake = gather(paths, stdin=stream_for(paths))
+    intake = gathered(paths)
     watch().planned(intake.of(*NODE_KINDS))
     case = node_case(intake)
     watch().judged()

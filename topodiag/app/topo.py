@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import one_node
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
-from topodiag.checks.run import fold, run
+from topodiag.checks.run import run
 from topodiag.checks.spoken import told
-from topodiag.evidence.intake.gather import gather
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
@@ -27,7 +28,6 @@ from topodiag.nccl.topo.answers import Compared, WhatIf
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
-from topodiag.verdict.order import arranged
 from topodiag.words.fold import fold_labels
 
 if TYPE_CHECKING:
@@ -63,16 +63,13 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))
     note = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", note),) if note else ()
-    result = Result(
-        inputs=tuple(read.inputs),
-        given=(path,),
+    case = Case(
         nodes=(node,),
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), Case(nodes=(node,))),
+        inputs=tuple(read.inputs),
         not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
-    return told(result)
+    return told(judged_result(case, outcomes, given=(path,)))
 
 
 def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -106,7 +103,7 @@ def machine_of(path: str) -> Node:
             raise
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
 
-        jobs = job_case(gather([path], quick=True)).jobs
+        jobs = job_case(gathered([path], quick=True)).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
         if not nodes:
             raise InputError(path, "names no GPU and no NIC", hint="NCCL_DEBUG=INFO prints the bus ids") from None

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Input, Outcome, Status
-from topodiag.model.maker import case_makers, run_maker
+from topodiag.model.maker import makers_of_result, run_maker
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
@@ -78,7 +77,7 @@ def _retold(value: Any, dialect: Dialect) -> Any:
 def told(result: Result) -> Result:
     """The result with what no check says, reasons of gaps and of harmless lines, and what was made of measured runs, in
     the words of those whose evidence it is. Findings and the verdict have theirs before."""
-    makers = case_makers(Case(result.nodes, result.jobs, runs=tuple(benchmark.run for benchmark in result.benchmarks)))
+    makers = makers_of_result(result)
     if Maker.AMD not in makers:
         return result
     runs = tuple(

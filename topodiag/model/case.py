@@ -17,7 +17,7 @@ from topodiag.model.timeline import Timeline
 if TYPE_CHECKING:
     from topodiag.model.bench import BenchRun
     from topodiag.model.cluster import Cluster
-    from topodiag.model.job import FlightRecord, Job  # numpy is slow to load, and a case of nodes needs none
+    from topodiag.model.job import Job  # numpy is slow to load, and a case of nodes needs none
     from topodiag.model.layout import Layout
     from topodiag.model.rank_hosts import RankHosts
 
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
 class Case:
     """What was read, by subject. Empty collections stand for evidence that was not given.
 
-    `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records, `flight` are
-    those records by rank; `runs` are tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters`
-    how nodes are connected; `ties` are names that sources say are of one machine,
-    `sizes` the parallel dimensions that are declared of the job. `identity` says which names are of
-    one host, `timeline` what happened when: both are made from the rest. `inputs` are the files that were read,
-    `not_observed` what could not be read or was left aside, `unread` text that no reader understood, `progress` what
-    still ran while the texts were written.
+    `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records; `runs` are
+    tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters` how nodes are connected; `ties` are
+    names that sources say are of one machine, `sizes` the parallel dimensions that are declared of the job. `identity`
+    says which names are of one host, `timeline` what happened when: both are made from the rest. `inputs` are the files
+    that were read, `not_observed` what could not be read or was left aside, `unread` text that no reader understood,
+    `progress` what still ran while the texts were written.
     """
 
     nodes: tuple[Node, ...] = ()
     jobs: tuple[Job, ...] = ()
-    flight: tuple[FlightRecord, ...] = ()
     runs: tuple[BenchRun, ...] = ()
     layouts: tuple[RankHosts, ...] = ()
     clusters: tuple[Cluster, ...] = ()

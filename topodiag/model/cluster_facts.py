@@ -72,15 +72,18 @@ class ClusterFacts:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             hint = f"its nodes are {some_of(self.nodes)}"
             raise InputError(self.name, f"has no node {short(missing[0])!r}{more}", hint=hint)
-        chosen = np.asarray(sorted({index[name] for name in wanted}), np.int64)
-        place = {old: new for new, old in enumerate(chosen.tolist())}
+        return self.chosen(sorted({index[name] for name in wanted}))
+
+    def chosen(self, numbers: Sequence[int]) -> ClusterFacts:
+        """The nodes with these numbers, in this order."""
+        at = np.asarray(numbers, np.int64)
         return replace(
             self,
-            nodes=tuple(self.nodes[old] for old in chosen.tolist()),
-            partitions=tuple(_cut(partition, chosen) for partition in self.partitions),
-            domain=None if self.domain is None else _cut(self.domain, chosen),
-            gpus=self.gpus[chosen],
-            free={place[old]: gpus for old, gpus in self.free.items() if old in place},
+            nodes=tuple(self.nodes[old] for old in numbers),
+            partitions=tuple(_cut(partition, at) for partition in self.partitions),
+            domain=self.domain and _cut(self.domain, at),
+            gpus=self.gpus[at],
+            free={new: self.free[old] for new, old in enumerate(numbers) if old in self.free},
         )
 
 
@@ -95,22 +98,15 @@ def merged(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
         hint = f"its nodes are {some_of(network.nodes)}"
         raise InputError(network.name, f"names no node of {machines.name} ({some_of(texts)})", hint=hint)
     order = sorted(range(len(place)), key=lambda number: (place[number] < 0, place[number]))
-    chosen = np.asarray([place[number] for number in order], np.int64)
-    notes = _joined_notes(network, machines, texts)
-    domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
-    if domain is None and network.domain is not None:
-        domain = _subset(network.domain, chosen)
+    ordered, chosen = machines.chosen(order), np.asarray([place[number] for number in order], np.int64)
     return replace(
-        machines,
+        ordered,
         name=network.name,
         format=f"{network.format}, {machines.format}",
-        nodes=tuple(machines.nodes[number] for number in order),
-        partitions=tuple(_subset(partition, chosen) for partition in network.partitions) or machines.partitions,
-        domain=domain,
-        gpus=machines.gpus[order],
-        free={new: machines.free[old] for new, old in enumerate(order) if old in machines.free},
+        partitions=tuple(_cut(partition, chosen) for partition in network.partitions) or ordered.partitions,
+        domain=ordered.domain or (network.domain and _cut(network.domain, chosen)),
         rails=network.rails or machines.rails,
-        notes=(*network.notes, *notes),
+        notes=(*network.notes, *_joined_notes(network, machines, texts)),
     )
 
 
@@ -127,22 +123,12 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence
     return notes
 
 
-def _subset(partition: Partition, chosen: Ints) -> Partition:
-    """The groups of these nodes; -1 is a node that is alone."""
-    known = chosen[chosen >= 0]
-    cut = _cut(partition, known)
-    singles = np.arange(chosen.size - known.size) + len(cut.names)
-    return replace(cut, group=np.concatenate([cut.group, singles]), names=(*cut.names, *[""] * singles.size))
-
-
 def _cut(partition: Partition, chosen: Ints) -> Partition:
-    labels = [partition.names[number] for number in partition.group[chosen].tolist()]
-    kept, where = np.unique(partition.group[chosen], return_index=True)
-    order = np.argsort(where)
-    renumber = {int(old): new for new, old in enumerate(kept[order].tolist())}
-    names = tuple(labels[place] for place in np.sort(where).tolist())
-    group = np.asarray([renumber[old] for old in partition.group[chosen].tolist()], np.int64)
-    return replace(partition, group=group, names=names)
+    """The groups of these nodes; -1 is a node that is alone."""
+    numbers = [int(partition.group[node]) if node >= 0 else None for node in chosen.tolist()]
+    names = ["" if number is None else partition.names[number] for number in numbers]
+    cut = partition_of(partition.kind, numbers, names)
+    return replace(partition, group=cut.group, names=cut.names)
 
 
 def natural(host: str) -> tuple[tuple[int, str], ...]:
@@ -180,10 +166,9 @@ def nested(kinds: Sequence[str], labels: Sequence[Sequence[str | None]]) -> tupl
         filled.append(below)
     path: list[Hashable] = [0] * len(below)
     for kind, row, keys in reversed(list(zip(kinds, labels, filled, strict=True))):
-        path = list(zip(path, keys, strict=True))
-        numbers: dict[Hashable, Hashable] = {name: number for number, name in enumerate(dict.fromkeys(path))}
-        path = [numbers[name] for name in path]
-        partitions.append(partition_of(kind, path, [label or "" for label in row]))
+        partition = partition_of(kind, list(zip(path, keys, strict=True)), [label or "" for label in row])
+        path = partition.group.tolist()
+        partitions.append(partition)
     partitions.reverse()
     return tuple(
         partition for number, partition in enumerate(partitions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -111,22 +112,16 @@ class CollectDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 def document(collection: Collection) -> bytes:
     """collect.json, which `--format json` prints too: what came of the call, and each node."""
+    own = {field.name: getattr(collection, field.name) for field in fields(collection)}
+    silent = (Silent(what=answer.node, why=answer.why) for answer in collection.answers if not answer.file)
     collect_document = CollectDocument(
+        **own,
         schema_version=SCHEMA_VERSION,
         kind="collect",
         tool=Program(),
         complete=collection.complete,
         counts={state: sum(1 for _ in collection.of(state)) for state in State},
-        folder=collection.folder,
-        via=collection.via,
-        started=collection.started,
-        seconds=collection.seconds,
-        answers=collection.answers,
-        before=collection.before,
-        stopped=collection.stopped,
-        not_observed=tuple(
-            Silent(what=answer.node, why=answer.why) for answer in collection.answers if not answer.file
-        ),
+        not_observed=tuple(silent),
     )
     return msgspec.json.format(msgspec.json.encode(collect_document), indent=1) + b"\n"
 

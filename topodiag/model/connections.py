@@ -133,8 +133,6 @@ def no_connections() -> Connections:
 
 def distinct(*columns: Column) -> tuple[Ints, Ints]:
     """The places of the first of each different row of these columns, in order, and how many rows are like it."""
-    if not columns or not len(columns[0]):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, inverse = unique_rows(columns)
     counts = np.bincount(inverse, minlength=len(first))
     order = np.argsort(first)
@@ -157,7 +155,7 @@ def packed(columns: Sequence[Column]) -> tuple[Ints, int]:
 
 def unique_rows(columns: Sequence[Column]) -> tuple[Ints, Ints]:
     """Place of the first of each different row, by their order, and the number of each row among the different."""
-    if not len(columns[0]):
+    if not columns or not len(columns[0]):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     key, size = packed(columns)
     if size > 4 * len(key) + 1024:
@@ -174,8 +172,6 @@ def unique_rows(columns: Sequence[Column]) -> tuple[Ints, Ints]:
 
 def summed(columns: Sequence[Column], entries: Ints, lines: Column, first: Ints) -> tuple[Ints, ...]:
     """Equal rows as one, in order of `first`: the columns, the sums of entries and lines, the first `first`."""
-    if not len(first):
-        return (np.zeros(0, np.int64),) * (len(columns) + 3)
     at, inverse = unique_rows(columns)
     order = np.argsort(first[at])
     sums = (np.bincount(inverse, values, len(at)).astype(np.int64) for values in (entries, lines))

@@ -73,7 +73,3 @@ class Identity:
         second capture of n1, is n1."""
         known = self._by_alias.get(alias.lower()) or self._by_alias.get(alias.partition("#")[0].lower())
         return known or alias
-
-    def same_machine(self, one: str, other: str) -> bool:
-        """Whether both names are known to be of one machine."""
-        return self.name(one).lower() == self.name(other).lower()

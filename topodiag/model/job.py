@@ -212,8 +212,6 @@ class Communicator:
     trees: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     transports: Mapping[str, int] = field(default_factory=dict)
     """Lines by transport, with the network device and without the proxy: `P2P/CUMEM`, `NET/IB/3/GDRDMA`."""
-    ring_pxn: bool | None = None
-    ring_gdr: bool | None = None
     systems: Mapping[str, NcclSystem] = field(default_factory=dict)
     graphs: Mapping[str, tuple[Graph, ...]] = field(default_factory=dict)
     """By host, in the order that NCCL searched."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from math import fsum
 
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.lazy import dataclass
-from topodiag.model.steps import PartOf, Step, StepSeries, warm_up
+from topodiag.model.steps import PartOf, Step, StepSeries, timed_parts, warm_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,7 +104,7 @@ def _table(several: Iterator[StepSeries]) -> _Table | None:
     rows = _common(series) if len(series) > 1 else []
     if not rows or len(rows[0]) < FEWEST_STEPS:
         return None
-    named = _timed_parts(rows)
+    named = timed_parts(list(chain(*rows)))
     seconds = np.array([[[_seconds(step, name) for step in row] for name in named] for row in rows])
     seconds = seconds.reshape(len(rows), len(named), len(rows[0]))
     whole = seconds.sum(axis=1)
@@ -122,15 +123,6 @@ def _common(series: Sequence[StepSeries]) -> list[list[Step]]:
     numbers = sorted(set.intersection(*(set(steps) for steps in by_number)))
     numbers = numbers[warm_up(len(numbers)) :]
     return [[steps[number] for number in numbers] for steps in by_number]
-
-
-def _timed_parts(rows: Sequence[Sequence[Step]]) -> dict[str, PartOf]:
-    """The parts that each of the steps times."""
-    named = {part.name: part.of for part in rows[0][0].parts}
-    for step in (step for row in rows for step in row):
-        own = {part.name for part in step.parts}
-        named = {name: of for name, of in named.items() if name in own}
-    return named
 
 
 def _seconds(step: Step, name: str) -> float:

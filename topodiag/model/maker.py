@@ -17,10 +17,10 @@ from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topodiag.model.bench import Benchmark, BenchRun
-    from topodiag.model.case import Case
+    from topodiag.model.bench import BenchRun
     from topodiag.model.job import Job
     from topodiag.model.node import Node
+    from topodiag.model.result import Result
 
 NVLINKS = "NV"
 """How nvidia-smi's words for pairs that NVLink joins begin (NV18)."""
@@ -86,20 +86,24 @@ def run_maker(run: BenchRun) -> Maker | None:
     return Maker.AMD if run.maker is Maker.AMD else None
 
 
-def case_makers(case: Case) -> frozenset[Maker]:
-    """The makers that a case's evidence speaks of."""
-    makers = {maker for node in case.nodes for maker in makers_of(node)}
-    makers |= {maker for run in case.runs if (maker := run_maker(run)) is not None}
-    makers |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in case.jobs if _tells(job)}
+def makers_of_all(
+    nodes: Sequence[Node] = (), jobs: Sequence[Job] = (), runs: Sequence[BenchRun] = ()
+) -> frozenset[Maker]:
+    """The makers that all of this evidence speaks of."""
+    makers = {maker for node in nodes for maker in makers_of(node)}
+    makers |= {maker for run in runs if (maker := run_maker(run)) is not None}
+    makers |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in jobs if _tells(job)}
     return frozenset(makers)
 
 
-def dialect_of_all(nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Benchmark]) -> Dialect:
-    """The dialect of a whole answer: AMD's where all that it rests on is of AMD."""
-    from topodiag.model.case import Case  # noqa: PLC0415 - a case is made of what has makers
+def makers_of_result(result: Result) -> frozenset[Maker]:
+    """The makers that the evidence of a whole answer speaks of."""
+    return makers_of_all(result.nodes, result.jobs, [benchmark.run for benchmark in result.benchmarks])
 
-    case = Case(tuple(nodes), tuple(jobs), runs=tuple(run.run for run in runs))
-    return AMD if case_makers(case) == {Maker.AMD} else NVIDIA
+
+def dialect_of_all(result: Result) -> Dialect:
+    """The dialect of a whole answer: AMD's where all that it rests on is of AMD."""
+    return AMD if makers_of_result(result) == {Maker.AMD} else NVIDIA
 
 
 def _tells(job: Job) -> bool:

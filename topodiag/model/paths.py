@@ -26,16 +26,17 @@ def vertex_class(vertex: str) -> str:
     return vertex.partition(":")[0]
 
 
+_TYPES = {
+    LinkKind.NVLINK: PathType.NVL, LinkKind.C2C: PathType.C2C, LinkKind.SMP: PathType.SYS,
+    LinkKind.NETWORK: PathType.LOC,
+}  # fmt: skip
+"""What a hop makes a path, whatever it joins."""
+
+
 def hop_type(a: str, b: str, kind: LinkKind) -> PathType:
     """The type that one hop gives a path."""
-    if kind is LinkKind.NVLINK:
-        return PathType.NVL
-    if kind is LinkKind.C2C:
-        return PathType.C2C
-    if kind is LinkKind.SMP:
-        return PathType.SYS
-    if kind is LinkKind.NETWORK:
-        return PathType.LOC
+    if kind in _TYPES:
+        return _TYPES[kind]
     classes = {vertex_class(a), vertex_class(b)}
     if "cpu" in classes:
         return PathType.PHB
@@ -87,8 +88,8 @@ def _may_pass(vertex: str, came_by: LinkKind | None, go_by: LinkKind) -> bool:
     return True
 
 
-def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = frozenset()) -> dict[str, Path]:
-    """The best path from one vertex to every other it can reach; `without` leaves out kinds of link."""
+def paths_from(start: str, edges: Edges) -> dict[str, Path]:
+    """The best path from one vertex to every other it can reach."""
     here = Path(PathType.LOC, (start,), LOC_GBS, LOC_GBS)
     best: dict[str, Path] = {}
     # (type, -width, hops) orders candidates as NCCL 2.30 prefers them; the counter keeps the heap stable.
@@ -101,7 +102,7 @@ def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = froze
             continue
         best[vertex] = path
         for edge in edges.get(vertex, ()):
-            if edge.to in best or edge.kind in without:
+            if edge.to in best:
                 continue
             if vertex != start and not _may_pass(vertex, came_by, edge.kind):
                 continue

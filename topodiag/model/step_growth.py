@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from topodiag.model.step_pace import Pace, says_waits
-from topodiag.model.steps import PartOf
+from topodiag.model.steps import PartOf, timed_parts
 
 FAR = 3.0
 """Times as long as before that are slow, whatever the program does."""
@@ -50,16 +50,9 @@ def _growth(pace: Pace) -> dict[tuple[str, PartOf], float]:
     if change is None or pace.series.unit != "s" or change[1].cost <= change[0].cost:
         return {}
     before, after = change
-    first = next(step for step in pace.series.steps if step.number >= before.first)
-    if not first.parts:
-        return {}
-    early = [step for step in pace.series.steps if before.first <= step.number <= before.last]
-    late = [step for step in pace.series.steps if after.first <= step.number <= after.last]
-    named = {(part.name, part.of) for part in first.parts}
-    for step in (*early, *late):
-        named &= {(part.name, part.of) for part in step.parts}
+    early, late = ([step for step in pace.series.steps if level.first <= step.number <= level.last] for level in change)
     grown = {}
-    for name, of in sorted(named, key=lambda pair: pair[0]):
+    for name, of in sorted(timed_parts([*early, *late]).items()):
         low, high = (median(p.seconds for s in steps for p in s.parts if p.name == name) for steps in (early, late))
         grown[name, of] = (high - low) / (after.cost - before.cost)
     return grown

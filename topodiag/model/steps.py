@@ -136,6 +136,15 @@ class StepSeries:
         return f"rank {self.rank}" if self.rank >= 0 else self.host
 
 
+def timed_parts(steps: Sequence[Step]) -> dict[str, PartOf]:
+    """The parts that each of these steps times."""
+    named = {part.name: part.of for part in steps[0].parts} if steps else {}
+    for step in steps:
+        own = {part.name for part in step.parts}
+        named = {name: of for name, of in named.items() if name in own}
+    return named
+
+
 def warm_up(count: int) -> int:
     """How many of so many steps of one start are its warm-up."""
     return min(max(round(WARM_UP * count), 1), MOST_WARM_UP)

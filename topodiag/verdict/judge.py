@@ -14,7 +14,7 @@ from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
-from topodiag.model.maker import case_makers, makers_of, run_maker
+from topodiag.model.maker import makers_of, makers_of_all, run_maker
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
@@ -107,7 +107,7 @@ def _mixed(case: Case) -> Iterator[str]:
         for maker in makers_of(node):
             held.setdefault(maker, {})[node.host] = None
     for job in case.jobs:
-        for maker in case_makers(Case(jobs=(job,))):
+        for maker in makers_of_all(jobs=(job,)):
             held.setdefault(maker, {})[f"job {job.name}"] = None
     for run in case.runs:
         of_run = run_maker(run)

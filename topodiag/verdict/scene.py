@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
-from topodiag.model.maker import case_makers, dialect_of
+from topodiag.model.maker import dialect_of, makers_of_all
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 from topodiag.words.fold import grouped
 from topodiag.words.hosts import short_name
@@ -38,7 +38,7 @@ class Scene:
     @cached_property
     def makers(self) -> frozenset[Maker]:
         """Whose GPUs the evidence speaks of."""
-        return case_makers(self.case)
+        return makers_of_all(self.case.nodes, self.case.jobs, self.case.runs)
 
     def dialect(self, finding: Finding | None = None) -> Dialect:
         """In whose words a finding is spoken of: by the nodes and jobs that it names, else by the whole case."""

@@ -57,7 +57,7 @@ def test_a_hostfile_costs_in_a_diagnosis_what_it_costs_in_place_audit(tmp_path: 
     path, layout = written(tmp_path, CYCLIC)
     placed_jobs = place_jobs(Case(layouts=(layout,), sizes=SIZES))
     options = PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)
-    audited = {finding.id: finding.cost for finding in audit_placement(options).findings}
+    audited = {finding.id: finding.cost for finding in audit_placement(options)[1].findings}
     assert "PLC001" in audited
     assert costs(placed_jobs) == audited
 
@@ -115,5 +115,5 @@ def test_the_step_is_that_of_place_audit(hosts: Sequence[str], tmp_path: Path) -
     """One model of the traffic: what a step waits for is the same number in both."""
     path, _ = written(tmp_path, hosts)
     (step,) = place_jobs(Case(jobs=(job(hosts),), sizes=SIZES)).steps
-    audited = audit_placement(PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)).audit
+    audited, _ = audit_placement(PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES))
     assert np.isclose(step.models[0].step_us, audited.step_us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -11,8 +11,6 @@ from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live import diagnostics as nccl_diagnostics
-from topodiag.evidence.live import stacks
 from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
 from topodiag.model.diagnostics import Diagnosis
@@ -22,6 +20,7 @@ from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.stacks import Stack
 from topodiag.model.step_waits import StepWaits
+from topodiag.words.fold import grouped
 
 _T = TypeVar("_T")
 
@@ -33,15 +32,11 @@ def is_only(piece: Piece, kind: Kind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Readings(Generic[_T]):
-    """What was found in all pieces, by the name of the piece; the files it came from, and what could not be read."""
+    """What was found in all pieces, the files it came from, and what could not be read."""
 
-    by_piece: tuple[tuple[str, tuple[_T, ...]], ...] = ()
+    values: tuple[_T, ...] = ()
     inputs: tuple[Input, ...] = ()
     gaps: tuple[NotObserved, ...] = ()
-
-    @property
-    def all(self) -> tuple[_T, ...]:
-        return tuple(value for _, values in self.by_piece for value in values)
 
 
 def read_texts(
@@ -49,7 +44,7 @@ def read_texts(
 ) -> Readings[_T]:
     """What `read` finds in each piece of a kind. One bad file, and one of more than `most` bytes, costs itself; `part`
     says in words what is not observed then."""
-    pairs: list[tuple[str, tuple[_T, ...]]] = []
+    values: list[_T] = []
     inputs: list[Input] = []
     gaps: list[NotObserved] = []
     for piece in intake.of(kind):
@@ -61,17 +56,12 @@ def read_texts(
         except InputError as error:
             gaps.append(NotObserved(part, str(error)))
             continue
-        values = tuple(read(blob))
-        pairs.append((piece.name, values))
+        own = read(blob)
+        values += own
         if whole_file:
             digest = hashlib.sha256(blob.data).hexdigest()
-            inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(values)))
-    return Readings(tuple(pairs), tuple(inputs), tuple(gaps))
-
-
-def attached(jobs: Sequence[Job], at: int, **held: object) -> tuple[Job, ...]:
-    """The jobs, with these fields of the job of this number."""
-    return (*jobs[:at], replace(jobs[at], **held), *jobs[at + 1 :])  # type: ignore[arg-type]
+            inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(own)))
+    return Readings(tuple(values), tuple(inputs), tuple(gaps))
 
 
 def job_of(name: str, size: int = -1, hosts: Sequence[str] = (), **held: Any) -> Job:
@@ -79,9 +69,13 @@ def job_of(name: str, size: int = -1, hosts: Sequence[str] = (), **held: Any) ->
     return Job(name, size, (), (), (), no_connections(), tuple(hosts), **held)
 
 
-def hashes_of(job: Job) -> set[int]:
-    """The hashes of its communicators."""
-    return {comm.comm_id for comm in job.communicators if comm.comm_id}
+def attached(
+    jobs: Sequence[Job], at: int, name: str, size: int = -1, hosts: Sequence[str] = (), **held: Any
+) -> tuple[Job, ...]:
+    """The jobs, with these fields of the job of this number; where that is -1, as a job of their own with this name."""
+    if at < 0:
+        return (*jobs, job_of(name, size, hosts, **held))
+    return (*jobs[:at], replace(jobs[at], **held), *jobs[at + 1 :])
 
 
 def last_with(jobs: Sequence[Job], is_one: Callable[[Job], bool]) -> int:
@@ -89,53 +83,43 @@ def last_with(jobs: Sequence[Job], is_one: Callable[[Job], bool]) -> int:
     return next((at for at in reversed(range(len(jobs))) if is_one(jobs[at])), -1)
 
 
-def stack_dumps(intake: Intake) -> Readings[Stack]:
-    """All stacks among the evidence."""
-    part, most = "part of the stack dumps", stacks.MAX_BYTES
-    return read_texts(intake, Kind.STACKS, lambda blob: stacks.read_stacks(blob.text, blob.name), most=most, part=part)
+def owner_of(jobs: Sequence[Job], hashes: Set[int], pids: Set[int] | None = None) -> int:
+    """The number of the last job with a communicator of these hashes, else of the last with all of these processes, by
+    its log or by RAS; -1 for none."""
+    at = last_with(jobs, lambda job: any(comm.comm_id in hashes for comm in job.communicators if comm.comm_id))
+    if at >= 0 or pids is None:
+        return at
+    return last_with(jobs, lambda job: pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job))
+
+
+def _pids_of_ras(job: Job) -> set[int]:
+    members = (member for answer in job.ras for comm in answer.communicators for member in comm.members)
+    return {member.process.pid for member in members if member.process is not None}
+
+
+def _owner_or_last(jobs: Sequence[Job], hashes: Set[int]) -> int:
+    at = owner_of(jobs, hashes)
+    return at if at >= 0 else len(jobs) - 1
 
 
 def with_stacks(jobs: Sequence[Job], dumped: Sequence[Stack]) -> tuple[Job, ...]:
     """The stacks at the last job, since dumps are of the run that hangs, or as a job of their own."""
-    if not (jobs and dumped):
-        return (job_of("stack dumps", stacks=tuple(dumped)),) if dumped else tuple(jobs)
-    return attached(jobs, len(jobs) - 1, stacks=tuple(dumped))
-
-
-def step_waits(intake: Intake) -> Readings[StepWaits]:
-    """The waits of all ranks among the evidence."""
-    part, most = "part of the profiler's traces", nccl_diagnostics.TRACE_MAX_BYTES
-    return read_texts(
-        intake, Kind.TRACE, lambda blob: nccl_diagnostics.read_trace(blob.text, blob.name), most=most, part=part
-    )
+    return attached(jobs, len(jobs) - 1, "stack dumps", stacks=tuple(dumped)) if dumped else tuple(jobs)
 
 
 def with_step_waits(jobs: Sequence[Job], waits: Sequence[StepWaits]) -> tuple[Job, ...]:
     """The waits at the last job, which a trace of its communicators moves to theirs, or as a job of their own."""
-    if not (jobs and waits):
-        size = max((wait.rank for wait in waits), default=-1) + 1
-        return (job_of("profiler traces", size, step_waits=tuple(waits)),) if waits else tuple(jobs)
-    hashes = {wait.comm for wait in waits}
-    at = last_with(jobs, lambda job: bool(hashes & hashes_of(job)))
-    return attached(jobs, at if at >= 0 else len(jobs) - 1, step_waits=tuple(waits))
-
-
-def diagnostics(intake: Intake) -> Readings[Diagnosis]:
-    """All lines of NCCL's own diagnostics among the evidence."""
-    part, most = "part of NCCL's diagnostics", nccl_diagnostics.MAX_BYTES
-    return read_texts(
-        intake, Kind.DIAGNOSTICS, lambda blob: nccl_diagnostics.read_diagnostics(blob.text, blob.name), most=most,
-        part=part,
-    )  # fmt: skip
+    if not waits:
+        return tuple(jobs)
+    at, size = _owner_or_last(jobs, {wait.comm for wait in waits}), max(wait.rank for wait in waits) + 1
+    return attached(jobs, at, "profiler traces", size, step_waits=tuple(waits))
 
 
 def with_diagnostics(jobs: Sequence[Job], lines: Sequence[Diagnosis]) -> tuple[Job, ...]:
     """The lines at the jobs whose communicators they name, else at the last job, or as a job of their own."""
-    if not (jobs and lines):
-        size = max((line.size for line in lines), default=-1)
-        return (job_of("NCCL diagnostics", size, diagnostics=tuple(lines)),) if lines else tuple(jobs)
-    hashes, placed = [hashes_of(job) for job in jobs], list(jobs)
-    for line in lines:
-        at = next((n for n in reversed(range(len(jobs))) if line.comm in hashes[n]), len(jobs) - 1)
-        placed[at] = replace(placed[at], diagnostics=(*placed[at].diagnostics, line))
-    return tuple(placed)
+    owners = {comm: _owner_or_last(jobs, {comm}) for comm in {line.comm for line in lines}}
+    updated = tuple(jobs)
+    for at, own in grouped((owners[line.comm], line) for line in lines).items():
+        size = max(line.size for line in own)
+        updated = attached(updated, at, "NCCL diagnostics", size, diagnostics=tuple(own))
+    return updated

@@ -6,16 +6,14 @@ What no reader takes is left aside by name, with the command that reads it: noth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
-from topodiag.app.case.opening import stream_for
 from topodiag.app.case.scheduled import of_the_jobs, without_outlived
 from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
+    from topodiag.model.node import Node
     from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
@@ -70,12 +69,16 @@ def open_case(
     """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
-    if not paths:
-        return Opened(_related(live(Case())))
-    intake = gather(paths, stdin=stream_for(paths))
+    case, runs = _read(paths, sizes) if paths else (Case(), None)
+    return Opened(_related(live(case)), runs)
+
+
+def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEvidence | None]:
+    """All that the paths hold, by subject. Raises as `open_case` does."""
+    intake = gathered(paths)
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
-        return Opened(_related(live(_alive(intake))))
+        return _alive(intake), None
     tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -87,7 +90,9 @@ def open_case(
             case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
         except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
             if not case.nodes and runs is None:
-                return Opened(_related(live(_worked(intake, logged, error))))
+                if any(not set(piece.kinds) <= _OF_PROGRAMS for piece in logged):
+                    raise
+                return _alive(intake), None
             case = _without(case, error)
         case = _with_texts(case, intake, logged)
     case = _with_descriptions(case, intake)
@@ -97,20 +102,12 @@ def open_case(
     aside = [aside for aside in intake.beside(*JUDGED, *JOINED) if aside.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
-    return Opened(_related(live(_with_merged_nodes(case))), runs)
+    return _with_merged_nodes(case), runs
 
 
 def _holds_table(piece: Piece) -> bool:
     pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
     return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
-
-
-def _worked(intake: Intake, logged: Sequence[Piece], error: InputError) -> Case:
-    """Logs of which nothing can be judged but how they end and whether a program worked. Raises `error` for files that
-    are none of lines."""
-    if any(not set(piece.kinds) <= _OF_PROGRAMS for piece in logged):
-        raise error
-    return _alive(intake)
 
 
 def _alive(intake: Intake) -> Case:
@@ -240,17 +237,16 @@ def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
 
 def _with_descriptions(case: Case, intake: Intake) -> Case:
     """The case with pods, hostfiles, maps and descriptions of the cluster. One that cannot be read costs itself."""
-    system = next((node.system.value for node in case.nodes if node.system.value), "")
     with spooled(intake, lambda piece: piece.is_any(JOINED)) as plain:
         for piece in plain.of(*JOINED):
             try:
-                case = _with(case, _more(plain, piece, system))
+                case = _with(case, _more(plain, piece, case.nodes))
             except TopodiagError as error:
                 case = _without(case, error)
     return case
 
 
-def _more(intake: Intake, piece: Piece, system: str) -> Case:
+def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
     blob = read_piece(intake, piece)
     case = Case()
     if piece.is_any((Kind.PODS,)):
@@ -258,7 +254,7 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
 
         case = replace(case, ties=read_pods(blob))
     if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
-        case = replace(case, clusters=(_cluster(blob, system),))
+        case = replace(case, clusters=(_cluster(blob, nodes),))
     layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
     if layout is not None:
         case = replace(case, layouts=(_layout(blob, layout),))
@@ -267,15 +263,13 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
     return replace(case, inputs=(taken,))
 
 
-def _cluster(blob: Blob, system: str) -> Cluster:
+def _cluster(blob: Blob, nodes: Sequence[Node]) -> Cluster:
     from topodiag.app.case.cluster import ClusterOptions, RankNodes, cluster_of_facts  # noqa: PLC0415 - numpy
-    from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415
+    from topodiag.app.case.system import system_of  # noqa: PLC0415
     from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
 
-    seen = RankNodes()
-    if system:
-        with suppress(UnknownSystemError):  # the cost model knows fewer systems than the readers of nodes
-            seen = RankNodes(system=find_system(system).name)
+    system = system_of(nodes)
+    seen = RankNodes(system=system) if system else RankNodes()
     return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
 
 

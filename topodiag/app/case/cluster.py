@@ -13,14 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.system import machine_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.intake.collected import resolve
-from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
@@ -122,7 +121,7 @@ def _described(options: ClusterOptions) -> ClusterFacts:
     if not options.topology:
         assert machines is not None  # noqa: S101 - one of them is given
         return machines
-    network = read_cluster(open_blob(resolve(options.topology), stream_for((options.topology,))))
+    network = read_cluster(blob_at(resolve(options.topology)))
     return network if machines is None else merged(network, machines)
 
 
@@ -183,7 +182,7 @@ def _free(cluster: Cluster, options: ClusterOptions) -> Bools:
     index = {name: number for number, name in enumerate(cluster.names)}
     slots = cluster.usable
     if options.free:
-        listed = read_free(open_blob(options.free, stream_for((options.free,))))
+        listed = read_free(blob_at(options.free))
         slots = keep_free(options.free, slots, index, listed)
     try:
         return take_out(slots, index, options.exclude)

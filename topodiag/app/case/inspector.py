@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from topodiag.app.case.attach import Readings, attached, hashes_of, job_of, last_with
+from topodiag.app.case.attach import Readings, attached, owner_of
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
@@ -14,11 +15,12 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember, MadeOf
+from topodiag.model.inspector import Inspection, InspectorCommunicator, MadeOf
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few, grouped, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.joined import Sets
 from topodiag.words.own_data import own_data
 from topodiag.words.units import percent
 
@@ -53,7 +55,7 @@ def inspected(intake: Intake) -> Readings[Inspection]:
     inspection = reader.found()
     if not inspection.communicators and not inspection.unclocked and not inspection.transfers:
         return Readings((), tuple(inputs), tuple(gaps))
-    return Readings(((ALONE, (inspection,)),), tuple(inputs), (*gaps, *_gaps(inspection)))
+    return Readings((inspection,), tuple(inputs), (*gaps, *_gaps(inspection)))
 
 
 def _gaps(inspection: Inspection) -> list[NotObserved]:
@@ -83,75 +85,51 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     jobs are those of each: what one of them reaches is no measure of another."""
     if inspection is None:
         return tuple(jobs)
-    parts: dict[int, list[InspectorCommunicator]] = {}
-    communicators: list[list[InspectorCommunicator]] = []
-    for part in _components(inspection.communicators):
-        at = _job_of(jobs, part)
-        communicators += [part] if at < 0 else []
-        parts.setdefault(at, []).extend(part if at >= 0 else [])
-    if len(parts) < 2 and len(communicators) < 2:
+    placed = grouped((_job_of(jobs, part), part) for part in _components(inspection.communicators))
+    unplaced = sorted(placed.pop(-1, []), key=lambda part: min(communicator.hash for communicator in part))
+    parts = [*((at, list(chain(*own))) for at, own in placed.items()), *((-1, part) for part in unplaced)]
+    if len(parts) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
     updated = tuple(jobs)
-    for at, part in (*parts.items(), *((-1, part) for part in sorted(communicators, key=_first_hash))):
-        updated = _at(updated, at, replace(inspection, communicators=tuple(part))) if part else updated
+    for at, part in parts:
+        updated = _at(updated, at, replace(inspection, communicators=tuple(part)))
     return updated
 
 
 def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]:
-    if at >= 0:
-        return attached(jobs, at, inspection=inspection)
     size = max((communicator.nranks for communicator in inspection.communicators), default=0)
     members = (member for communicator in inspection.communicators for member in communicator.members.values())
     hosts = tuple(dict.fromkeys(member.host for member in members if member.host))
     named = sum(job.name.startswith(ALONE) for job in jobs)
     name = f"{ALONE} {named + 1}" if named else ALONE
-    return (*jobs, job_of(name, size, hosts, inspection=inspection))
+    return attached(jobs, at, name, size, hosts, inspection=inspection)
 
 
 def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[InspectorCommunicator]]:
     """The communicators that share processes, directly or through others: those of one job, or of a part of it. Metrics
     name no process: their communicators are one."""
-    group_of: dict[tuple[str, int], int] = {}
-    processes: dict[int, set[tuple[str, int]]] = {}
-    groups: dict[int, list[InspectorCommunicator]] = {}
-    for number, communicator in enumerate(communicators):
-        groups[number] = [communicator]
-        processes[number] = {_process(member) for member in communicator.members.values()}
-        joined = {number, *(group_of[process] for process in processes[number] if process in group_of)}
-        keeps = max(joined, key=lambda group: len(processes[group]))  # the others are renamed: few
-        for other in sorted(joined - {keeps}):
-            groups[keeps] += groups.pop(other)
-            group_of.update(dict.fromkeys(processes[other], keeps))
-            processes[keeps] |= processes.pop(other)
-        group_of.update(dict.fromkeys(processes[keeps] if keeps == number else (), keeps))
-    return list(groups.values())
+    sets = Sets[tuple[str, int]]()
+    for communicator in communicators:
+        first, *others = {sets.root(process) for process in _processes(communicator)}
+        for other in others:
+            sets.join(other, first)
+    joined = grouped((sets.root(_processes(communicator)[0]), communicator) for communicator in communicators)
+    return list(joined.values())
 
 
-def _first_hash(communicators: Sequence[InspectorCommunicator]) -> int:
-    return min(communicator.hash for communicator in communicators)
-
-
-def _process(member: InspectorMember) -> tuple[str, int]:
-    return (member.host, member.pid) if member.pid >= 0 else ("", -1)
+def _processes(communicator: InspectorCommunicator) -> list[tuple[str, int]]:
+    members = communicator.members.values()
+    return [(member.host, member.pid) if member.pid >= 0 else ("", -1) for member in members]
 
 
 def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator]) -> int:
     """The number of the last job with one of the communicators, else of one with all their processes; -1 for none."""
     hashes = {communicator.hash for communicator in communicators}
     pids = {member.pid for communicator in communicators for member in communicator.members.values()}
-    at = last_with(jobs, lambda job: bool(hashes & hashes_of(job)))
-    if at < 0:
-        at = last_with(
-            jobs, lambda job: pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job)
-        )
+    at = owner_of(jobs, hashes, pids)
     if at >= 0:
         return at
     hosts = {short_name(member.host) for communicator in communicators for member in communicator.members.values()}
     if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
         return 0  # metrics name no process
     return -1
-
-
-def _pids_of_ras(job: Job) -> set[int]:
-    members = (member for answer in job.ras for comm in answer.communicators for member in comm.members)
-    return {member.process.pid for member in members if member.process is not None}

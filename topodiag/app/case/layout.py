@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.cluster import PlaceError
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import blob_at, gathered
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.intake.pieces import STDIN
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
@@ -67,7 +66,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     if files:
         path = getattr(layout, files[0])
         try:
-            declared = READERS[files[0]](open_blob(path, stream_for((path,))))
+            declared = READERS[files[0]](blob_at(path))
         except InputError as error:
             raise _foreign(path, error) from None
     if not layout.logs:
@@ -75,7 +74,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.placement.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
 
-    jobs = job_case(gather(layout.logs, stdin=stream_for(layout.logs), quick=True)).jobs
+    jobs = job_case(gathered(layout.logs, quick=True)).jobs
     if len(jobs) != 1:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)

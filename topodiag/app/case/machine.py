@@ -7,11 +7,10 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import gathered
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, skipped
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -95,7 +94,7 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 
 def _from_path(path: str) -> Machine:
-    intake = gather([path], stdin=stream_for([path]))
+    intake = gathered([path])
     logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
     machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
     if machine.nodes or machine.jobs:
@@ -106,29 +105,24 @@ def _from_path(path: str) -> Machine:
 
 
 def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[SkippedFile]]:
-    """The nodes of these pieces and the jobs of these logs, whether they were named or lie beside runs, and what is not
-    enough of a machine."""
+    """The nodes of these pieces and the jobs of these logs, with what the checks say of them, and what is not enough of
+    a machine."""
     nodes, aside = nodes_of(intake, pieces)
-    machine = of_nodes(nodes, [piece.name for piece in pieces]) if nodes else Machine()
+    machine = Machine()
+    if nodes:
+        paths = tuple(piece.name for piece in pieces)
+        machine = Machine(tuple(nodes), node_outcomes=run(Subject.NODE, nodes), paths=paths)
     if logs:
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
+
         try:
-            machine += of_logs(intake, logs)
+            jobs = job_case(only(intake, logs)).jobs
         except InputError as error:
             aside.append(skipped(error))
+        else:
+            paths = tuple(piece.name for piece in logs)
+            machine += Machine(jobs=jobs, job_outcomes=run(Subject.JOB, jobs), paths=paths)
     return machine, aside
-
-
-def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
-    """Captured nodes with what the checks of nodes say."""
-    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), (), tuple(paths))
-
-
-def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
-    """The jobs of these logs of what was gathered with what the checks of jobs say. Raises InputError."""
-    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
-
-    jobs = job_case(only(intake, pieces)).jobs
-    return Machine((), jobs, (), run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
 
 
 def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
@@ -136,10 +130,10 @@ def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
     return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())
 
 
-def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[SkippedFile]]:
+def nodes_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[list[Node], list[SkippedFile]]:
     """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
     that."""
-    part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
+    part = only(intake, pieces)
     captured = captures(part)
     nodes: list[Node] = []
     aside = [*captured.aside, *(SkippedFile("part of the input", note) for note in captured.notes)]

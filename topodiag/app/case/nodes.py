@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.given import gathered
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake, SkippedFile, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.evidence.kinds import NODE_KINDS
@@ -51,7 +50,7 @@ def left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
 
 def one_node(path: str) -> ReadNode:
     """The only node at a path. Raises InputError where there is none, or more than one."""
-    intake = gather([path], stdin=stream_for([path]))
+    intake = gathered([path])
     captured = captures(intake)
     if not captured.captures:
         raise refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from topodiag.app.case.cluster import ClusterOptions, PlaceError
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.layout import READERS, LayoutOptions
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.gather import gather
@@ -28,9 +29,10 @@ HINT = (
     " sizes of the parallel dimensions"
 )
 _LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
+_READ_BY = {**_LAYOUTS, Kind.GROUPS: "groups", Kind.SIZES: "sizes", Kind.TOPOLOGY: "system", Kind.HWLOC: "system"}
+"""The option that reads a file, by what it is first of all."""
 _CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
-_NODE = (Kind.TOPOLOGY, Kind.HWLOC)
 MOST_BYTES = 64 << 20
 """Bytes of a file whose checksum is taken: a table of ranks has less."""
 
@@ -152,7 +154,7 @@ def _with_paths(
 def _sizes(path: str) -> Layout | None:
     from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
 
-    return layout_of(read_job(open_blob(path, stream_for((path,)))))
+    return layout_of(read_job(blob_at(path)))
 
 
 def _is_log(piece: Piece, logged: set[str]) -> bool:
@@ -172,17 +174,9 @@ def _refuse_twice(by_path: Mapping[str, str], options: PlaceOptions) -> None:
 
 def _option(piece: Piece, stream: BinaryIO | None) -> str:
     """The option that reads it, "" for bundles, logs and what `place` does not read."""
-    if piece.kind in _LAYOUTS:
-        return _LAYOUTS[piece.kind]
-    if piece.kind is Kind.GROUPS:
-        return "groups"
-    if piece.kind is Kind.SIZES:
-        return "sizes"
-    if piece.is_any(_CLUSTERS):
-        return "topology"
-    if piece.kind in _NODE:
-        return "system"
-    return "map" if piece.kind is Kind.RESULT and _holds_map(piece, stream) else ""
+    if piece.kind is Kind.RESULT and _holds_map(piece, stream):
+        return "map"
+    return _READ_BY.get(piece.kind, "topology" if piece.is_any(_CLUSTERS) else "")
 
 
 def _holds_map(piece: Piece, stream: BinaryIO | None) -> bool:

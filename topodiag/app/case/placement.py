@@ -1,10 +1,9 @@
 """A layout on its cluster: what files, a rule or a job's logs say of both, brought together.
 
->>> from topodiag.app.case.cluster import ClusterOptions, open_cluster
+>>> from topodiag.app.case.cluster import ClusterOptions
 >>> from topodiag.app.case.layout import LayoutOptions
->>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8))
->>> assignment, world = open_layout(made, LayoutOptions(rule="cyclic"), world=64)
->>> world, assignment.slot[:3].tolist()
+>>> made = open_placement(ClusterOptions(system="dgx-h100", nodes=32, leaf=8), LayoutOptions(rule="cyclic"), world=64)
+>>> made.world, made.assignment.slot[:3].tolist()
 (64, [0, 8, 16])
 """
 
@@ -18,10 +17,11 @@ import numpy as np
 from topodiag.app.case.cluster import ClusterOptions, RankNodes, open_cluster
 from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.job import Job
 from topodiag.model.job_domains import domains
 from topodiag.model.job_wires import interface_gbps, wires_of
+from topodiag.model.layout import Layout
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.seats import assign, by_rule, check_room
@@ -31,22 +31,23 @@ from topodiag.words.units import in_gbps
 RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
 """What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
 
-NO_LAYOUT = LayoutRead()
-
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A cluster with the layout on it; `assignment` is None where none was asked for, `job` the one of the logs.
-    `read` is the layout as files and logs say it."""
+class Placement:
+    """`world` ranks on a cluster; `assignment` is None where nothing says where they sit, `read` is what files and logs
+    say of it. They talk in the groups of `layout` or in `groups`; without both in the communicators of the job that was
+    read. `bundles` are those of nodes that were given."""
 
     cluster: Cluster
     assignment: Assignment | None
     world: int
-    job: Job | None = None
-    read: LayoutRead = NO_LAYOUT
+    read: LayoutRead
+    layout: Layout | None = None
+    groups: tuple[Demand, ...] = ()
+    bundles: tuple[str, ...] = ()
 
 
-def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Opened:
+def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Placement:
     """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
     `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
     return opened_on(cluster, read_layout(layout), layout.rule, world)
@@ -54,7 +55,7 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
 
 def opened_on(
     options: ClusterOptions, read: LayoutRead, rule: str = "", world: int = 0, *, cluster: Cluster | None = None
-) -> Opened:
+) -> Placement:
     """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
     opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
@@ -70,8 +71,8 @@ def opened_on(
         assignment = by_rule(opened, rule, world)
     else:
         check_room(opened, world)
-        return Opened(opened, None, world or opened.free, job)
-    return Opened(opened, assignment, assignment.ranks, job, read)
+        return Placement(opened, None, world or opened.free, read)
+    return Placement(opened, assignment, assignment.ranks, read)
 
 
 def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:

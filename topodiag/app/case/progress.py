@@ -39,14 +39,15 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 
 
 @dataclass(frozen=True, slots=True)
-class TextEnd:
-    """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
-    `lines` are the numbers of its last lines, by their text; `began` is the last line on which a program says that it
-    starts, `starts` knows those on which its head stands again; `done` is the last one that shows its work done (its
-    word, or its last step), 0 where one started below it, `word` the program's last one that says so, in whichever
-    words; `handled` are exceptions that a program handled when another
-    one was raised."""
+class TextRead:
+    """What a text counts while its program works (`progress`), and how it ends: `is_cut` in the middle of a line; with
+    the traceback of an exception (`last`), None without. `lines` are the numbers of its last lines, by their text;
+    `began` is the last line on which a program says that it starts, `starts` knows those on which its head stands
+    again; `done` is the last one that shows its work done (its word, or its last step), 0 where one started below it,
+    `word` its last line where that says so in whichever words; `handled` are exceptions that a program handled when
+    another one was raised."""
 
+    progress: tuple[Progress, ...] = ()
     is_cut: bool = False
     began: int = 0
     starts: Starts = field(default_factory=Starts)
@@ -57,21 +58,20 @@ class TextEnd:
     handled: frozenset[str] = frozenset()
 
 
-_Read = tuple[tuple[Progress, ...], TextEnd]
-_NOTHING: _Read = ((), TextEnd())
+_NOTHING = TextRead()
 
 
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
     """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
     opened is said by the reader of logs."""
-    return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
+    return tuple(line for text in _read_all(intake, pieces) for line in text.progress)
 
 
 def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
     """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback."""
     read = tuple(_read_all(intake, pieces))
-    progress = tuple(line for lines, _ in read for line in lines)
-    last = tuple(end.last for _, end in read if end.last is not None and end.last.details["last"])
+    progress = tuple(line for text in read for line in text.progress)
+    last = tuple(text.last for text in read if text.last is not None and text.last.details["last"])
     if not last:
         return progress, ()
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
@@ -80,7 +80,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     return progress, named(by_number(job_of("job", events=last, files=files)))
 
 
-def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[_Read]:
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[TextRead]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
@@ -99,7 +99,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
         if piece.name in asked and piece.path != STDIN
     ]
     look = partial(_read, Intake())  # files alone: standard input cannot be handed to another process
-    ends: Iterable[_Read] = map(look, pieces)
+    ends: Iterable[TextRead] = map(look, pieces)
     if sum(piece.size for piece in pieces) >= MUCH_BYTES:
         from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need
 
@@ -111,29 +111,29 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
     return tuple(launch for job in ended for launch in (not job.ranks and _launches(job, read)) or (job,))
 
 
-def _with_ends(job: Job, read: Mapping[str, _Read]) -> Job:
+def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
-    for file, (_, end) in read.items():
+    for file, end in read.items():
         lowest = max((_line(event) for event in events if event.kind != "note"), default=0)
         events = tuple(event for event in events if not (_is_no_end(event, end) or _went_on(event, end, file, lowest)))
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
     return replace(
         job,
-        progress=tuple(line for progress, _ in read.values() for line in progress),
-        done=tuple(Origin(file, end.done) for file, (_, end) in read.items() if end.done),
-        cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
+        progress=tuple(line for end in read.values() for line in end.progress),
+        done=tuple(Origin(file, end.done) for file, end in read.items() if end.done),
+        cut_logs=tuple(file for file, end in read.items() if end.is_cut),
         events=events,
     )
 
 
-def _last_line(event: Event, read: Mapping[str, _Read]) -> int:
+def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:
     """Where an event stands once more among the last lines of its text, 0 where it does not: of equal lines an event
     has the first."""
-    return read.get(_file(event), _NOTHING)[1].lines.get(event.text.strip(), 0) if event.count > 1 else 0
+    return read.get(_file(event), _NOTHING).lines.get(event.text.strip(), 0) if event.count > 1 else 0
 
 
-def _where_last(event: Event, read: Mapping[str, _Read]) -> Event:
+def _where_last(event: Event, read: Mapping[str, TextRead]) -> Event:
     """An end with which the text ends, and which stood far above as well: at its last line."""
     line = _last_line(event, read)
     if "again" not in event.details or event.origin is None or line <= _line(event) + MOST_BUFFERED:
@@ -156,7 +156,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
-def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Event, ...]:
+def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[Event, ...]:
     """The events, where the job of this file was ended from outside with the ranks that were behind by then."""
     stopped = [event for event in events if _file(event) == file and event.details.get("how") in _FROM_OUTSIDE]
     ranks, line = ranks_behind(end.lines) if stopped else ((), "")
@@ -166,7 +166,7 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextEnd) -> tuple[Ev
     )
 
 
-def _is_no_end(event: Event, end: TextEnd) -> bool:
+def _is_no_end(event: Event, end: TextRead) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader or was killed when its work was
     done, or did its work though a rank met what follows from an end: ranks leave one after the other."""
     if end.done and _is_of_leaving(event, is_below=end.done < _line(event)):
@@ -175,7 +175,7 @@ def _is_no_end(event: Event, end: TextEnd) -> bool:
     return 0 < done < _line(event) or event.text.strip() in end.handled
 
 
-def _went_on(event: Event, end: TextEnd, file: str, lowest: int) -> bool:
+def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
     """Whether a loader lost a worker far above the end of this file, and nothing ended below, `lowest` being the last
     line of all that happened: the program goes on."""
     is_last_loss = event.details.get("how") == "worker" and _file(event) == file and _line(event) >= lowest
@@ -212,12 +212,12 @@ _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job, read: Mapping[str, _Read]) -> tuple[Job, ...]:
+def _launches(job: Job, read: Mapping[str, TextRead]) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
     ended = [event for event in job.events if event.kind == "ended"]
     lines = grouped((_file(event), _line(event)) for event in ended)
-    began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, (_, end) in read.items()}
+    began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read)
     left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))
@@ -243,7 +243,7 @@ def _without(events: Sequence[Event], others: Sequence[Event]) -> list[Event]:
     return [event for event in events if id(event) not in left_out]
 
 
-def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, _Read]) -> tuple[Job, ...]:
+def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRead]) -> tuple[Job, ...]:
     """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
     far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
     that worked. Nothing without such ends: a rank may end while others still start."""
@@ -259,7 +259,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, _Read])
     return earlier, replace(job, name="job 2", events=tuple(_without(job.events, past)))
 
 
-def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
+def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     """The lines of one file on which launches ended that were not the last."""
     alive = _last_progress(job)
     calls = [_line(event) for event in job.events if _is_call(event)]
@@ -278,10 +278,10 @@ def _past_ends(job: Job, read: Mapping[str, _Read]) -> list[int]:
     ]
 
 
-def _ends_of_all(job: Job, read: Mapping[str, _Read]) -> list[int]:
+def _ends_of_all(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     """The lines on which mpirun says that all of its processes have ended, far above the last line of the text; and the
     last end, where that is a program's own fatal error and none of the text's last lines."""
-    tail = [line for _, end in read.values() for line in end.lines.values()]
+    tail = [line for end in read.values() for line in end.lines.values()]
     ends = {max(_line(event), _last_line(event, read)): event for event in job.events if event.kind == "ended"}
     if not ends or not tail:
         return []
@@ -298,7 +298,7 @@ def _is_call(event: Event) -> bool:
     return event.kind == "watchdog" and "op" in event.details
 
 
-def _refused_starts(job: Job, read: Mapping[str, _Read]) -> list[Event]:
+def _refused_starts(job: Job, read: Mapping[str, TextRead]) -> list[Event]:
     """Programs that found no place, were not found or did not take their arguments, above the end of one that ran, or
     so far above the end of the text that another one printed it: of a later start, or of another command of the script.
     A launcher's word on another program's end is none of these."""
@@ -308,11 +308,11 @@ def _refused_starts(job: Job, read: Mapping[str, _Read]) -> list[Event]:
         event
         for event in ends
         if event.details.get("how") in _AT_START
-        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, read.get(_file(event), _NOTHING)[1]))
+        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, read.get(_file(event), _NOTHING)))
     ]
 
 
-def _is_far_above(event: Event, end: TextEnd) -> bool:
+def _is_far_above(event: Event, end: TextRead) -> bool:
     """Whether a line stands above a text's last ones, and not among them again."""
     text = event.text.strip()
     return _line(event) < min(end.lines.values(), default=0) and not any(text in line for line in end.lines)
@@ -337,7 +337,7 @@ def _needs_progress(job: Job) -> bool:
     return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
 
 
-def _read(intake: Intake, piece: Piece) -> _Read:
+def _read(intake: Intake, piece: Piece) -> TextRead:
     """The progress of a text, and how it ends; nothing of one that is gone."""
     tail, starts = bytearray(), Starts()
     try:
@@ -358,7 +358,7 @@ def _read(intake: Intake, piece: Piece) -> _Read:
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
     word = above + at + 1 if (at := last_word(bare)) >= 0 else 0
-    return progress, TextEnd(is_cut, began, starts, done, word, last, lines, raised)
+    return TextRead(progress, is_cut, began, starts, done, word, last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:

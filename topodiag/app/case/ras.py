@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.attach import Readings, hashes_of, job_of, last_with, read_texts
+from topodiag.app.case.attach import Readings, job_of, owner_of, read_texts
 from topodiag.checks.job.hang.ras import BLIND
 from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.ras_client import ANSWER_S, MAX_BYTES, ask, in_order, place_of, read_ras
 from topodiag.lazy import dataclass, regex
@@ -31,14 +32,18 @@ PART = "part of what NCCL's RAS answered"
 
 def ras_answers(intake: Intake) -> Readings[RasAnswer]:
     """All answers in order, the files they came from, and what could not be read."""
-    texts = read_texts(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
-    gaps = list(texts.gaps)
-    for name, answers in texts.by_piece:
+    gaps: list[NotObserved] = []
+
+    def read(blob: Blob) -> tuple[RasAnswer, ...]:
+        name, answers = blob.name, read_ras(blob.text, blob.name)
         if cut := sum(not answer.whole for answer in answers):
             gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
         if not answers:
             gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
-    return Readings(((ALONE, in_order(texts.all)),), texts.inputs, tuple(gaps))
+        return answers
+
+    texts = read_texts(intake, Kind.RAS, read, most=MAX_BYTES, part=PART)
+    return Readings(in_order(texts.values), texts.inputs, (*texts.gaps, *gaps))
 
 
 def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
@@ -46,7 +51,7 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     their own. Two jobs of one user on a node share a port, so that each answer is placed by itself."""
     placed = grouped((_job_of(jobs, answer), answer) for answer in answers)
     updated = [
-        replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
+        replace(job, ras=(*job.ras, *placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
         for at, job in enumerate(jobs)
     ]
     for number, own in enumerate(_by_job(placed.get(-1, ()))):
@@ -79,9 +84,7 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
     hashes = {communicator.hash for communicator in answer.communicators if communicator.hash}
     pids = {name[1] for name in _names(answer) if isinstance(name, tuple)}
-    at = last_with(jobs, lambda job: bool(hashes & hashes_of(job)))
-    if at < 0 and pids:
-        at = last_with(jobs, lambda job: pids <= {process.pid for process in job.processes})
+    at = owner_of(jobs, hashes, pids or None)
     if at >= 0:
         return at
     with_logs = [at for at, job in enumerate(jobs) if job.processes]

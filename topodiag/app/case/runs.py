@@ -6,16 +6,16 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from topodiag.app.case.machine import Machine, is_machine, machine_of, only
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
+from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
-from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
@@ -33,8 +33,6 @@ Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-MIN_RECORDS = 1
-"""Records of NCCL in the same file from which a job is rebuilt from them: one line can be the verdict."""
 LOG_RECORDS = 3
 """Records from which a file without a table is taken for a log of the run beside it."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
@@ -100,12 +98,12 @@ def _read_plain(intake: Intake) -> BenchEvidence:
             continue
         try:
             text, notes = _text(piece, intake)
-        except OSError as error:
-            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}", unreadable=True))
+        except InputError as error:
+            given.gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
             continue
         read = read_file(text, piece.name)
         if read.runs:
-            speaks = read.records >= MIN_RECORDS or piece.is_any((Kind.JOB_OUTPUT,))
+            speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
             jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
@@ -167,24 +165,15 @@ def _left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
-    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
-    watch().opened(piece.name)
-    if piece.path == STDIN:
-        assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
-        return _content(intake.stdin, piece.coding)
-    with open(piece.file, "rb") as stream:
-        return _content(stream, piece.coding)
-
-
-def _content(stream: BinaryIO, coding: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
-    reading = Reading()
-    text = bytearray()
-    for block in text_of(stream, coding, reading):
-        text += block
-        if len(text) > MAX_BYTES:
-            del text[MAX_BYTES:]
-            reading.notes.append(f"only the first {spell_bytes(MAX_BYTES)} of text were read")
-            break
+    """The text of a piece, unpacked, and what there is to say about that. Raises InputError."""
+    reading, text = Reading(), bytearray()
+    with blocks_of(intake, piece, reading) as blocks:
+        for block in blocks:
+            text += block
+            if len(text) > MAX_BYTES:
+                del text[MAX_BYTES:]
+                reading.notes.append(f"only the first {spell_bytes(MAX_BYTES)} of text were read")
+                break
     return bytes(text), tuple(reading.notes)
 
 

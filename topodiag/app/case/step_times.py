@@ -104,37 +104,38 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     theirs in order."""
     updated = list(jobs)
     rest: list[StepSeries] = []
-    for source in dict.fromkeys(step.source for step in steps):
-        own = tuple(step for step in steps if step.source == source)
-        places = [number for number, job in enumerate(updated) if source in job.files]
-        number = job_number(source)
-        places = places or [at for at, job in enumerate(updated) if number and number in numbers_of(job)]
-        is_only = len(updated) == 1 and not (number and numbers_of(updated[0]) - {""})
-        places = places or ([0] if is_only else [])
-        if not places:
-            rest += own
-            continue
-        for start, place in enumerate(places):
-            part = _of_start(own, start, len(places))
+    for source, own in grouped((step.source, step) for step in steps).items():
+        places = _places(updated, source)
+        rest += own if not places else []
+        for number, place in enumerate(places):
+            part = _of_start(own, number, len(places))
             updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
     by_job = grouped((job_number(step.source), step) for step in rest)
     updated += (job_of(ALONE, steps=tuple(group)) for group in by_job.values())
     return tuple(updated)
 
 
+def _places(jobs: Sequence[Job], source: str) -> list[int]:
+    """The places of the jobs in whose logs a file is, else of those with the scheduler's number of its name, else that
+    of the only job where it has no other number."""
+    number = job_number(source)
+    places = [at for at, job in enumerate(jobs) if source in job.files]
+    places = places or [at for at, job in enumerate(jobs) if number and number in numbers_of(job)]
+    is_only = len(jobs) == 1 and not (number and numbers_of(jobs[0]) - {""})
+    return places or ([0] if is_only else [])
+
+
 def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
     """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
     updated = list(jobs)
     for argument in arguments:
-        places = [number for number, job in enumerate(updated) if argument.source in job.files]
-        places = places or ([0] if len(updated) == 1 and len(arguments) == 1 else [])
-        for place in places:
-            if updated[place].training is None:
+        for place in _places(updated, argument.source):
+            if updated[place].training is None and (argument.source in updated[place].files or len(arguments) == 1):
                 updated[place] = replace(updated[place], training=argument)
     return tuple(updated)
 
 
-def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[StepSeries, ...]:
+def _of_start(series: Sequence[StepSeries], number: int, jobs: int) -> Sequence[StepSeries]:
     """The series of one of the jobs of a file: of each rank's starts the one of that number, where there are as many as
     jobs; else all are the last job's."""
     if jobs == 1:

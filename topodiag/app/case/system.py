@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
     from topodiag.app.case.topology import Topology
+    from topodiag.model.node import Node
 
 GIVEN = "as given"
 SYSTEMS = "topodiag explain systems lists the names"
@@ -111,4 +114,12 @@ def _network_of(
     return Tier("network", Link(latency_us, far, "network"), nodes * gpus, 0.0, words)
 
 
-# --- links ----------------------------------------------------------------------------------------------------
+def system_of(nodes: Sequence[Node]) -> str:
+    """The system that captures show: by its name, else one that has their GPUs; "" where nothing tells it."""
+    for node in nodes:
+        with suppress(UnknownSystemError):  # the cost model knows fewer systems than the readers of nodes
+            if node.system.value:
+                return find_system(str(node.system.value)).name
+    names = {str(gpu.name.value) for node in nodes for gpu in node.gpus if gpu.name.value}
+    product = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
+    return next((spec.name for spec in catalog.systems() if product is not None and spec.gpu == product.name), "")

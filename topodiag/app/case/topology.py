@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from topodiag.app.case.nodes import one_node
 from topodiag.checks.shared.topo_file import alone
-from topodiag.evidence.intake.reader import ReadNode
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -40,17 +39,13 @@ class Topology:
     node: Node
     tree: Element
     assumed: tuple[str, ...] = ()
-    read: ReadNode | None = None
+    inputs: tuple[Input, ...] = ()
+    """The pieces of evidence that it was read from."""
 
     @property
     def env(self) -> dict[str, str]:
         """NCCL settings that the node itself carries."""
         return {setting.name: setting.value for setting in self.node.settings if setting.name.startswith("NCCL_")}
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The pieces of evidence that it was read from."""
-        return tuple(self.read.inputs) if self.read is not None else ()
 
     @property
     def not_observed(self) -> tuple[NotObserved, ...]:
@@ -85,7 +80,7 @@ def open_topology(
     elif complete and (instance := instance_of_file(detected.tree)) is not None:
         detected = _of_system(path, detected, instance.name)
         detected = replace(detected, assumed=(*detected.assumed, f"the machine by the layout of {instance.source}"))
-    return Topology(path, node, detected.tree, detected.assumed, read)
+    return Topology(path, node, detected.tree, detected.assumed, tuple(read.inputs))
 
 
 def _of_system(path: str, detected: Detected, name: str) -> Detected:

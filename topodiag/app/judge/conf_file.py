@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.app.case.given import gathered
 from topodiag.app.case.live import captured
 from topodiag.app.case.nodes import case_of, node_case
-from topodiag.app.case.opening import stream_for
 from topodiag.app.judge.nodes import judged
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
-from topodiag.evidence.intake.gather import gather
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_conf import ConfAdvice
@@ -62,15 +61,13 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
     machine without either. Raises InputError."""
     results: list[Result] = []
-    if sources:
-        results.append(judged(node_case(gather(sources, stdin=stream_for(sources)))))
+    if sources or not logs:
+        results.append(judged(node_case(gathered(sources)) if sources else case_of([captured()])))
     if logs:
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
         from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
-        results.append(of_jobs.judged(job_case(gather(logs, stdin=stream_for(logs), quick=True))))
-    if not results:
-        results.append(judged(case_of([captured()])))
+        results.append(of_jobs.judged(job_case(gathered(logs, quick=True))))
     name = next(iter((*sources, *logs)), "this machine")
     nodes = tuple(node for result in results for node in result.nodes)
     jobs = tuple(job for result in results for job in result.jobs)

@@ -5,44 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
-from topodiag.checks.run import fold, run
+from topodiag.checks.run import run
 from topodiag.checks.shared.job.text import wants_operations
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.job import troubles
 from topodiag.model.case import Case
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
+from topodiag.model.finding import Outcome
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.judge import state_of_jobs
-from topodiag.verdict.order import arranged
 
 
 def with_state(case: Case) -> Result:
     """The jobs of a case, judged, and how the worst of them is."""
     from topodiag.app.judge.placed_jobs import seats  # noqa: PLC0415 - prices, which only jobs of known groups need
 
-    result = judged(case)
-    outcomes = (*result.outcomes, *seats(case)[0])
-    result = told(replace(result, outcomes=outcomes, findings=arranged(fold(outcomes), case)))
+    result = judged(case, seats(case)[0])
     return replace(result, state=state_of_jobs(result, case))
 
 
-def judged(case: Case) -> Result:
-    """The jobs of a case, judged."""
-    outcomes = run(Subject.JOB, case.jobs)
-    result = Result(
-        inputs=case.inputs,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs)))),
-        unread=case.unread,
-        jobs=case.jobs,
-        unexplained=troubles(case.jobs, outcomes),
-    )
-    return told(result)
+def judged(case: Case, seats: Sequence[Outcome] = ()) -> Result:
+    """The jobs of a case, judged; `seats` is what the checks of layouts say of them."""
+    outcomes = (*run(Subject.JOB, case.jobs), *seats)
+    whole = replace(case, not_observed=(*case.not_observed, *_not_logged(case.jobs)))
+    return told(judged_result(whole, outcomes, unexplained=troubles(case.jobs, outcomes)))
 
 
 ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")

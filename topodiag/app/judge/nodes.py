@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
-from topodiag.checks.run import fold, run
+from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.node import troubles
 from topodiag.evidence.intake.reader import ReadNode
@@ -19,18 +20,4 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         from topodiag.app.judge.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
 
         outcomes += judged_since(case.nodes, earlier, path)
-    findings = fold(outcomes)
-    if findings:
-        from topodiag.verdict.order import arranged  # noqa: PLC0415 - rules, where there is anything to relate
-
-        findings = arranged(findings, case)
-    result = Result(
-        inputs=case.inputs,
-        nodes=case.nodes,
-        outcomes=outcomes,
-        findings=findings,
-        not_observed=case.not_observed,
-        unread=case.unread,
-        unexplained=troubles(case.nodes, outcomes),
-    )
-    return told(result)
+    return told(judged_result(case, outcomes, unexplained=troubles(case.nodes, outcomes)))

@@ -7,18 +7,16 @@ Both are those of `topodiag place`: one cluster, one model of the traffic, one p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.placement import Opened, opened_on, rank_nodes_of
-from topodiag.app.judge.placing import Ready, audited, talk_for
+from topodiag.app.case.placement import Placement, opened_on, rank_nodes_of
+from topodiag.app.case.system import system_of
+from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
 from topodiag.cost.questions import ModelError
-from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
@@ -104,15 +102,14 @@ def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobS
     if layout is None:
         return ()
     layout = layout.for_world(job.world_size)
-    opened = _opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True)
-    ready = Ready(opened, layout, (), opened.world)
+    opened = replace(_opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True), layout=layout)
     model = "given"
-    if trained is None and (logged := _logged_talk(job, ready)) is not None:
+    if trained is None and (logged := _logged_talk(job, opened)) is not None:
         first, model, given = logged, "from the log", True
     else:
         given = trained is not None
         try:
-            first = talk_for(ready, trained)
+            first = talk_for(opened, trained)
         except ModelError as error:
             raise (TrainingError(error.message, hint=error.hint) if given else error) from None
     others = () if given else other_talks(opened.cluster, layout, opened.world)
@@ -139,12 +136,12 @@ def _layout_of(job: Job, case: Case) -> tuple[Layout | None, str]:
     return Layout(**{name: sizes[name] for name in NAMES if name in sizes}, order=ORDER), "by the arguments in its log"
 
 
-def _logged_talk(job: Job, ready: Ready) -> Talk | None:
+def _logged_talk(job: Job, placement: Placement) -> Talk | None:
     """Who says how much in the model that the log describes; None where it does not, or does not fit the layout."""
     if job.training is None or not job.training.options or job.training.world not in (0, job.world_size):
         return None
     try:
-        return talk_for(ready, trained_of_log(job.training))
+        return talk_for(placement, trained_of_log(job.training))
     except TopodiagError:
         return None
 
@@ -184,7 +181,7 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
     """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
     opened = _opened(read, case)
     layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
-    talk = talk_for(Ready(opened, layout, (), opened.world), trained if layout is not None else None)
+    talk = talk_for(replace(opened, layout=layout), trained if layout is not None else None)
     if opened.assignment is None or not _is_known(talk):
         return ()
     _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
@@ -222,7 +219,7 @@ def _shown(finding: Finding, job: Job) -> Finding:
 # --- the cluster -------------------------------------------------------------------------------------------------
 
 
-def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
+def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement:
     """Ranks on the cluster that the evidence describes, else on nodes of the system that captures show. A `healthy` one
     is not made of sockets because the job fell back to them."""
     assert read.ranks is not None  # noqa: S101 - the callers have them
@@ -232,7 +229,7 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
-    system = _system(case)
+    system = system_of(case.nodes)
     try:
         opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
@@ -240,14 +237,3 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
             raise  # a step needs the rate of the NICs
         opened = open_cluster(ClusterOptions(), seen)  # which groups are split does not depend on it
     return opened_on(ClusterOptions(), read, cluster=opened)
-
-
-def _system(case: Case) -> str:
-    """The system that captures show: by its name, else one that has these GPUs; "" where nothing tells it."""
-    for node in case.nodes:
-        with suppress(UnknownSystemError):
-            if node.system.value:
-                return find_system(str(node.system.value)).name
-    names = {str(gpu.name.value) for node in case.nodes for gpu in node.gpus if gpu.name.value}
-    gpu_spec = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
-    return next((spec.name for spec in catalog.systems() if gpu_spec is not None and spec.gpu == gpu_spec.name), "")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.cluster import PlaceError
+from topodiag.app.case.given import blob_at
 from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.opening import stream_for
 from topodiag.app.case.place_paths import PlaceOptions, sort_paths
-from topodiag.app.case.placement import Opened, open_placement
+from topodiag.app.case.placement import Placement, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.one_file import open_blob
-from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Outcome
 from topodiag.model.layout import Layout
@@ -33,48 +31,35 @@ _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """All of it opened: the cluster, the ranks on it (`opened.assignment`, None where nothing says where they sit), the
-    groups in which they talk (by `layout` or `groups`; without both by the communicators of a job, where there is one),
-    and the bundles of nodes that were given."""
-
-    opened: Opened
-    layout: Layout | None
-    groups: tuple[Demand, ...]
-    world: int
-    bundles: tuple[str, ...] = ()
-
-
-def open_place(options: PlaceOptions) -> Ready:
+def open_place(options: PlaceOptions) -> Placement:
     """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
     options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
-    asked = _rank_count(options, groups)
-    opened = open_placement(options.cluster, options.places, asked)
-    opened = replace(opened, cluster=replace(opened.cluster, notes=(*opened.cluster.notes, *left)))
-    world = opened.world
-    if not opened.cluster.free:
+    placement = open_placement(options.cluster, options.places, _rank_count(options, groups))
+    cluster, world, layout = placement.cluster, placement.world, options.layout
+    notes = (*cluster.notes, *left)
+    if not cluster.free:
         raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
-    layout = options.layout
-    if layout is None:
-        return Ready(opened, None, groups, world, options.cluster.bundles)
-    if not _rank_count(options, ()) and (opened.assignment is None or options.places.rule):
-        # Nobody says how many: as many whole replicas as the free GPUs hold.
-        least = layout.least_world
-        world -= world % least
-        if not world:
-            why = f"{least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
-            raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
-        taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
-        opened = replace(opened, cluster=_left_over(opened, world), assignment=taken, world=world)
-    return Ready(opened, layout.for_world(world), (), world, options.cluster.bundles)
+    assignment = placement.assignment
+    if layout is not None:
+        groups = ()
+        if not _rank_count(options, ()) and (assignment is None or options.places.rule):
+            # Nobody says how many: as many whole replicas as the free GPUs hold.
+            world -= world % layout.least_world
+            if not world:
+                why = f"{layout.least_world} ranks of one replica do not fit on {cluster.free} usable GPUs"
+                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+            notes = (*notes, *_left_over(world, placement.world))
+            assignment = None if assignment is None else Assignment(assignment.slot[:world])
+        layout = layout.for_world(world)
+    cluster = replace(cluster, notes=notes)
+    return Placement(cluster, assignment, world, placement.read, layout, groups, options.cluster.bundles)
 
 
 def _groups(path: str) -> tuple[Demand, ...]:
     from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
 
-    return read_groups(open_blob(path, stream_for((path,))))
+    return read_groups(blob_at(path))
 
 
 def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
@@ -86,37 +71,36 @@ def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
     return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
 
 
-def _left_over(opened: Opened, world: int) -> Cluster:
-    """The cluster, with a word about GPUs that make no whole replica."""
-    left = opened.world - world
-    note = f"{world} ranks: as many whole replicas as fit; {left} of {opened.world} GPUs are left over (--world-size)"
-    return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
+def _left_over(world: int, whole: int) -> Iterator[str]:
+    """A word about GPUs that make no whole replica."""
+    if left := whole - world:
+        yield f"{world} ranks: as many whole replicas as fit; {left} of {whole} GPUs are left over (--world-size)"
 
 
-def talk_for(ready: Ready, trained: Mapping[str, Any] | None = None) -> Talk:
+def talk_for(placement: Placement, trained: Mapping[str, Any] | None = None) -> Talk:
     """Who talks to whom, and how much: by parallel sizes, by groups, or by the communicators of a job's logs. `trained`
     are the options of `topodiag model step` by name, None where nothing is said, empty for a server. Raises
     TopodiagError."""
-    cluster, job = ready.opened.cluster, ready.opened.job
-    if ready.layout is not None:
+    cluster, job, layout = placement.cluster, placement.read.job, placement.layout
+    if layout is not None:
         if not trained:
             talk = talk_of_layout if trained is None else talk_of_server
-            return talk(cluster, ready.layout, ready.world)
-        return _trained(ready, ready.layout, trained)
-    if ready.groups:
-        return talk_of_groups(cluster, ready.groups, ready.world)
+            return talk(cluster, layout, placement.world)
+        return _trained(cluster, layout, placement.world, trained)
+    if placement.groups:
+        return talk_of_groups(cluster, placement.groups, placement.world)
     if job is not None:
         return talk_of_job(cluster, job)
     raise PlaceError("Which ranks form groups? Give parallel sizes (--tp 8 --pp 4), --groups FILE, or --log FILE.")
 
 
-def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:
+def _trained(cluster: Cluster, layout: Layout, world: int, trained: Mapping[str, Any]) -> Talk:
     from topodiag.cost.training import peak_of, work_of  # noqa: PLC0415 - the step model, for this question only
 
-    machine = machine_of(ready.opened.cluster, ready.world)
+    machine = machine_of(cluster, world)
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
-    work = work_of(trained, layout.for_world(ready.world).dp, peak)
-    talk = talk_of_layout(ready.opened.cluster, layout, ready.world, work)
+    work = work_of(trained, layout.for_world(world).dp, peak)
+    talk = talk_of_layout(cluster, layout, world, work)
     note = f"computation reaches {percent(work.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"
     return replace(talk, assumed=(*talk.assumed, note))
 
@@ -140,10 +124,10 @@ BLOCKS = ("hostfile", "mpich", "torchrun")
 def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, launcher: str = "") -> Solved:
     """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. `launcher` is a format
     of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
-    ready = open_place(options)
-    talk = talk_for(ready, trained)
-    cluster, before, given = _before(ready, talk)
-    cluster = prefer_healthy(cluster, talk.world, faults_of(ready.bundles, ready.opened.job))
+    placement = open_place(options)
+    talk = talk_for(placement, trained)
+    cluster, before, given = _before(placement, talk)
+    cluster = prefer_healthy(cluster, talk.world, faults_of(placement.bundles, placement.read.job))
     solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
     place = map_of(cluster, solution.assignment, groups)
@@ -166,10 +150,10 @@ def _dearer(launcher: str, free: Solution, solution: Solution) -> list[str]:
     return [f"{words} slurm-hostfile or rankfile, which take any order"]
 
 
-def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
+def _before(placement: Placement, talk: Talk) -> tuple[Cluster, Assignment, bool]:
     """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
-    cluster, given = ready.opened.cluster, ready.opened.assignment
-    declared = _declared(ready.opened.read, cluster, talk)
+    cluster, given = placement.cluster, placement.assignment
+    declared = _declared(placement.read, cluster, talk)
     if declared is not None and declared.differs:
         note = f"the layout given is where ranks ran: {declared.difference} (topodiag place audit names them)"
         cluster = replace(cluster, notes=(*cluster.notes, note))

@@ -12,8 +12,9 @@ from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
 from topodiag.app.judge.bench_log import known_of, node_of_print
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
-from topodiag.checks.run import fold, run
+from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
@@ -25,7 +26,7 @@ from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.lazy import dataclass
-from topodiag.model.bench import Benchmark, BenchRun, Fit
+from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
@@ -34,7 +35,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
-from topodiag.verdict.order import arranged
 from topodiag.words.fold import few
 from topodiag.words.units import in_gbs
 
@@ -63,64 +63,48 @@ class BenchOptions:
     by_file: bool = False
 
 
-def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
-    """The same of what was read. Raises InputError for options that do not fit."""
+def judged_runs(given: BenchEvidence, options: BenchOptions | None = None) -> Result:
+    """What was read, judged. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
     named = named_machine(chosen.machine)
-    if beside is not None:
-        given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
-    fitted = [_fitted(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
-    judged = [one.judged for one in fitted]
-    benchmarks = [_explained(one, on_same_nodes(one.judged.run, judged)) for one in fitted]
+    fitted = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
+    judged = [one for one, _ in fitted]
+    benchmarks = [_explained(one, known, on_same_nodes(one.run, judged)) for one, known in fitted]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
-    outcomes = (*of_runs, *logged)
-    result = Result(
+    case = Case(
+        jobs=given.jobs,
         inputs=(
             *(_input(file) for file in given.files),
             *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
         ),
-        nodes=(),
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
-        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, benchmarks)))),
+        not_observed=(*gaps, *_gaps(given, named, benchmarks)),
         unread=tuple(line for file in given.files for line in file.read.unread),
-        jobs=tuple(job for file in given.files for job in file.jobs),
-        benchmarks=tuple(benchmarks),
     )
-    return told(result)
+    return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-@dataclass(frozen=True, slots=True)
-class _FittedRun:
-    """A run with its fit, its expectation and the verdict, and what else is known of its machine."""
-
-    judged: Judged
-    fit: Fit
-    known: Evidence
-
-
-def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
+def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
     run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
-) -> _FittedRun:
-    """What the user says beats what the output says."""
+) -> tuple[Judged, Evidence]:
+    """The run with its expectation and the verdict, and what else is known of its machine. What the user says beats
+    what the output says."""
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
-    fit = fit_run(run)
     machine = _machine_of(run, file, named, beside, chosen)
     modelled = expected_of(run, machine, chosen, gaps)
     verdict = verdict_of(run, modelled.expectation, modelled.why)
-    return _FittedRun(Judged(run, modelled, verdict), fit, known_of(run, machine, file.jobs, file.outcomes))
+    return Judged(run, modelled, verdict), known_of(run, machine, file.jobs, file.outcomes)
 
 
-def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
+def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Benchmark:
     """The run with what would explain its verdict."""
-    run, modelled, verdict = fitted.judged.run, fitted.judged.modelled, fitted.judged.verdict
-    fit, known = fitted.fit, fitted.known
+    run, modelled, verdict = judged.run, judged.modelled, judged.verdict
+    fit = fit_run(run)
     explained = explain(run, modelled, verdict, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")

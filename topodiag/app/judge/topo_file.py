@@ -67,13 +67,11 @@ def make_topo_file(
     repairs: tuple[Repair, ...] = ()
     try:
         present = _present(topology, host)
-        cleaned = bare(topology.tree, minor_of(version), host)
-        tree = cleaned.tree
-        done.extend(cleaned.done)
-        for step in complete:
-            completed = step(tree)
-            tree = completed.tree
-            done.extend(completed.done)
+        tree = topology.tree
+        for step in (lambda tree: bare(tree, minor_of(version), host), *complete):
+            edited = step(tree)
+            tree = edited.tree
+            done.extend(edited.done)
         if repaired:
             result = repair(tree)
             tree, repairs = result.tree, result.repairs

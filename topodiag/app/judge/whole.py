@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.build import Opened
 from topodiag.app.case.machine import Machine, lacking
 from topodiag.app.judge.nodes import judged as judged_nodes
+from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
-from topodiag.checks.run import fold
 from topodiag.checks.spoken import told
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
+    from topodiag.app.case.runs import BenchEvidence
     from topodiag.placement.job_step import PlacedJobs
 
 
@@ -38,33 +38,29 @@ def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Res
 
 def _results(opened: Opened) -> list[Result]:
     """The parts of the case, each judged."""
-    case = opened.case
-    nodes = [judged_nodes(replace(case, jobs=()))] if case.nodes else []
-    runs = _runs(opened, nodes)
-    if not case.jobs or (opened.runs is not None and len(case.jobs) == len(opened.runs.jobs)):
-        return [*nodes, *runs]
+    case, given = opened.case, opened.runs
+    nodes = judged_nodes(replace(case, jobs=())) if case.nodes else Result()
+    runs = _measured(given, nodes, case.identity) if given is not None else Result()
+    if not case.jobs or (given is not None and len(case.jobs) == len(given.jobs)):
+        return [nodes, runs]
     from topodiag.app.judge import jobs  # noqa: PLC0415 - numpy, which only jobs need
 
     # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
     # same nodes can do.
     of_bench = ids_of(Subject.BENCH)
-    results = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
-    return [*nodes, jobs.judged(case), *results]
+    runs = replace(runs, jobs=(), outcomes=tuple(outcome for outcome in runs.outcomes if outcome.check in of_bench))
+    return [nodes, jobs.judged(replace(case, nodes=())), runs]
 
 
-def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
+def _measured(given: BenchEvidence, nodes: Result, identity: Identity) -> Result:
     """Runs on the machine that the nodes are, which were read and judged already."""
-    if opened.runs is None:
-        return []
     from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
 
-    machine = Machine(identity=opened.case.identity)
-    for node in nodes:
-        whole = tuple(node for node in node.nodes if not lacking(node))
-        if whole:
-            paths = tuple(item.path for item in node.inputs)
-            machine += Machine(whole, node_outcomes=node.outcomes, paths=paths)
-    return [judged_runs(opened.runs, beside=machine)]
+    machine = Machine(identity=identity)
+    if whole := tuple(node for node in nodes.nodes if not lacking(node)):
+        paths = tuple(item.path for item in nodes.inputs)
+        machine += Machine(whole, node_outcomes=nodes.outcomes, paths=paths)
+    return judged_runs(replace(given, machine=given.machine + machine))
 
 
 def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
@@ -73,14 +69,15 @@ def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
     joined = (*(outcome for result in results for outcome in result.outcomes), *seats)
     outcomes = tuple(_by_host_names(outcome, case.identity) for outcome in joined)
-    result = Result(
+    whole = replace(
+        case,
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for result in results for item in result.inputs)))),
-        nodes=case.nodes,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(chain(*(result.not_observed for result in results), case.not_observed, gaps))),
+        not_observed=(*chain(*(result.not_observed for result in results)), *case.not_observed, *gaps),
         unread=tuple(dict.fromkeys(chain(*(result.unread for result in results), case.unread))),
-        jobs=case.jobs,
+    )
+    result = judged_result(
+        whole,
+        outcomes,
         progress=case.progress,
         benchmarks=tuple(run for result in results for run in result.benchmarks),
         unexplained=tuple(dict.fromkeys(line for result in results for line in result.unexplained)),

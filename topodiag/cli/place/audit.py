@@ -43,23 +43,19 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import printable, verdict, write_answer  # noqa: PLC0415
-    from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    audited, inputs = printable(
-        (audit_placement(asked, training_of(asked, trained)), asked.inputs), redact=printing.redact
-    )
-    result = Result(findings=audited.findings, outcomes=audited.outcomes, inputs=inputs)
+    audit, result = printable(audit_placement(asked, training_of(asked, trained)), redact=printing.redact)
     reached.code = verdict(result, printing.fail_on)
-    layouts = [(audited.audit.name, audited.audit.assignment), ("packed", audited.audit.best)]
-    look = pictured.look(audited.audit.cluster, audited.audit.talk, layouts)
+    layouts = [(audit.name, audit.assignment), ("packed", audit.best)]
+    look = pictured.look(audit.cluster, audit.talk, layouts)
 
     def draw(page: Page) -> None:
-        draw_audit(page, audited.audit, audited.findings, audited.outcomes)
+        draw_audit(page, audit, result.findings, result.outcomes)
         pictured.draw(page, look)
 
-    dump = partial(audit_json, audited.audit, audited.findings, inputs)
-    write_answer(printing, "place audit", draw, dump, lambda: result, lambda: audit_extras(audited.audit))
+    dump = partial(audit_json, audit, result.findings, result.inputs)
+    write_answer(printing, "place audit", draw, dump, lambda: result, lambda: audit_extras(audit))
     pictured.write(look)

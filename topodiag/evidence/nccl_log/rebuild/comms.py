@@ -230,23 +230,14 @@ class FieldCollector:
         kept: dict[int, list[Message]] = {}
         columns = (*row, rows["thread"], rows["line"])
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
-            self._note(self.fields[number], kinds[kind], texts[text])
+            if kinds[kind] == "network":
+                self.fields[number]["network"] = self.fields[number].get("network") or network_named(texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
             kept.setdefault(number, []).append(
                 Message(kinds[kind], texts[text], origin, times, facts_of(texts[text], kinds[kind]))
             )
         for number, messages in kept.items():
             self.fields[number]["messages"] = tuple(messages)
-
-    def _note(self, fields: dict[str, Any], kind: str, text: str) -> None:
-        if kind == "network":
-            fields["network"] = fields.get("network") or network_named(text)
-        elif kind == "connected" and "use ring PXN" in text:
-            words = text.partition("use ring PXN")[2].split()
-            if len(words) >= 3 and words[0] in "01" and words[2] in "01":
-                # One member without GDR is a communicator with a channel without it.
-                fields["ring_pxn"] = fields.get("ring_pxn", False) or words[0] == "1"
-                fields["ring_gdr"] = words[2] == "1" and fields.get("ring_gdr", True)
 
 
 def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:

@@ -31,7 +31,7 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
-    rows, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
+    rows, dialect = [], dialect_of_all(result)
     reasons = grouped((outcome.check, outcome.why) for outcome in result.with_status(status))
     for name, whys in sorted(reasons.items()):
         common = Counter(filter(None, whys)).most_common()

@@ -16,7 +16,7 @@ ROWS_SHOWN = 400
 
 def section(sheet: Sheet) -> Section:
     """Never absent: it holds the data of the page."""
-    inputs, spoken = sheet.result.inputs, dialect_of_all(sheet.result.nodes, sheet.result.jobs, sheet.result.benchmarks)
+    inputs, spoken = sheet.result.inputs, dialect_of_all(sheet.result)
     grid = _kinds(inputs, spoken) if len(inputs) > ROWS_SHOWN else _files(inputs, spoken)
     return Section("inputs", "Inputs", {"grid": grid}, note=plural(len(inputs), "input") if inputs else "")
 

@@ -46,7 +46,7 @@ class Anchors:
         self._exact = dict(reversed(named))
         self._near = {(finding.id, finding.message): anchor for finding, anchor in reversed(named)}
         self._several = len(result.nodes) != 1 or bool(result.jobs)
-        self.dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
+        self.dialect = dialect_of_all(result)
 
     def of(self, finding: Finding) -> str:
         """The anchor of a finding, "" where the list of findings has it not."""

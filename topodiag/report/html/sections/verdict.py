@@ -125,7 +125,7 @@ def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
 def _of_nodes(result: Result) -> list[dict[str, str]]:
     """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
     findings = by_host(result)
-    dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
+    dialect = dialect_of_all(result)
     faulty = [node.host for node in result.nodes if node.host in findings]
     worst = {host: max(findings[host], key=lambda finding: finding.severity) for host in faulty}
     groups = grouped(((worst[host].severity, worst[host].id), host) for host in faulty)
