@@ -276,13 +276,8 @@ def _ordered(causes: Sequence[Cause]) -> list[Cause]:
 
 def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene: Scene) -> list[JobState]:
     """One state for each job and each measured run. A log inside a run's own output is that run. What earlier runs met
-    says how those were. What ranks meet when somebody else ends the job is no end of its own."""
-    findings = [
-        finding
-        for cause in causes
-        for finding in cause.findings
-        if finding.id != "JOB005" or not states.ended_from_outside(cause.finding)
-    ]
+    says how those were."""
+    findings = [finding for cause in causes for finding in _of_the_end(cause)]
     findings += [tree.root for tree in beside if scene.is_past(tree.root)]
     job_states: list[JobState] = []
     outputs = {benchmark.run.source for benchmark in result.benchmarks}
@@ -300,6 +295,12 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
         name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"
         job_states.append(JobState(name, own, loss_words([benchmark]), places))
     return job_states
+
+
+def _of_the_end(cause: Cause) -> list[Finding]:
+    """The findings of a cause that say how a job ended: not what ranks meet when somebody else ends it."""
+    outside = states.ended_from_outside(cause.finding)
+    return [finding for finding in cause.findings if finding.id != "JOB005" or not outside]
 
 
 def _worked(case: Case, result: Result) -> str:

@@ -5,6 +5,7 @@ SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,26 +14,24 @@ from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import grouped
 
-_USUAL = regex(r"^slurm-([0-9]{1,10})(?![0-9])|\.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?$")
-"""Names that Slurm and PBS give where nobody asked for others."""
-_OF_OTHERS = regex(r"(?<![0-9A-Za-z])[1-9][0-9]{4,8}(?![0-9A-Za-z])")
-"""A node's name, a rank with zeros in front and a process's number in a file of NCCL's are none."""
-_WRITTEN = regex(r"\.(?:out|err|stdout|stderr)$")
-"""Names of files that a scheduler writes."""
-_BY_SLURM = regex(r"\*\*\* JOB ([0-9]{1,12}) ON ")
-_PACKED = regex(r"\.(?:gz|xz|zst|bz2)$")
-_DATE = regex(r"(?<![0-9])20[0-9]{6}(?![0-9])")
+_NUMBER = regex(
+    r"""^slurm-([0-9]{1,10})(?![0-9])                            # as Slurm and PBS name what nobody named
+    | \.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?(?:\.[gxbz][a-z0-9]{1,2})?$
+    | ^(?!.*(?<![0-9])20[0-9]{6}(?![0-9]))                       # not with a date, which has a time beside it
+    .*?(?<![0-9A-Za-z])([1-9][0-9]{4,8})(?![0-9A-Za-z])          # no node's name, no rank with zeros in front
+    .*\.(?:out|err|stdout|stderr)(?:\.[gxbz][a-z0-9]{1,2})?$""",
+    re.VERBOSE,
+)
+"""The number in the name of a file that a scheduler writes, also packed; files of NCCL's have a process's, and end
+otherwise."""
+SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
+"""The number in what Slurm says of a job."""
 
 
 def job_number(path: str) -> str:
-    """The number of a scheduler's job by the name of a file, "" where it has none. A date, and a time beside it, is
-    none."""
-    name = _PACKED.sub("", path.rpartition("/")[2])
-    if (usual := _USUAL.search(name)) is not None:
-        return usual[1] or usual[2]
-    is_written = _WRITTEN.search(name) is not None and _DATE.search(name) is None
-    number = _OF_OTHERS.search(name) if is_written else None
-    return number[0] if number is not None else ""
+    """The number of a scheduler's job by the name of a file, "" where it has none."""
+    number = _NUMBER.search(path.rpartition("/")[2])
+    return next(filter(None, number.groups()), "") if number is not None else ""
 
 
 def by_number(job: Job) -> tuple[Job, ...]:
@@ -40,15 +39,15 @@ def by_number(job: Job) -> tuple[Job, ...]:
     in them; texts without a number are one more. The job alone where there are fewer than two numbers: its texts may be
     those of its ranks. Of a job with ranks, what texts with other numbers than those of its ranks say is of other jobs.
     """
-    slurm = {_source(event): said[1] for event in job.events if (said := _BY_SLURM.search(event.text)) is not None}
+    slurm = {_source(event): line[1] for event in job.events if (line := SLURM_JOB.search(event.text)) is not None}
     number_of = {file: job_number(file) or slurm.get(file, "") for file in (*job.files, *map(_source, job.events))}
     files = grouped((number_of[file], file) for file in job.files)
     events = grouped((number_of[_source(event)], event) for event in job.events)
     if job.ranks:
         own = files.keys() | {""} if any(files) else events.keys()
-        others = {number: said for number, said in events.items() if number not in own}
+        others = events.keys() - own
         kept = tuple(event for event in job.events if number_of[_source(event)] in own)
-        return (replace(job, events=kept), *(_other_job(number, said) for number, said in others.items()))
+        return (replace(job, events=kept), *(_other_job(number, events[number]) for number in sorted(others)))
     if len(files.keys() - {""}) < 2:
         return (job,)
     return tuple(

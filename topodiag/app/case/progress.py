@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.behind import ranks_behind
-from topodiag.app.case.job_numbers import by_number, named
+from topodiag.app.case.job_numbers import SLURM_JOB, by_number, named
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -106,9 +106,7 @@ def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = Non
         ends = by_all_cores(look, pieces, worth=True, chunk=1, workers=workers)
     read = dict(zip((piece.name for piece in pieces), ends, strict=True))
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
-    if len(ended) == 1:
-        return _launches(ended[0], read) or tuple(ended)
-    return tuple(launch for job in ended for launch in (not job.ranks and _launches(job, read)) or (job,))
+    return tuple(launch for job in ended for launch in _launches(job, read, is_only=len(ended) == 1) or (job,))
 
 
 def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
@@ -203,7 +201,6 @@ _REFUSED = ("ncclInvalid", "invalid usage", "invalid argument")
 """Words of the results with which NCCL refuses a call."""
 _STEP_OF = regex(r"\b[Ss]teps?[:=\[ ]{1,4}(\d{2,9}) ?/ ?(\d{2,9})\b")
 """The number of a step, and of how many."""
-_SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
 _ALL_ENDED = ("=   EXIT CODE: ", "=   KILLED BY SIGNAL: ", "mpirun noticed ", "mpiexec noticed ", "mpirun detected ")
@@ -212,14 +209,14 @@ _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
 
-def _launches(job: Job, read: Mapping[str, TextRead]) -> tuple[Job, ...]:
+def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple[Job, ...]:
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
     ended = [event for event in job.events if event.kind == "ended"]
     lines = grouped((_file(event), _line(event)) for event in ended)
     began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
     if job.ranks:
-        return _earlier_ends(job, began, read)
+        return _earlier_ends(job, began, read) if is_only else ()
     left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))
     over = {_file(event): began[_file(event)] for event in left if _line(event) < began.get(_file(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job, read)):
@@ -264,7 +261,7 @@ def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     alive = _last_progress(job)
     calls = [_line(event) for event in job.events if _is_call(event)]
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
-    numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
+    numbers = {line: number[1] for line, event in ends.items() if (number := SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     # What the launcher prints below the head of its summary is of the launch that ended.
