@@ -155,10 +155,9 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
     shows a program at work; else `at`."""
     lines = 0
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
-        head = _head_of(texts, line)
-        if head is not None and _is_of_main(texts, head, line):
+        head, raised = _head_of(texts, line), _LIKE["raised"].match(texts[line])
+        if head is not None and raised is not None and _is_of_main(texts, head, line):
             return line
-        raised = _LIKE["raised"].match(texts[line])
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
         if head is not None or is_raised or texts[line].startswith(_WORDS["of_threads"]):
             continue  # threads end with the program, each with a traceback
@@ -173,7 +172,10 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
 
 
 def _lives(text: str) -> bool:
-    """Whether a line shows a program at work: a single word (`done`) is a script's as likely."""
+    """Whether a line shows a program at work: a single word (`done`) is a script's as likely, and a server that is shut
+    down says so."""
+    if _LIKE["shut_down"].match(text) is not None:
+        return False
     return first_in("progress", text) is not None or (" " in text.strip() and _LIKE["goes_on"].search(text) is not None)
 
 
