@@ -39,6 +39,8 @@ def by_number(job: Job) -> tuple[Job, ...]:
     in them; texts without a number are one more. The job alone where there are fewer than two numbers: its texts may be
     those of its ranks. Of a job with ranks, what texts with other numbers than those of its ranks say is of other jobs.
     """
+    if len({*job.files, *map(_source, job.events)}) < 2:
+        return (job,)
     slurm = {_source(event): line[1] for event in job.events if (line := SLURM_JOB.search(event.text)) is not None}
     number_of = {file: job_number(file) or slurm.get(file, "") for file in (*job.files, *map(_source, job.events))}
     files = grouped((number_of[file], file) for file in job.files)
@@ -72,7 +74,7 @@ def numbers_of(job: Job) -> frozenset[str]:
 def named(jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, each with the scheduler's number as its name where there are several numbers, all texts of the job have
     it and no other job has."""
-    numbers = [numbers_of(job) for job in jobs]
+    numbers = [numbers_of(job) for job in jobs if len(jobs) > 1]
     if len(frozenset().union(*numbers) - {""}) < 2:
         return tuple(jobs)
     now = [own for own, job in zip(numbers, jobs, strict=True) if not job.is_past]

@@ -14,7 +14,7 @@ from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, handled_lookups, last_error, last_traceback, last_word
+from topodiag.evidence.nccl_log.grammar import ends as text_ends
 from topodiag.evidence.nccl_log.grammar.facts import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
@@ -44,15 +44,15 @@ class TextRead:
     the traceback of an exception (`last`), None without. `lines` are the numbers of its last lines, by their text;
     `began` is the last line on which a program says that it starts, `starts` knows those on which its head stands
     again; `done` is the last one that shows its work done (its word, or its last step), 0 where one started below it,
-    `word` its last line where that says so in whichever words; `handled` are exceptions that a program handled when
-    another one was raised."""
+    `word` is its last own line, with its number; `handled` are exceptions that a program handled when another one was
+    raised."""
 
     progress: tuple[Progress, ...] = ()
     is_cut: bool = False
     began: int = 0
     starts: Starts = field(default_factory=Starts)
     done: int = 0
-    word: int = 0
+    word: tuple[int, str] = (0, "")
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
@@ -169,8 +169,10 @@ def _is_no_end(event: Event, end: TextRead) -> bool:
     done, or did its work though a rank met what follows from an end: ranks leave one after the other."""
     if end.done and _is_of_leaving(event, is_below=end.done < _line(event)):
         return True
-    done = {"worker": end.done, "killed": end.done or end.word}.get(event.details.get("how", ""), 0)
-    return 0 < done < _line(event) or event.text.strip() in end.handled
+    how, done = event.details.get("how"), end.done
+    if how == "killed" and not done and text_ends.says_done(end.word[1]):
+        done = end.word[0]
+    return (how in ("worker", "killed") and 0 < done < _line(event)) or event.text.strip() in end.handled
 
 
 def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
@@ -346,7 +348,7 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     counted, above = read.progress, read.breaks - tail.count(b"\n")
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, bare = {text.strip(): above + at for at, text in enumerate(texts, 1)}, of_one_process(texts)
-    handled = handled_lookups(bare)
+    handled = text_ends.handled_lookups(bare)
     last = _last_event(texts, bare, handled, above, piece.name)
     began = _last_of(counted, _BEGAN)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
@@ -354,8 +356,8 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
-    word = above + at + 1 if (at := last_word(bare)) >= 0 else 0
-    return TextRead(progress, is_cut, began, starts, done, word, last, lines, raised)
+    word = text_ends.last_word(bare)
+    return TextRead(progress, is_cut, began, starts, done, (above + word + 1, bare[word]), last, lines, raised)
 
 
 def _is_last_step(line: Progress) -> bool:
@@ -374,10 +376,10 @@ def _last_event(
 ) -> Event | None:
     """The end of the process whose traceback, or own error, stands last in a text; `above` lines stand above `texts`,
     its last ones, and `bare` are these without the label of the one process that printed them."""
-    if (last := last_traceback(bare, handled)) is not None:
+    if (last := text_ends.last_traceback(bare, handled)) is not None:
         named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
         line, details = last.line, {**facts_of(last.text), **named, "last": "" if last.caught else "1"}
-    elif (error := last_error(bare)) is not None:
+    elif (error := text_ends.last_error(bare)) is not None:
         line, details = error, {"how": "last error", "what": bare[error].strip()[:120], "last": "1"}
     else:
         return None
@@ -389,5 +391,5 @@ def _last_event(
 
 def _remembering(blocks: Iterable[bytes], tail: bytearray) -> Iterator[bytes]:
     for block in blocks:
-        tail[:] = (tail + block[-MOST_OF_END:])[-MOST_OF_END:]
+        tail[:] = (tail + block[-text_ends.MOST_OF_END :])[-text_ends.MOST_OF_END :]
         yield block

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from topodiag.checks.shared.job.text import outlived
 from topodiag.model.case import Case
 from topodiag.model.events import NODE_DOWN, SCHEDULED, Event, Trust
 from topodiag.model.node import Node
@@ -48,11 +47,13 @@ def without_outlived(case: Case) -> Case:
     """The case without sentences about a node of the lowest trust, where a job began its work below them: an MPI that
     finds no active port takes another way, and says no more of it."""
 
+    if not case.jobs:
+        return case
+    from topodiag.checks.shared.job.text import outlived  # noqa: PLC0415 - numpy, which only jobs need
+
     def stands(event: Event) -> bool:
         return event.trust is not Trust.PERSON or not any(outlived(job, [event.origin]) for job in case.jobs)
 
-    if not case.jobs:
-        return case
     nodes = (replace(node, reports=tuple(filter(stands, node.reports))) for node in case.nodes)
     return replace(case, nodes=tuple(nodes))
 

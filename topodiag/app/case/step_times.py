@@ -118,9 +118,10 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
 def _places(jobs: Sequence[Job], source: str) -> list[int]:
     """The places of the jobs in whose logs a file is, else of those with the scheduler's number of its name, else that
     of the only job where it has no other number."""
+    if places := [at for at, job in enumerate(jobs) if source in job.files]:
+        return places
     number = job_number(source)
-    places = [at for at, job in enumerate(jobs) if source in job.files]
-    places = places or [at for at, job in enumerate(jobs) if number and number in numbers_of(job)]
+    places = [at for at, job in enumerate(jobs) if number and number in numbers_of(job)]
     is_only = len(jobs) == 1 and not (number and numbers_of(jobs[0]) - {""})
     return places or ([0] if is_only else [])
 

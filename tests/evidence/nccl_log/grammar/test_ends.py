@@ -13,6 +13,7 @@ from topodiag.evidence.nccl_log.grammar.ends import (
     last_error,
     last_traceback,
     last_word,
+    says_done,
 )
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
@@ -166,7 +167,9 @@ def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int |
     ids=["above a shell's word", "above blanks", "alone", "an epoch", "it goes on", "not done", "nothing"],
 )
 def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
-    assert last_word(end.split("\n")) == line
+    texts = end.split("\n")
+    last = last_word(texts)
+    assert (last if says_done(texts[last]) else -1) == line
 
 
 @examples("end")

@@ -54,7 +54,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_lookups."""
     texts = _without_logger(texts)
-    if not any(map(_begins_traceback, texts)) and not any(map(_LIKE["of_ipython"].match, texts)):
+    if not any(_begins_traceback(text) or text.endswith(_TRACEBACK[:-1]) for text in texts):
         return None
     last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
@@ -103,9 +103,13 @@ def last_error(texts: Sequence[str]) -> int | None:
 
 
 def last_word(texts: Sequence[str]) -> int:
-    """The line on which a program says, as its last word, that its work is done; -1 where its text ends otherwise."""
-    last = _above_epilogue(texts, len(texts) - 1)
-    return last if texts and _LIKE["work_done"].match(texts[last]) is not None else -1
+    """The last line that is the program's own, and nothing that its end leaves."""
+    return _above_epilogue(texts, len(texts) - 1)
+
+
+def says_done(text: str) -> bool:
+    """Whether a program says that its work is done. A script says it of what failed, too."""
+    return _LIKE["work_done"].match(text) is not None
 
 
 def _traceback_of(texts: Sequence[str], head: int, last: int, raised: re.Match[str], *, caught: bool) -> LastTraceback:
