@@ -28,8 +28,8 @@ OF_AMD = ("XGMI", "PCIE")
 
 def pcie_type(node: Node, one: str, other: str) -> PathType | None:
     """The path type over PCIe alone between two vertices: what `topo -mp` shows, with NODE as PHB."""
-    without = frozenset({LinkKind.NVLINK, LinkKind.C2C})
-    path = paths_from(one, edges_of_ways(map(way_of, node.links)), without=without).get(other)
+    links = (link for link in node.links if link.kind not in (LinkKind.NVLINK, LinkKind.C2C))
+    path = paths_from(one, edges_of_ways(map(way_of, links))).get(other)
     return path.type if path is not None else None
 
 

@@ -115,7 +115,7 @@ def test_every_state_and_status_is_explained() -> None:
 
 def test_every_label_of_the_verdict_is_explained() -> None:
     drawn = "".join(path.read_text() for path in (ROOT / "topodiag" / "report" / "verdict").glob("*.py"))
-    labels = set(re.findall(r'(?:page\.entry\(|_draw_lines\(page, |label = )"([a-z ]+)"', drawn))
+    labels = set(re.findall(r'(?:page\.entry\((?:"" if number else )?|_draw_lines\(page, |label = )"([a-z ]+)"', drawn))
     assert labels >= {"do", "cost", "verdict", "where", "evidence", "next", "ruled out", "read"}
     assert sorted(label for label in labels if f"`{label}`" not in DIAGNOSE) == []
 
