@@ -10,6 +10,7 @@ import pytest
 
 from tests import pasted
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -118,20 +119,7 @@ TIMED_OUT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("ranks", "size", "says", "fix"),
-    [
-        (8, 8, "all 8 ranks waited in ALLGATHER number 1", "no rank is behind by its log"),
-        (8, -1, "ranks 0-7 waited in ALLGATHER number 1", "ranks without a timeout, if any"),
-        (2, 8, "ranks 0-1 of 8 waited in ALLGATHER number 1", "look at the ranks that report no timeout"),
-        (
-            6,
-            8,
-            "6 ranks waited in ALLGATHER number 1 until their watchdog; ranks 6-7 reported no timeout",
-            "the ranks without a report",
-        ),
-    ],
-)
+@examples("ranks", "size", "says", "fix")
 def test_who_is_behind_is_named_only_where_a_rank_reports_no_timeout(
     ranks: int, size: int, says: str, fix: str
 ) -> None:
