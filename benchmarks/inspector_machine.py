@@ -24,7 +24,7 @@ from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
-from topodiag.evidence.live.inspector import Columns, InspectorReader
+from topodiag.evidence.live.inspector import Columns, InspectorReader, columns
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
 from topodiag.model.node import Node
@@ -107,9 +107,9 @@ def read(machine: Machine, seed: int) -> Job:
         here = f'"hostname":"{rank.host}","pid":{rank.pid}}},"coll_perf"'
         first = first.replace(f"{hash_of(group):#x}", f"{world.comm_id:#x}")
         first = first[: first.index('"hostname"')] + here + first.partition('"coll_perf"')[2]
-        names = ((f"{world.comm_id:#x}", rank.rank, group.collective, "kernel_gpu"),)
-        own = Columns(names, zeros, steps, zeros + BYTES, times[:, rank.rank], stamps, zeros)
-        reader.take(own, first.encode(), f"{rank.host}-{rank.pid}.log", 1)
+        firsts = columns(f"{first}\n".encode()).firsts
+        own = Columns(firsts, zeros, steps, zeros + BYTES, times[:, rank.rank], stamps)
+        reader.take(own, f"{rank.host}-{rank.pid}.log", 1)
     job = replace(job, inspection=reader.found())
     return replace(job, inspection=beside_model(job))
 
