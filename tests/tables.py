@@ -47,6 +47,14 @@ def with_texts(text: str, module: str) -> str:
     return within(text, texts(module))
 
 
+def edited(text: str, replaced: Mapping[str, str] | None) -> str:
+    """A text with some words replaced by others; they must be there."""
+    for old, new in (replaced or {}).items():
+        assert old in text, f"{old!r} is not in the text"
+        text = text.replace(old, new)
+    return text
+
+
 def within(text: str, named: Mapping[str, str]) -> str:
     """A text with others where their names stand in braces, in these again."""
     for name, part in named.items():

@@ -12,6 +12,7 @@ from types import FrameType
 import pytest
 
 from tests.shown import ROOT
+from tests.tables import examples
 from tools import build_architecture as tool
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
@@ -116,9 +117,7 @@ def called(run: Callable[[], Result], stations: list[tuple[str, str]]) -> tuple[
         sys.setprofile(before)
 
 
-@pytest.mark.parametrize(
-    ("use_case", "found"), [("app/scan.py", "GPU002"), ("app/logs.py", "GDR001")], ids=["nvidia-smi", "log"]
-)
+@examples("use_case", "found")
 def test_a_line_walks_through_the_modules_that_the_page_lists(use_case: str, found: str, tmp_path: Path) -> None:
     line, stations = walk(use_case)
     assert 2 < len(stations) <= 8

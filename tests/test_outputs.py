@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import edited
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
@@ -53,10 +54,7 @@ def rows() -> dict[str, dict[str, Any]]:
             if "of" in row:
                 form, values = forms[row.pop("of")], row.pop("with", ())
                 if "replaced" in row:
-                    row["text"] = form
-                    for old, new in row.pop("replaced").items():
-                        assert old in row["text"], f"{path.stem}: {claim}"
-                        row["text"] = row["text"].replace(old, new)
+                    row["text"] = edited(form, row.pop("replaced"))
                 elif "lines" in row:
                     steps = zip(range(row.pop("lines")), cycle(row.pop("cycle")), strict=False)
                     row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)

@@ -15,6 +15,7 @@ import topodiag
 from benchmarks.incidents import FOLDER, Incident, incidents
 from tests.depth import some_of
 from tests.program import run
+from tests.tables import examples
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Cost, Finding
 from topodiag.words.units import in_gbs, percent, spell_gbs
@@ -71,9 +72,7 @@ def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
     assert len(set(priced)) >= 5
 
 
-@pytest.mark.parametrize(
-    ("name", "check"), [("half-the-links-of-one-gpu", "NVL001"), ("two-lanes-of-a-cable", "NIC002")]
-)
+@examples("name", "check")
 def test_a_cause_leaves_in_a_benchmark_what_it_leaves_in_a_diagnosis(name: str, check: str) -> None:
     """A cable whose port is slow on one of two nodes costs more than one that is slow on both alike."""
     evidence = INCIDENTS[name].evidence

@@ -69,6 +69,12 @@ def test_a_row_gives_its_columns_in_order_or_by_name_and_names_no_other() -> Non
         tables._row({"cuont": 1}, ("text", "count"))
 
 
+def test_words_that_a_text_has_are_replaced_and_others_are_a_mistake() -> None:
+    assert tables.edited("a b", {"a": "b", "b": "c"}) == "c c"
+    with pytest.raises(AssertionError, match="'d' is not in the text"):
+        tables.edited("a b", {"d": ""})
+
+
 def test_the_parts_of_a_value_are_those_that_a_row_asks_for() -> None:
     value = {"colour": Colour.RED, "sizes": (1, 2), "why": None, "more": 3}
     assert tables.parts(value, {"colour": "RED", "sizes": [1, 9], "why": "null"}) == {

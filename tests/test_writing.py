@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.program import environment
+from tests.tables import examples
 from topodiag.api import logs
 from topodiag.cli import cli
 from topodiag.cli.errors import run
@@ -67,18 +68,7 @@ def test_a_new_file_beside_the_input_is_no_input(log: Path) -> None:
     check_apart(str(log.parent / "report.txt"), [str(log), str(log.parent), "-", "fixture:dgx-h100-healthy"])
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("emit", "nccl-topo", "{file}", "-o", "{file}"),
-        ("topo", "show", "{file}", "-o", "{file}"),
-        ("emit", "picture", "{file}", "-o", "{file}"),
-        ("bench", "{file}", "--output", "{file}"),
-        ("scan", "{file}", "--output", "{file}"),
-        ("place", "audit", "--map", "{file}", "--output", "{file}"),
-    ],
-    ids=lambda args: " ".join(args[:2]),
-)
+@examples("args")
 def test_every_command_holds_to_it(args: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "topo.xml"
     file.write_bytes(XML.read_bytes())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.app.bench import bench
 from topodiag.model.bench import Benchmark
 
@@ -26,18 +27,12 @@ def test_one_hca_of_eight_is_the_cause_by_the_table_alone() -> None:
     assert benchmark.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict"),
-    [("healthy-but-less-than-hoped", "normal"), ("nvlinks-of-one-gpu-down", "unknown"), ("cable-unplugged", "normal")],
-)
+@examples("name", "verdict")
 def test_a_table_alone_is_not_called_low_where_another_machine_would_explain_it(name: str, verdict: str) -> None:
     assert run_of(name).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("name", "check"),
-    [("acs-on-l40s", "PCI004"), ("cable-unplugged", "NIC001"), ("stale-topology-file", "TOP002")],
-)
+@examples("name", "check")
 def test_what_the_bundles_show_is_the_first_cause(name: str, check: str) -> None:
     (first, *_) = run_of(name, "bundles", "logs").hypotheses
     assert first.check == check

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from tests.evidence.network.test_pair_runs import TEST
+from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.app.bench import bench
 
@@ -21,15 +20,7 @@ def folder(tmp_path: Path, slow: set[tuple[str, str]]) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("slow", "named"),
-    [
-        ({pair for pair in combinations(NODES, 2) if "g03" in pair}, {("g03",)}),
-        ({("g01", "g04")}, {("g01", "g04")}),
-        (set(), set()),
-    ],
-    ids=["a node", "a pair", "none"],
-)
+@examples("slow", "named")
 def test_what_slow_pairs_share_is_named(
     tmp_path: Path, slow: set[tuple[str, str]], named: set[tuple[str, ...]]
 ) -> None:

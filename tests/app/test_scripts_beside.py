@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from fixtures.whole import CASES
+from tests.tables import examples
 from topodiag.api import diagnose
 
 TABLE = next(case for case in CASES if case.name == "srun-peer-to-peer-off").files["bench.out"].split("\n", 2)[2]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("job.sbatch", "#!/bin/bash\n#SBATCH -N 1\nexport NCCL_P2P_DISABLE=1\nsrun ./all_reduce_perf -b 1M -e 8G\n"),
-        ("pod.yaml", "spec:\n  containers:\n  - env:\n    - name: NCCL_P2P_DISABLE\n      value: \"1\"\n"),
-        ("run.sh", "docker run --gpus all -e NCCL_P2P_DISABLE=1 nccl all_reduce_perf\n"),
-    ],
-)  # fmt: skip
+@examples("name", "text")
 def test_what_a_script_sets_explains_the_run_beside_it(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "bench.out").write_text(TABLE)
     (tmp_path / name).write_text(text)

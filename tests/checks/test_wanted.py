@@ -8,6 +8,7 @@ import pytest
 
 from tests.checks.bent import machine
 from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 
 FINDING = Finding(
@@ -38,9 +39,7 @@ def test_what_an_outcome_has_is_shown_as_wanted_or_as_it_is(outcome: Outcome, ri
     assert shown(outcome, wrong) != wrong
 
 
-@pytest.mark.parametrize(
-    "changes", [{"gpus/8/lost": "lost"}, {"gpus/0/hue": "red"}, {"gpus": 9}, {"hue": 1}, {"told": ["HUE"]}]
-)
+@examples("changes")
 def test_a_change_of_what_is_not_there_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises((AssertionError, AttributeError, TypeError, KeyError)):
         machine("hgx_h100", changes)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.tables import examples
 from topodiag.checks import registry
 from topodiag.checks.page import SECTIONS, parse
 from topodiag.cli import _COMMANDS
@@ -142,10 +143,7 @@ def test_completion_completes(topodiag):
     assert topodiag(env=env).stdout == "plain,scan\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [("explain nvl00", "plain,NVL001"), ("scan --format na", "plain,nagios"), ("scan /tm", "file,/tm")],
-)
+@examples("words", "offered")
 def test_completion_knows_check_ids_choices_and_files(topodiag, words, offered):
     at = str(len(words.split()))
     env = {"_TOPODIAG_COMPLETE": "bash_complete", "COMP_WORDS": f"topodiag {words}", "COMP_CWORD": at}

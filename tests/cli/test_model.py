@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests import program
+from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -70,10 +71,7 @@ def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) 
 
 
 @pytest.mark.parametrize("width", ["80", "160"])
-@pytest.mark.parametrize(
-    "args",
-    [("link",), ("collective", "--explain", "--measured", "1s"), ("hierarchy", "--explain"), ("step", "--explain")],
-)
+@examples("args")
 def test_no_line_is_wider_than_asked_and_ascii_is_ascii(model: Run, args: tuple[str, ...], width: str) -> None:
     done = model(*args, "--width", width, "--ascii")
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.cli.model.link import link
 from topodiag.cli.params import LinkParam, Micros, Number, Pair, Size, Sizes
 from topodiag.cost.alpha_beta import Link
@@ -16,19 +17,7 @@ from topodiag.cost.alpha_beta import Link
 ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("4K", 4096),
-        ("256MiB", 256 << 20),
-        ("1G", 1 << 30),
-        ("1.5 GiB", 3 << 29),
-        ("16MB", 16_000_000),
-        ("140GB", 140_000_000_000),
-        ("1e6", 1_000_000),
-        ("512B", 512),
-    ],
-)
+@examples("text", "size")
 def test_a_letter_is_a_power_of_two_as_in_nccl_tests_and_mb_one_of_ten(text: str, size: int) -> None:
     assert Size().convert(text, None, None) == size
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.app.case.placement import Placement
 from topodiag.app.judge.placing import open_place
 from topodiag.cli import cli
@@ -38,35 +38,15 @@ def refused(*args: str) -> str:
     return line
 
 
-def test_data_parallelism_is_what_the_others_leave() -> None:
-    ready = opened("--nodes", "4", "--tp", "8", "--pp", "2")
-    assert ready.layout is not None
-    assert (ready.world, ready.layout.dp, ready.assignment) == (32, 2, None)
-
-
-@pytest.mark.parametrize("rule", [(), ("--rule", "cyclic")])
-def test_gpus_that_make_no_whole_replica_are_left_over(rule: tuple[str, ...]) -> None:
-    ready = opened("--nodes", "3", "--exclude", "node001:0", "--tp", "4", "--pp", "2", *rule)
-    assert ready.world == 16
-    if rule:
-        assert ready.assignment is not None
-        assert ready.assignment.ranks == 16
+@examples("args", "ready")
+def test_options_make_the_job_and_its_cluster(args: list[str], ready: dict[str, Any]) -> None:
+    assert parts(opened(*args), ready) == ready
 
 
 def test_gpus_that_are_left_over_are_told() -> None:
     notes = opened("--nodes", "4", "--tp", "5").cluster.notes
     assert "30 ranks: as many whole replicas as fit; 2 of 32 GPUs are left over (--world-size)" in notes
     assert not any("left over" in note for note in opened("--nodes", "4", "--tp", "8").cluster.notes)
-
-
-def test_experts_need_their_ranks_too() -> None:
-    ready = opened("--nodes", "3", "--tp", "4", "--ep", "4")
-    assert ready.layout is not None
-    assert (ready.world, ready.layout.dp) == (16, 4)
-
-
-def test_given_sizes_make_the_ranks() -> None:
-    assert opened("--nodes", "4", "--tp", "8", "--dp", "2").world == 16
 
 
 def test_groups_make_the_ranks_that_they_name(tmp_path: Path) -> None:
@@ -87,12 +67,6 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
 @examples("args", "says")
 def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> None:
     assert says in refused(*args)
-
-
-def test_bundles_are_the_nodes_and_what_they_are() -> None:
-    ready = opened("--bundles", "fixture:dgx-h100-healthy", "--bundles", "fixture:dgx-h100-gpu5-x4", "--tp", "8")
-    assert ready.cluster.names == ("dgx-017", "dgx-040")
-    assert (ready.cluster.system, ready.world) == ("DGX H100", 16)
 
 
 @examples("option", "content", "says")

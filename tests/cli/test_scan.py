@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click import BadParameter
 
+from tests.tables import examples
 from topodiag.cli.params import Duration
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
@@ -37,9 +38,7 @@ def test_quiet_says_less_and_verbose_more(topodiag):
     assert len(set(sizes)) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("5", 5), ("5s", 5), ("500ms", 0.5), ("1m", 60), ("1.5s", 1.5), ("0", 0)]
-)
+@examples("text", "seconds")
 def test_durations_read_as_people_write_them(text, seconds):
     assert Duration().convert(text, None, None) == seconds
 

@@ -22,6 +22,7 @@ from tests import program
 from tests.checks.wanted import matches
 from tests.cli.given import BUILDERS
 from tests.shown import ROOT
+from tests.tables import edited
 
 GIVEN = {"given", "steps", "command", "env", "stdin", "after", "fake", "into", "replaced", "width"}
 WANTED = {
@@ -143,11 +144,7 @@ def test_commands_answer_as_their_row_says(name: str, tmp_path: Path) -> None:
         )  # fmt: skip
         assert "Traceback" not in done.stderr
         if "into" in step:
-            text = done.stdout
-            for old, new in step.get("replaced", {}).items():
-                assert old in text
-                text = text.replace(old, new)
-            (tmp_path / step["into"]).write_text(text, encoding="utf-8")
+            (tmp_path / step["into"]).write_text(edited(done.stdout, step.get("replaced")), encoding="utf-8")
         wanted = {column: value for column, value in step.items() if column in WANTED}
         assert {
             column: answered(done, column, value, tmp_path, before) for column, value in wanted.items()

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, nvlink, pci
+from tests.tables import examples
 from topodiag.emit.nccl_xml import to_text
 from topodiag.model.nccl_tree import Element
 
@@ -76,17 +77,7 @@ def test_a_prediction_has_the_bandwidth_of_both_ports_once(topodiag: Run, machin
     assert whole["virtual_nics"] == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("model", "link", "--machine", "FILE", "--nodes", "4"),
-        ("model", "hierarchy", "--machine", "FILE", "--nodes", "4"),
-        ("model", "step", "--machine", "FILE", "--nodes", "4", "--tp", "8", "--peak-tflops", "989"),
-        ("place", "audit", "--machine", "FILE", "--nodes", "4", "--tp", "4", "--rule", "cyclic"),
-        ("place", "solve", "--machine", "FILE", "--nodes", "4", "--tp", "4"),
-    ],
-    ids=lambda command: " ".join(command[:2]),
-)
+@examples("command")
 def test_prices_and_layouts_are_those_of_one_nic_with_both_rates(
     topodiag: Run, machines: tuple[str, str], command: tuple[str, ...]
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.tables import examples
 from topodiag.app.model import machine_of_links
 from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.alpha_beta import Link
@@ -189,10 +190,7 @@ def test_the_states_of_70b() -> None:
     assert (states.weights, states.gradients, states.optimiser) == pytest.approx((140, 140, 560))
 
 
-@pytest.mark.parametrize(
-    ("stages", "micro_batches", "idle"),
-    [(4, 4, "43 %"), (4, 16, "16 %"), (4, 32, "8.6 %"), (4, 64, "4.5 %"), (8, 64, "9.9 %")],
-)
+@examples("stages", "micro_batches", "idle")
 def test_the_bubble_of_a_pipeline(stages: int, micro_batches: int, idle: str) -> None:
     share = 100 * traffic.bubble(stages, micro_batches)
     assert (f"{share:.0f} %" if share > 10 else f"{share:.1f} %") == idle
@@ -215,9 +213,7 @@ def test_scaling_efficiency_falls_with_the_gpus_as_the_sketch_does() -> None:
 # --- reference rates: the product's own data cite datasheets, per direction ----------------------------------
 
 
-@pytest.mark.parametrize(
-    ("system", "gbs"), [("dgx-a100", 600), ("dgx-h100", 900)], ids=["A100 600 GB/s", "H100 900 GB/s"]
-)
+@examples("system", "gbs")
 def test_nvlink_rates_are_half_of_the_aggregate_of_both_directions(system: str, gbs: float) -> None:
     """nvidia-smi's line rate of an H100 link is 26.562 GB/s: 6 % over the 25 that the datasheet's 900 counts."""
     inside = machine(find_system(system), 1).inside

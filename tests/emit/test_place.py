@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.emit.place_formats import FORMATS, write
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.evidence.interface import Blob
@@ -31,64 +32,30 @@ def placed(hosts: str, gpus: list[int] | None = None, **groups: list[int]) -> Pl
 GRID = placed("aabb", tp=[0, 0, 1, 1], dp=[0, 1, 0, 1])
 
 
-def test_a_slurm_hostfile_has_a_line_per_task() -> None:
-    written_file = write(placed("abab"), "slurm-hostfile")
-    assert written_file.text == "a\nb\na\nb\n"
-    assert "srun -n 4 -N 2 --ntasks-per-node=2 --distribution=arbitrary" in written_file.command
+@examples("hosts", "gpus", "form", "text", "lines", "command", "notes", "lacks")
+def test_a_map_is_written_for_a_launcher(
+    *,
+    hosts: str,
+    gpus: list[int] | None,
+    form: str,
+    text: str | None,
+    lines: list[str] | None,
+    command: str | None,
+    notes: list[tuple[int, str]] | None,
+    lacks: str | None,
+) -> None:
+    made = write(placed(hosts, gpus), form)
+    assert text in {None, made.text}
+    assert set(lines or ()) <= set(made.text.splitlines())
+    assert (command or "") in made.command
+    assert [words for at, words in notes or () if words not in made.notes[at]] == []
+    assert lacks is None or lacks not in "\n".join([made.command, *made.notes])
 
 
-def test_uneven_hosts_get_no_tasks_per_node() -> None:
-    assert "ntasks-per-node" not in write(placed("aab"), "slurm-hostfile").command
-
-
-def test_a_rankfile_names_each_rank_with_its_local_rank() -> None:
-    text = write(placed("abab"), "rankfile").text
-    assert text.splitlines() == ["rank 0=a slot=0", "rank 1=b slot=0", "rank 2=a slot=1", "rank 3=b slot=1"]
-
-
-def test_hostfiles_count_slots_in_the_order_of_ranks() -> None:
-    assert write(placed("bba"), "hostfile").text == "b slots=2\na slots=1\n"
-    assert write(placed("bba"), "mpich").text == "b:2\na:1\n"
-
-
-@pytest.mark.parametrize("name", ["rankfile", "hostfile"])
-def test_mpirun_binds_no_rank_to_one_core(name: str) -> None:
-    assert "--bind-to none" in write(placed("bba"), name).command
-
-
-@pytest.mark.parametrize("name", ["hostfile", "mpich", "torchrun"])
-def test_what_fills_host_after_host_cannot_go_back_to_one(name: str) -> None:
-    with pytest.raises(UnwritableMapError, match="rank 2 goes back to a"):
-        write(placed("aba"), name)
-
-
-def test_torchrun_gets_node_ranks_and_the_warning_about_dynamic_rendezvous() -> None:
-    written_file = write(placed("bbaa"), "torchrun")
-    assert written_file.text == "0 b\n1 a\n"
-    assert "--nnodes=2 --nproc-per-node=2 --node-rank=N --master-addr=b" in written_file.command
-    assert "c10d" in written_file.notes[0]
-    assert "b: 2, a: 1" in write(placed("bba"), "torchrun").notes[1]
-
-
-def test_a_map_against_the_order_of_gpus_says_so() -> None:
-    written_file = write(placed("aa", [1, 0]), "rankfile")
-    assert "rank 1 has GPU 0 of a after a rank with a higher GPU" in written_file.notes[-1]
-
-
-def test_a_map_on_the_upper_gpus_says_what_each_host_shows_its_ranks() -> None:
-    written_file = write(placed("aabb", [4, 5, 4, 5]), "slurm-hostfile")
-    assert "ranks of a sit on GPUs 4,5" in written_file.notes[-1]
-    assert "CUDA_VISIBLE_DEVICES=4,5 there, and likewise on 1 more" in written_file.notes[-1]
-    assert not any("CUDA" in note for note in write(placed("aabb", [-1, -1, 0, 1]), "slurm-hostfile").notes)
-
-
-def test_a_rankfile_comes_with_the_hosts_that_mpirun_needs_without_a_scheduler() -> None:
-    assert "--host a:2,b:1" in write(placed("aba"), "rankfile").notes[0]
-    assert "--hostfile with a line per host" in write(placed("abcdef"), "rankfile").notes[0]
-
-
-def test_intel_mpi_takes_counts_from_a_machinefile_only() -> None:
-    assert "Intel MPI: mpiexec -n 3 -machinefile FILE" in write(placed("bba"), "mpich").notes[0]
+@examples("hosts", "gpus", "form", "why")
+def test_a_map_that_a_launcher_cannot_take_is_refused(hosts: str, gpus: list[int] | None, form: str, why: str) -> None:
+    with pytest.raises(UnwritableMapError, match=why):
+        write(placed(hosts, gpus), form)
 
 
 def test_rails_are_part_of_the_map() -> None:
@@ -96,11 +63,6 @@ def test_rails_are_part_of_the_map() -> None:
     again = read_place_map(Blob("map", to_json(place_map).encode()))
     assert again.rail.tolist() == [0, 1]
     assert read_place_map(Blob("map", to_json(placed("ab")).encode())).rail.size == 0
-
-
-def test_slurm_is_asked_for_the_nodes_and_the_leaves() -> None:
-    lines = write(placed("aabb"), "slurm-flags").text.splitlines()
-    assert {"--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--nodelist=a,b", "--switches=1"} <= set(lines)
 
 
 def test_blocks_become_segments() -> None:
@@ -132,21 +94,11 @@ def test_groups_that_form_no_grid_make_no_mesh() -> None:
     assert "no grid" in written_file.notes[0]
 
 
-def test_a_map_without_groups_has_none_to_write() -> None:
-    with pytest.raises(UnwritableMapError, match="no groups"):
-        write(placed("ab"), "new-group")
-
-
 @pytest.mark.parametrize("host", ["a b", "-rf", "a\nb", "", "a;b"])
 def test_names_that_a_launcher_would_misread_are_refused(host: str) -> None:
     place = PlaceMap((host,), np.zeros(1, np.int64), np.zeros(1, np.int64))
     with pytest.raises(UnwritableMapError, match="no host name"):
         write(place, "slurm-hostfile")
-
-
-def test_two_ranks_on_one_gpu_are_refused() -> None:
-    with pytest.raises(UnwritableMapError, match="GPU 0 of a has two ranks"):
-        write(placed("aa", [0, 0]), "hostfile")
 
 
 def test_an_assignment_becomes_a_map_with_the_levels_it_lies_in() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.evidence.filled import READINGS, device, expanded, label, node_of, recognises, sections_of, text_of, values
-from tests.tables import parts
+from tests.tables import edited, parts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item, Parsed
@@ -62,9 +62,7 @@ def filled(kind: str, row: dict[str, Any], value: str | None) -> str:
         text = (SEEDS / row["file"]).read_text(encoding="utf-8")
     else:
         text = text_of(kind, row["of"]) if "of" in row else expanded(kind, row["text"])
-    for old, new in row.get("replaced", {}).items():
-        assert old in text, f"{kind}: {old} is not in the text"
-        text = text.replace(old, new)
+    text = edited(text, row.get("replaced"))
     assert value is None or "{}" in text, f"{kind}: no place for {value}"
     return text if value is None else text.replace("{}", value)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.expect.measured_runs import run
+from tests.tables import examples
 from topodiag.app.case.topology import open_topology
 from topodiag.expect.as_built import as_built, narrow_links
 from topodiag.expect.expect import Expected, expected
@@ -98,10 +99,7 @@ def test_one_hca_in_the_setting_is_the_cause_and_the_expectation_is_without_it()
         assert first.likelihood > 0.8
 
 
-@pytest.mark.parametrize(
-    ("value", "left"),
-    [("mlx5_0", 1), ("=mlx5_0:1,mlx5_1:1", 2), ("mlx5", None), ("^mlx5_9", None), ("", None), ("mlx5_0,mlx5_1", 2)],
-)
+@examples("value", "left")
 def test_how_many_nics_a_setting_leaves_of_an_assumed_machine(value: str, left: int | None) -> None:
     assert nics_left(value, [f"nic{number}" for number in range(8)]) == left
 

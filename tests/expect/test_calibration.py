@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.expect.calibration import Calibration, Observation, calibration, fit, generation_of
 
 
@@ -15,9 +16,7 @@ def seen(ratio: float, system: str = "a", *, transport: str = "rdma-ring", gener
     return Observation(generation, transport, "all_reduce", system, ratio)
 
 
-@pytest.mark.parametrize(
-    ("sm", "name"), [(60, "pascal"), (70, "volta"), (75, "volta"), (86, "ampere"), (90, "hopper"), (121, "blackwell")]
-)
+@examples("sm", "name")
 def test_a_generation_is_that_of_the_compute_capability(sm: int, name: str) -> None:
     assert generation_of(sm) == name
 

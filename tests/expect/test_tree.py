@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import SystemSpec
@@ -32,9 +33,7 @@ def test_every_system_of_the_catalogue_is_accepted_with_all_its_gpus(spec: Syste
     assert prediction.ranks == spec.gpus
 
 
-@pytest.mark.parametrize(
-    ("name", "ring"), [("DGX A100", 240), ("DGX H100", 360), ("DGX-1 (V100)", 120), ("DGX-2", 120)]
-)
+@examples("name", "ring")
 def test_its_rings_are_those_of_the_real_machine(name: str, ring: float) -> None:
     prediction = predict_tree(laid_out(name), sizes=LARGE)
     graph = prediction.graph(0)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.expect.measured_runs import GIB, run
+from tests.tables import examples
 from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import explain
@@ -97,9 +98,7 @@ def test_an_amd_machine_runs_at_the_slower_of_its_links_and_its_nics() -> None:
     assert peak(raw("all_reduce", 16, 2, system="BM.GPU.MI300X.8", nics=(4, 400.0))) == 200
 
 
-@pytest.mark.parametrize(
-    ("ranks", "nodes", "published_gbs"), [(8, 1, 315.69), (16, 2, 357.46)], ids=["one node", "two nodes"]
-)
+@examples("ranks", "nodes", "published_gbs")
 def test_published_mi300x_runs_lie_near_what_is_expected(ranks: int, nodes: int, published_gbs: float) -> None:
     """hisohara/ai-scripts, 01_rccl-smoketest: between nodes rings are faster than on one."""
     expectation = expected(run(ranks=ranks, hosts=nodes), system="MI300X", nics=(8, 400.0), nodes=nodes).expectation
@@ -137,9 +136,7 @@ def test_half_of_the_wires_is_low() -> None:
     assert verdict_of(measured, expected(measured, nics=(8, 400.0), nodes=8).expectation).word == "low"
 
 
-@pytest.mark.parametrize(
-    ("busbw", "cause"), [(330.0, "1 of 8 NICs"), (190.0, "half"), (47.0, "7 of 8 NICs"), (2.0, "sockets")]
-)
+@examples("busbw", "cause")
 def test_a_low_run_gets_the_causes_that_wires_can_have(busbw: float, cause: str) -> None:
     measured = run(ranks=64, busbw=busbw)
     estimate = expected(measured, nics=(8, 400.0), nodes=8, fitted=RAW)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, rank_nodes_of, read_bundles
@@ -170,13 +171,7 @@ def test_any_address_names_switches_or_none(address: str, pattern: str) -> None:
     assert not tiers or len(tiers) == pattern.count(".")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ({}, "holds no bundle (topodiag scan --save"),
-        ({"a.tar.gz": b"", "b.tar.gz": b"x"}, "holds no node with GPUs"),
-    ],
-)
+@examples("content", "says")
 def test_a_folder_without_nodes_is_one_clear_line(tmp_path: Path, content: dict[str, bytes], says: str) -> None:
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.checks.nodes import hgx_h100, read
 from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_fact, with_number
 from tests.tables import examples, parts
@@ -98,9 +96,7 @@ def test_a_parameter_of_the_kernel_that_one_node_lacks_is_a_difference() -> None
     assert (outlier.key, outlier.value, outlier.usual) == ("iommu", "not set", "pt")
 
 
-@pytest.mark.parametrize(
-    ("count", "value", "odd"), [(12, 300.0, True), (12, 366.0, False), (3, 100.0, False), (6, 200.0, True)]
-)
+@examples("count", "value", "odd")
 def test_numbers_are_odd_beyond_deviation_and_noise(count: int, value: float, odd: bool) -> None:
     changes = {at: with_number(370.0 + at % 4) for at in range(count)} | {2: with_number(value)}
     outliers = [outlier for outlier in only(fleet(count, changes)).outliers if outlier.key == "measured"]

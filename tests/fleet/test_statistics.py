@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from benchmarks.fleet_statistics import Score, judge, simulate
+from tests.tables import examples
 from topodiag.fleet.numbers import far, rises_faster
 from topodiag.model.fleet import How
 
@@ -58,9 +58,7 @@ def test_of_numbers_that_are_mostly_equal_any_other_one_is_odd() -> None:
     assert np.flatnonzero(outlier.mask).tolist() == [3]
 
 
-@pytest.mark.parametrize(
-    ("counts", "odd"), [([0, 0, 0, 0, 500], True), ([0, 0, 0, 0, 5], False), ([400, 300, 500, 450, 600], False)]
-)
+@examples("counts", "odd")
 def test_a_counter_that_all_siblings_have_is_the_sites(counts: list[float], odd: bool) -> None:
     ndarray, _ = rises_faster(np.asarray(counts, float), np.full(5, 100.0))
     assert bool(ndarray[-1]) is odd

@@ -8,23 +8,18 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-import pytest
-
 import topodiag
 from tests.fuzz.backtracking import can_take_for_ever
+from tests.tables import examples
 from topodiag.lazy import _Pattern
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"(?:[a-z]+ *)+$", r"(a+b?)*c", r"(?:[\w.]{0,63}[ \t]*){1,200}\Z", r"x(?:y(?:\d+\s*)+)"]
-)
+@examples("pattern")
 def test_a_repeated_group_that_can_be_cut_in_several_ways_is_found(pattern: str) -> None:
     assert can_take_for_ever(re.compile(pattern))
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"[a-z]+(?: +[a-z]+)*$", r"(?:\d+,)*", r"(?:a|bc)*", r"(?:[^\s/]{1,120}/){0,30}", r"(\d+)?"]
-)
+@examples("pattern")
 def test_one_whose_parts_are_kept_apart_is_sound(pattern: str) -> None:
     assert not can_take_for_ever(re.compile(pattern))
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.model.cpuid import family_of
 
 
-@pytest.mark.parametrize(
-    ("written", "family"),
-    [(6, 6), (7, 7), (15, 15), (23, 23), (25, 25), (26, 26), (143, 23), (175, 25), (191, 26), (0, 0), (-1, -1)],
-)
+@examples("written", "family")
 def test_both_spellings_are_one_family(written: int, family: int) -> None:
     assert family_of(written) == family
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.cost.step import Work
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
@@ -170,16 +171,7 @@ def test_a_layout_without_known_compute_is_judged_by_communication_alone() -> No
     assert report.step_us == report.waited_us > 0
 
 
-@pytest.mark.parametrize(
-    ("slot", "words"),
-    [
-        ([0, 1, 1], "ranks 1 and 2 are both on GPU 1 of node001"),
-        ([0, 1, -1], "1 of 3 ranks have no GPU, as rank 2"),
-        ([0, 1, 99], "have no GPU"),
-        ([0, 1], "places 2 ranks, and the job has 3"),
-        ([0, 1, 7], "rank 2 is on GPU 7 of node001, which is not there to be used"),
-    ],
-)
+@examples("slot", "words")
 def test_a_layout_that_is_none_is_one_clear_line(slot: list[int], words: str) -> None:
     one = cluster(1)
     usable = one.usable.copy()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.report import machines
-from tests.tables import examples
 from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.links import Path
@@ -52,28 +51,6 @@ def line_with(text, needle):
     return next(line for line in text.splitlines() if needle in line)
 
 
-MACHINES = {
-    "healthy": machines.healthy,
-    "sick": machines.sick,
-    "without_gpus": machines.without_gpus,
-    "without_gpus_that_answer": lambda: machines.without_gpus(hung=True),
-    "only_matrix": machines.only_matrix,
-    "nothing": Result,
-}
-
-
-@examples("machine", "style", "begins", "has", "lacks", "line", "line_lacks")
-def test_a_page_says_what_its_row_says(*, machine, style, begins, has, lacks, line, line_lacks):
-    text = table(MACHINES[machine](), **(style or {}))
-    assert text.startswith(begins or "")
-    assert [words for words in has or () if words not in " ".join(text.split())] == []
-    assert [words for words in lacks or () if words in text] == []
-    if line:
-        shown = f"{line_with(text, line[0])}\n"
-        assert line[1] in shown
-        assert line_lacks is None or line_lacks not in shown
-
-
 def test_unasked_a_healthy_node_takes_ten_lines_and_one_with_a_fault_25():
     assert len(table(machines.healthy(), verbose=0).splitlines()) <= 10
     one = replace(machines.sick(), findings=machines.sick().findings[:1])
@@ -103,12 +80,6 @@ def test_gpus_on_the_bus_with_a_silent_driver_are_not_judged_healthy():
 def test_like_nvswitches_share_a_line():
     assert "4× NVSwitch" in machine(machines.healthy())
     assert table(machines.healthy(), verbose=1).count("NVSwitch  ") == 4
-
-
-def test_without_a_pci_tree_devices_stand_under_their_numa_nodes():
-    text = table(machines.only_matrix())
-    assert "no PCI tree in the evidence" in text
-    assert text.index("NUMA 0") < text.index("GPU1 ") < text.index("NUMA 1") < text.index("GPU2 ")
 
 
 def test_gpus_of_unknown_numa_nodes_stand_under_their_cpus():
@@ -152,10 +123,6 @@ def test_eight_gpus_and_ten_nics_fit_eighty_columns():
     text = table(Result(nodes=(node,)))
     assert max(map(cell_len, text.splitlines())) <= 80
     assert "     0    1    2    3    4    5    6    7    8    9\n" in text
-
-
-def test_nics_stand_beside_the_gpus_where_they_fit():
-    assert re.search(r"^GPU0 -( +NV18){7} +PXB( +NODE){3}( +SYS){4}$", table(machines.healthy(), width=100), re.M)
 
 
 def test_seventy_two_gpus_fold():

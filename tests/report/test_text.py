@@ -43,18 +43,7 @@ def test_wrapped_lines_keep_to_the_width(body, prefix, width):
     assert all(cell_len(line.plain) <= width for line in page.lines)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (400.0, "400"),
-        (26.562, "26.6"),
-        (0.333, "0.333"),
-        (float("nan"), "?"),
-        (float("inf"), "?"),
-        (1e18, "1e+18"),
-        (0.0, "0"),
-    ],
-)
+@examples("value", "text")
 def test_numbers_have_no_more_digits_than_they_mean(value, text):
     assert number(value) == text
 

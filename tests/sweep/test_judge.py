@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, measure, plant, sweep
+from tests.tables import examples
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
@@ -41,28 +42,23 @@ def test_finding_takes_less_than_a_quarter_of_measuring_every_rail_of_every_pair
     assert measurement.runs < 2 * 64 * 8 / 4
 
 
-@pytest.mark.parametrize(
-    ("part", "share"),
-    [
-        (Part("uplink", "rack3", 4), 0.6),
-        (Part("host", "node017"), 0.6),
-        (Part("board", "node040"), 0.7),
-        (Part("path", "node019 and node020"), 0.5),
-        (Part("leaf", "rack1", 0), 0.7),
-        (Part("link", "node064", 7), 0.8),
-    ],
-)
-def test_every_kind_of_part_is_named_by_itself(part, share):
-    measurement = sweep(FABRIC, {part: share}, 1, STILL)
-    assert found(measurement.judgement, part)
-    assert measurement.judgement.suspects == ()
-    assert len(measurement.judgement.confirmed) == 1
+FABRICS = {
+    "64 nodes": FABRIC,
+    "64 nodes without racks": replace(FABRIC, racks={}),
+    "a leaf for each rack": replace(FABRIC, leaf_per_rail=False),
+    "two racks of 8": fabric_of(16, 2),
+    "two racks of 16": fabric_of(32, 2),
+    "four nodes": Fabric(tuple("abcd"), 4, 4),
+}
 
 
-def test_a_bad_nic_under_a_bad_leaf_is_found_all_the_same():
-    faults = {Part("leaf", "rack2", 3): 0.6, Part("link", "node012", 5): 0.5}
-    measurement = sweep(FABRIC, faults, 1, STILL)
-    assert all(found(measurement.judgement, part) for part in faults)
+@examples("fabric", "faults", "noise", "confirmed", "none")
+def test_what_is_slow_is_found(fabric, faults, noise, confirmed, none):
+    parts = {Part(*part): share for *part, share in faults}
+    judgement = sweep(FABRICS[fabric], parts, 1, Noise(*noise) if noise else STILL).judgement
+    assert [part for part in parts if not found(judgement, part)] == []
+    assert confirmed in {None, len(judgement.confirmed)}
+    assert [name for name in none or () if getattr(judgement, name)] == []
 
 
 def test_one_slow_run_is_a_suspicion_of_nobody_in_particular_and_the_next_round_clears_it():
@@ -153,13 +149,6 @@ def test_where_half_of_all_runs_are_slow_alike_it_is_another_kind_of_machine_and
     assert judged.notes == (f"30 intra runs cannot be judged: {TWO_KINDS}",)
 
 
-def test_one_bad_node_of_four_is_no_other_kind_of_machine():
-    fabric = Fabric(tuple("abcd"), 4, 4)
-    measurement = sweep(fabric, {Part("link", "c", 2): 0.5}, 1, STILL)
-    assert found(measurement.judgement, Part("link", "c", 2))
-    assert measurement.judgement.gaps == ()  # its bisection is slow for the same reason
-
-
 def test_placements_more_than_30_per_cent_apart_are_told_with_the_slower_one():
     plan = first_round(FABRIC, ("bisection",))
     (gap,) = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3", "1-bisection-4"}, 0.6)).gaps
@@ -180,14 +169,6 @@ def test_a_leaf_for_a_whole_rack_is_one_part_for_all_rails():
     fabric = replace(FABRIC, leaf_per_rail=False)
     run = rail_run(fabric, "node001", "node002", 3, 1)
     assert [part for part in parts_of(run, fabric) if part.kind == "leaf"] == [Part("leaf", "rack1")]
-    measurement = sweep(fabric, {Part("leaf", "rack4"): 0.6}, 1, STILL)
-    assert found(measurement.judgement, Part("leaf", "rack4"))
-
-
-def test_without_racks_a_bad_nic_is_found_all_the_same():
-    fabric = replace(FABRIC, racks={})
-    measurement = sweep(fabric, {Part("link", "node033", 0): 0.5}, 1, STILL)
-    assert found(measurement.judgement, Part("link", "node033", 0))
 
 
 def test_the_last_attempt_counts_and_an_interrupted_one_is_none():
@@ -243,14 +224,6 @@ def test_two_racks_with_one_leaf_each_have_one_run_between_them_and_nothing_to_c
     judged = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {plan.runs[0].id}))
     assert judged.faults == ()
     assert judged.notes == ("1 racks run cannot be judged: fewer than 3 runs are alike",)
-
-
-@pytest.mark.parametrize("nodes", [16, 32])
-def test_a_leaf_of_one_of_two_racks_is_told_from_what_joins_them_and_from_another_kind_of_machine(nodes):
-    leaf = Part("leaf", "rack1", 3)
-    measurement = sweep(fabric_of(nodes, 2), {leaf: 0.6}, 1)
-    assert found(measurement.judgement, leaf)
-    assert len(measurement.judgement.confirmed) == 1
 
 
 def test_runs_of_one_suspect_rail_alone_say_nothing_of_what_is_normal():

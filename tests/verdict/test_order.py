@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,10 +74,7 @@ def test_storage_that_came_back_explains_no_wait_of_unknown_length() -> None:
     assert order(found("JOB006"), found("HST006", I), case=failing("watchdog")) == ["JOB006", "HST006"]
 
 
-@pytest.mark.parametrize(
-    "cause",
-    ["JOB002", "JOB004", "JOB005", "JOB006", "JOB009", "NET002", "NET008", "NIC001", "GPU001", "NVL005", "TOP001"],
-)
+@examples("cause")
 def test_missing_ranks_are_below_the_fault_that_kept_them_away(cause: str) -> None:
     assert causes(found("JOB001"), found(cause))["JOB001"] == cause
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.app.test_bench import SIZES, printed
+from tests.tables import examples
 from topodiag.app.bench import bench
 from topodiag.app.judge.bench_gate import gates
 from topodiag.app.judge.runs import BenchOptions
@@ -41,13 +40,7 @@ TEXTS = {
 assert 1 << 26 in SIZES
 
 
-@pytest.mark.parametrize(
-    ("name", "state"),
-    [
-        ("healthy", GateState.PASS), ("far-below", GateState.FAIL), ("one-row", GateState.FAIL),
-        ("crashed", GateState.FAIL), ("wrong", GateState.FAIL), ("half", GateState.UNKNOWN),
-    ],
-)  # fmt: skip
+@examples("name", "state")
 def test_each_file_passes_fails_or_is_not_judged(tmp_path: Path, name: str, state: GateState) -> None:
     place = tmp_path / f"{name}.txt"
     place.write_text(TEXTS[name])

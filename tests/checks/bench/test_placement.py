@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from tests.checks.benches import GROWING, KIB, benchmark, judge, sweep
+from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.model.bench import Benchmark, BenchRun
@@ -99,14 +100,7 @@ def test_a_node_that_all_slow_pairs_share_is_one_fault_of_that_node() -> None:
     assert "c: all 4 runs of all_reduce with this node are at least 40 % slower" in next(iter(answer))
 
 
-@pytest.mark.parametrize(
-    "slow",
-    [
-        {frozenset("ab"), frozenset("bc"), frozenset("cd")},  # no node of all slow pairs
-        {frozenset("ca"), frozenset("cb")},  # pairs of that node are fast, too
-        {frozenset("ab")},
-    ],
-)
+@examples("slow")
 def test_slow_pairs_without_one_node_of_all_stay_pairs(slow: set[frozenset[str]]) -> None:
     assert all(len(nodes) == 2 for nodes in told(pairs(slow)).values())
     assert len(told(pairs(slow))) == len(slow)

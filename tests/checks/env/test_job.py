@@ -118,9 +118,7 @@ def test_no_settings_and_no_env_lines_leave_it_unknown() -> None:
         assert check.judge(job).status is Status.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("value", "what"), [(" 1", "a blank"), ('"eth0"', "quotes"), ("mlx5 # all of them", "a comment")]
-)
+@examples("value", "what")
 def test_values_show_what_nccl_misread(value: str, what: str) -> None:
     [finding] = MisreadSettingInLog().judge(jobs.job(settings={"NCCL_IB_HCA": value})).findings
     assert what in finding.message
@@ -144,13 +142,7 @@ def test_old_names_are_told_and_one_that_the_library_printed_is_no_slip() -> Non
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu=pt"),
-        ('Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment which can lead to low RCCL performance', "HSA_FORCE"),
-    ],
-)
+@examples("text", "told")
 def test_what_rccl_finds_amiss_in_a_node_is_told_in_its_words(text: str, told: str) -> None:
     [finding] = CostlySettingInLog().judge(jobs.job(events=[jobs.event("other", text)])).findings
     assert told in finding.message

@@ -89,20 +89,7 @@ def test_a_setting_that_costs_nothing_here_is_silent(machine: str, pair: str) ->
     assert status(costs(MACHINES[machine](), pair)) == "clean"
 
 
-@pytest.mark.parametrize(
-    ("pair", "topics", "expected"),
-    [
-        ("NCCL_IB_DISABLE=1", set(), "unknown"),
-        ("NCCL_IB_DISABLE=1", {Topic.GPUS}, "unknown"),
-        ("NCCL_IB_DISABLE=1", {Topic.RDMA_DEVICES}, "clean"),
-        ("NCCL_IB_DISABLE=1", {Topic.PCI}, "clean"),
-        ("NCCL_P2P_DISABLE=1", {Topic.RDMA_DEVICES}, "unknown"),
-        ("NCCL_P2P_DISABLE=1", {Topic.GPUS}, "clean"),
-        ("NCCL_NVLS_ENABLE=0", set(), "unknown"),
-        ("NCCL_IB_DISABLE=0", set(), "clean"),
-        ("NCCL_DEBUG=INFO", set(), "clean"),
-    ],
-)
+@examples("pair", "topics", "expected")
 def test_a_setting_of_a_machine_that_nobody_saw_is_not_judged(pair: str, topics: set[Topic], expected: str) -> None:
     node = given_on(Node("n0"), pair, told=frozenset({Topic.SETTINGS, *topics}))
     assert status(CostlySetting().judge(node, ())) == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,10 +34,7 @@ def test_an_express_function_seen_without_its_extended_space_may_have_acs() -> N
     assert short.acs_why not in ("", NO_ACS, LIMITED_CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("number", "name"),
-    [(0, "endpoint"), (1, "endpoint"), (4, "root-port"), (5, "upstream"), (6, "downstream"), (7, "pci-bridge")],
-)
+@examples("number", "name")
 def test_the_port_type_comes_from_the_express_capability(number: int, name: str) -> None:
     assert read_config(bytes(config(port=number))).port_type == name
 

@@ -54,18 +54,7 @@ def test_any_text_is_told_without_an_exception(text: str) -> None:
     is_json(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        (XID, Kind.NODE_TEXT),
-        (ECC, Kind.JOB_OUTPUT),
-        (TORN, Kind.JOB_OUTPUT),
-        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device a4000\n", Kind.JOB_OUTPUT),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n", Kind.JOB_OUTPUT),
-        ("ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n", Kind.JOB_OUTPUT),
-        ("(Runner pid=7) Error while creating shared memory segment /dev/shm/nccl-U (size 7340384)\n", Kind.JOB_OUTPUT),
-    ],
-)
+@examples("text", "kind")
 def test_one_line_tells_what_a_text_is(text: str, kind: Kind) -> None:
     assert kind_of_file(text.encode()).kind is kind
 

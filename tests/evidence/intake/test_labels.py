@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
@@ -42,10 +43,7 @@ def test_a_label_before_every_line_changes_no_verdict(tmp_path: Path, text: str,
     assert labelled.verdict.state is plain.verdict.state
 
 
-@pytest.mark.parametrize(
-    ("label", "layers"),
-    [("trainer-1  | ", ("label:compose",)), ("[1,0]<stdout>:", ()), ("2026-03-01T11:00:01.5Z stdout F ", ())],
-)
+@examples("label", "layers")
 def test_of_a_jobs_lines_only_a_label_without_rank_and_time_is_taken_off(label: str, layers: tuple[str, ...]) -> None:
     seen = kind_of_file(behind(label, 3 * NCCL).encode())
     assert (seen.kinds[0], seen.coding) == (Kind.NCCL_LOG, layers)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.evidence.intake.gather import gather
 
 XID = "[ 8122.4] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
@@ -15,9 +16,7 @@ TABLE = """\
 """
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "readme", "CHANGELOG", "ChangeLog.txt", "notes.md", "train.py", "kernel.cu", "RUNBOOK.txt"]
-)
+@examples("name")
 def test_a_paper_beside_a_table_is_left_aside_with_the_reason(tmp_path: Path, name: str) -> None:
     (tmp_path / "all_reduce.txt").write_text(TABLE)
     (tmp_path / name).write_text(XID)

@@ -43,9 +43,7 @@ def refused(read: Callable[[Blob], object], text: str) -> str:
 # --- ranks ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["b slots=2\na slots=1 max_slots=4\n", "b:2\na:1\n", "b\nb\na\n", "b slots = 2 # x\na:1"]
-)
+@examples("text")
 def test_ranks_fill_the_hosts_of_a_hostfile_in_its_order(text: str) -> None:
     assert hosts(read_hostfile, text) == ["b", "b", "a"]
 
@@ -121,9 +119,7 @@ def test_node_sets_have_several_dimensions_and_steps() -> None:
     assert gpu_list("0-2,5") == (0, 1, 2, 5)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "@all", "n[1-", "n[3-1]", "n[1-9]r[1-999999999]", "-x", "a b", "n[1-2", "a,,$b", "n[1-4]99999"]
-)
+@examples("text")
 def test_what_is_no_node_set_is_refused(text: str) -> None:
     with pytest.raises(NodeSetError):
         expand(text)

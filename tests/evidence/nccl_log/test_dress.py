@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, QUOTED, dress_of, undressed
 
 LINES = (b"a:1:2 [0] NCCL INFO Using network IB\n", b"> a reply\n", b"x > y\n", b"\n", b"last")
@@ -34,16 +34,6 @@ def test_any_bytes_are_taken(data: bytes, size: int) -> None:
         assert len(whole(data, layer, size)) <= len(data)
 
 
-@pytest.mark.parametrize(
-    ("head", "layers"),
-    [
-        (b"plain\n> quoted\n", []),
-        (b"> one\n", []),
-        (b"> one\n> two\n", [QUOTED]),
-        (b"> one\n> two\n\ncut", [QUOTED]),
-        (b"\x1b[1mone\x1b[0m\ntwo\n", [COLOURS]),
-        (b"\x1b[32m> one\x1b[0m\n\x1b[32m> two\x1b[0m\n", [COLOURS, QUOTED]),
-    ],
-)
+@examples("head", "layers")
 def test_the_first_bytes_show_what_a_text_wears(head: bytes, layers: list[str]) -> None:
     assert list(dress_of(head)) == layers

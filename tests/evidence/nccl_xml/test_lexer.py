@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples, texts
+from tests.tables import edited, examples, texts, with_texts
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model.errors import InputError
@@ -47,59 +47,20 @@ def test_the_versions_are_covered_once_each() -> None:
     assert [minor for rules in RULES for minor in range(rules.since, rules.until + 1)] == list(ALL)
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "line", "column"),
-    [
-        ('<?xml version="1.0"?>\n' + GOOD, "XML Parse : expected >, got '?'", 1, 20),
-        ("<!DOCTYPE system>\n" + GOOD, "XML Parse : unterminated", 1, 1),
-        (GOOD.replace("  <cpu", "\t<cpu"), "XML Parse error : expecting '<', got '\\t'", 2, 1),
-        (GOOD.replace(' arch="x', '\tarch="x'), "XML Parse : expected >, got '\\t'", 2, 18),
-        (GOOD.replace("<cpu ", "<cpu\t"), "XML Parse : Unexpected value with name cpu\\tnumaid", 2, 14),
-        (GOOD.replace(' arch="x', '\narch="x'), "XML Parse : expected >, got '\\n'", 2, 18),
-        (GOOD.replace(' arch="x', '\r\narch="x'), "XML Parse : expected >, got '\\r'", 2, 18),
-        (GOOD.replace("<gpu", "text<gpu"), "XML Parse error : expecting '<', got 't'", 4, 7),
-        ("\ufeff" + GOOD, "XML Parse error : expecting '<', got '\\xef'", 1, 1),
-        ("\0" + GOOD, "XML Parse error : expecting '<', got ''", 1, 1),
-        (GOOD.replace('numaid="0"', "numaid=0"), "XML Parse : Expected (double) quote.", 2, 15),
-        (GOOD.replace("</gpu>", "</gpu >"), "XML Parse error : unexpected trailing   in closing tag gpu", 6, 12),
-        (GOOD.replace("</gpu>", "</GPU>"), "XML Mismatch : gpu / GPU", 6, 7),
-        (GOOD.replace("</system>\n", ""), "XML Parse : unterminated system", 1, 1),
-        (GOOD.replace("</system>\n", "</syst"), "XML Parse : Unexpected EOF", 12, 7),
-        (GOOD.replace("<nic>", "<!-- not closed ->"), "XML Parse error : unterminated comment", 8, 5),
-        (GOOD.replace("<nic>", "<!--a=b--><nic>"), "XML Parse : Unexpected value with name !--a", 8, 10),
-        (GOOD.replace('version="1"', ""), "Attribute version of node system not found", 1, 1),
-        (GOOD.replace('version="1"', 'version="2"'), "XML Topology has wrong version 2, 1 needed", 1, 1),
-        (GOOD.replace('version="1"', 'version=""'), "XML Topology has wrong version 0, 1 needed", 1, 1),
-        (GOOD + "</system>", "Attribute version of node system not found", 13, 1),
-        (GOOD + "</other>", "XML Parse : unterminated", 13, 1),
-        (GOOD.replace("/>\n      </gpu>", "/ >\n      </gpu>"), "XML Parse : expected >, got ' '", 5, 50),
-    ],
-)  # fmt: skip
-def test_what_nccl_refuses_is_refused_in_its_words_at_its_place(text: str, words: str, line: int, column: int) -> None:
-    assert refused(text) == (words, line, column)
-    assert taken_by(text) == []
+@examples("text", "replaced", "words", "line", "column")
+def test_what_nccl_refuses_is_refused_in_its_words_at_its_place(
+    *, text: str | None, replaced: dict[str, str] | None, words: str, line: int, column: int
+) -> None:
+    made = edited(with_texts(text or "{good}", __file__), replaced)
+    assert refused(made) == (words, line, column)
+    assert taken_by(made) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD.replace("\n", "\r\n"),
-        GOOD.replace("\n", ""),
-        GOOD.replace("\n", " \r\r\n  "),
-        GOOD.rstrip("\n"),
-        GOOD.replace("<cpu", "<!-- a comment with <tags> and = --><!----><cpu"),
-        "<!-- before -->" + GOOD + "<!-- after -->",
-        GOOD.replace('sm="90"', 'sm="90>&quot;/=<"'),
-        GOOD.replace(' sm="90"', '   sm="90"  '),
-        GOOD.replace('count="18"/>', 'count="18" />'),
-        GOOD.replace("</gpu>", "<foo><bar a='x'></baz></qux></gpu>".replace("'", '"')),
-        GOOD.replace('version="1"', 'version=" 0x1f00000001"'),
-        GOOD.replace('version="1"', 'version="01" name="mine"'),
-        "<other/>" + GOOD,
-    ],
-)
-def test_what_looks_odd_and_nccl_takes_is_taken_by_all_versions(text: str) -> None:
-    assert taken_by(text) == list(ALL)
+@examples("text", "replaced")
+def test_what_looks_odd_and_nccl_takes_is_taken_by_all_versions(
+    text: str | None, replaced: dict[str, str] | None
+) -> None:
+    assert taken_by(edited(with_texts(text or "{good}", __file__), replaced)) == list(ALL)
 
 
 @pytest.mark.parametrize("text", ["", " \n\r", "<systems/>", "<!-- -->", "<GPU></x>"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import texts
+from tests.tables import edited, examples, texts, with_texts
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.file import read_tolerantly
 from topodiag.model.errors import InputError
@@ -29,31 +29,13 @@ def test_a_good_file_is_read_as_nccl_reads_it_lines_included() -> None:
     assert [element.line for element in tree.walk()] == [element.line for element in TREE.walk()]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE system SYSTEM "nccl.dtd">\n' + GOOD,
-        "<!DOCTYPE system [\n<!ELEMENT system (cpu)>\n<!ATTLIST cpu numaid CDATA>\n]>\n" + GOOD,
-        "\ufeff" + GOOD,
-        GOOD.replace("  ", "\t"),
-        GOOD.replace('" ', '"\n        '),
-        GOOD.replace('" ', '"\r\n\t'),
-        GOOD.replace('="', ' = "'),
-        GOOD.replace('"', "'"),
-        GOOD.replace('"0"', "0").replace('"90"', "90").replace('"18"', "18").replace('version="1"', "version=1"),
-        GOOD.replace("<gpu", "some text <![CDATA[ <gpu> ]]> <?hint?><gpu"),
-        GOOD.replace("<gpu", "<!-- <pci> --><unknown><pci/></unknown><gpu"),
-        GOOD.replace("</gpu>", "</gpu  >").replace("</cpu>", "</cpu\n>"),
-        GOOD.replace("</system>\n", ""),
-        GOOD.replace("</cpu>\n  <cpu", "</cpu>\n</wrong>  <cpu"),
-        GOOD.replace("    </pci>\n", ""),
-        f"<root>{GOOD}</root>",
-        GOOD + GOOD.replace("0000:1b", "0000:2b"),
-        GOOD + "\ttext",
-    ],
-)
-def test_what_nccl_would_not_take_is_read_to_the_same_tree(text: str) -> None:
-    assert tolerantly(text) == TREE
+@examples("text", "replaced")
+def test_what_nccl_would_not_take_is_read_to_the_same_tree(text: str | None, replaced: dict[str, str] | None) -> None:
+    assert tolerantly(edited(with_texts(text or "{good}", __file__), replaced)) == TREE
+
+
+def test_of_two_systems_the_first_is_read() -> None:
+    assert tolerantly(GOOD + GOOD.replace("0000:1b", "0000:2b")) == TREE
 
 
 def test_utf_16_is_read() -> None:

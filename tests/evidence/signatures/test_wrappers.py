@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import isnan
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,15 +90,6 @@ def test_torchs_head_has_the_place_in_the_source_and_the_rank_of_the_job() -> No
     assert (rank_of_torch("[PG ID 0 Rank 05] x"), rank_of_torch("[PG ID 7 Rank 5] x")) == ("5", "")
 
 
-@pytest.mark.parametrize(
-    ("lines", "bare"),
-    [
-        (["cut", "  0: Traceback:", "  0: ", "  0: KeyError: 1", ""], ["cut", "Traceback:", "", "KeyError: 1", ""]),
-        (["cut", '{"log": "KeyError: 1\\n"}', '{"log": "done\\n"}', ""], ["cut", "KeyError: 1", "done", ""]),
-        (["  0: a", "  0: b", "  1: c"], ["  0: a", "  0: b", "  1: c"]),
-        (["a", "b", "c"], ["a", "b", "c"]),
-    ],
-    ids=["a label of srun", "JSON lines", "labels of two ranks", "no label"],
-)
+@examples("lines", "bare")
 def test_the_last_lines_of_one_process_lose_what_stands_around_all_of_them(lines: list[str], bare: list[str]) -> None:
     assert of_one_process(lines) == bare

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.history.adding import Addition
 from topodiag.fleet.history.questions import failing, histories, rising, rows_by_host
@@ -211,10 +212,7 @@ def test_a_damaged_store_is_told_in_one_line(tmp_path: Path) -> None:
         asked(open_store(str(tmp_path)))
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    ["", "[1]", '{"schema": 2}', '{"schema": 1, "files": [{"file": "../x", "table": "facts", "date": "", "rows": 1}]}'],
-)
+@examples("manifest")
 def test_a_manifest_that_is_none_is_refused(tmp_path: Path, manifest: str) -> None:
     (tmp_path / MANIFEST).write_text(manifest)
     with pytest.raises(InputError):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.nccl.small_trees import GEN4, cpu, element, gpu, host, nic, pci
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import KNOWN, spell_version
 from topodiag.nccl.graph.attach import HostTree, joined_tree
@@ -71,22 +72,7 @@ def _graph_nets(tree: Element, minor: int) -> list[object]:
     return list(build_graph(joined_tree([HostTree(tree, RANKS)], minor, {}), minor=minor, nranks=2).nets)
 
 
-@pytest.mark.parametrize(
-    ("minor", "env", "names"),
-    [
-        (23, {}, ["n0", "n1", "n2", "n3"]),
-        (24, {}, ["n0+n1", "n2+n3"]),
-        (28, {LEVEL: "LOC"}, ["n0", "n1", "n2", "n3"]),
-        (28, {LEVEL: "NONSENSE"}, ["n0", "n1", "n2", "n3"]),
-        (28, {LEVEL: "PIX"}, ["n0+n1", "n2+n3"]),
-        (28, {LEVEL: "PHB"}, ["n0+n1+n2+n3"]),
-        (28, {"NCCL_IB_MERGE_NICS": "0"}, ["n0", "n1", "n2", "n3"]),
-        (28, {FORCE: "n0,n2"}, ["n0+n2", "n1", "n3"]),
-        (28, {FORCE: "n0,n2;n1:1,n3"}, ["n0+n2", "n1+n3"]),
-        (28, {POLICY: "RAIL"}, ["n0+n1", "n2+n3"]),
-        (30, {POLICY: "RAIL"}, ["n0", "n1", "n2", "n3"]),
-    ],
-)
+@examples("minor", "env", "names")
 def test_versions_and_settings_decide_who_is_merged(minor: int, env: dict[str, str], names: list[str]) -> None:
     assert sorted(nets(two_adapters(), minor, env)) == names
 
@@ -95,14 +81,7 @@ def test_ports_of_one_rail_are_merged_by_rail() -> None:
     assert sorted(nets(two_adapters(rail=1), 30, {POLICY: "RAIL", LEVEL: "PHB"})) == ["n0+n1+n2+n3"]
 
 
-@pytest.mark.parametrize(
-    ("minor", "env", "words"),
-    [
-        (28, {FORCE: "n0,other"}, "Only matched 1 devices, 2 requested from n0,other"),
-        (28, {FORCE: "n0,n1", "NCCL_IB_MERGE_NICS": "0"}, "Could not force merge NICs n0,n1"),
-        (25, {"NCCL_IB_MERGE_NICS": "0"}, "Tried merging multiple devices together and failed"),
-    ],
-)
+@examples("minor", "env", "words")
 def test_what_cannot_be_merged_as_the_user_wants_is_refused(minor: int, env: dict[str, str], words: str) -> None:
     with pytest.raises(RejectedError, match=words):
         nets(two_adapters(), minor, env)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, element, host
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import apply
@@ -103,9 +103,7 @@ def with_cpu(**attributes: str) -> Element:
     return replace(machine(), children=(replace(cpu, attributes=(*cpu.attributes, *attributes.items())),))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("00000000,0000ffff", "0000ffff"), ("ffff", "0000ffff"), ("1,00000000", "00000001,0")]
-)
+@examples("one", "other")
 def test_a_mask_is_the_cpus_that_it_names_however_wide_it_is_written(one: str, other: str) -> None:
     assert compare(with_cpu(affinity=one), with_cpu(affinity=other)) == ()
 

@@ -53,13 +53,6 @@ def test_gpus_carry_the_number_of_their_group_below_their_switch() -> None:
     ]
 
 
-def test_split_groups_stand_in_brackets_and_are_counted() -> None:
-    lines = drawn(SPLIT)
-    assert "as given  1 of 3 groups split" in lines
-    assert "  n0   0  0  · [1]" in lines
-    assert "  n1  [1] ·  ·  ·" in lines
-
-
 def test_nodes_of_one_nvlink_domain_split_nothing() -> None:
     assert view([0, 1, 3, 4], [0, 0, 1, 1], domain=[0, 0, 1, 1]).split_groups == 0
 
@@ -71,17 +64,6 @@ def test_a_group_larger_than_a_node_is_split_only_beyond_what_it_needs() -> None
 
 def test_groups_that_may_span_nodes_are_never_split() -> None:
     assert view([0, 4], [0, 0], together=False).split_groups == 0
-
-
-def test_two_layouts_stand_side_by_side_where_they_fit_and_below_each_other_where_not() -> None:
-    assert any("as given" in line and "solved" in line for line in drawn(SPLIT, PACKED, width=40))
-    below = drawn(SPLIT, PACKED, SPLIT, width=40)
-    assert not any("as given" in line and "solved" in line for line in below)
-    assert max(map(len, below)) <= 40
-
-
-def test_names_from_outside_cannot_reach_the_terminal() -> None:
-    assert not any("\x1b" in line for line in drawn(PACKED, names=("\x1b[31mred", "n1", "n2", "n3")))
 
 
 def test_the_picture_has_a_square_per_gpu_and_outlines_what_is_split() -> None:
@@ -148,12 +130,6 @@ def test_a_sign_is_a_switch_where_there_are_too_many_nodes() -> None:
     assert len(lines) < 60
     first = next(line for line in lines if line.startswith("  leaf 1 "))
     assert first.split()[2].startswith("6o")  # ten of its sixteen nodes
-
-
-def test_a_sign_is_a_stretch_of_nodes_where_no_level_is_coarse_enough() -> None:
-    lines = page_of(large(12_000))
-    assert any(" nodes in a row: " in line for line in lines)
-    assert len(lines) < 60
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from random import Random
 
@@ -19,7 +18,6 @@ from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page
-from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.words import fault_words, untold
@@ -37,44 +35,6 @@ def page_of(judged, plans, *, further=None, **style):
 
 def words_of(lines):
     return " ".join(" ".join(lines).split())
-
-
-def test_the_page_names_the_nic_with_its_rail_and_what_looks_like_it_and_the_gpu():
-    text = words_of(page_of(SWEEP.judgement, SWEEP.plans, width=120))
-    assert "2 faults found" in text
-    assert "BEN005 mlx5_2 of node003 (rail 2): at 50 % of what is normal" in text
-    assert "the NIC, its cable, the leaf's port and the GPU's PCIe way to the NIC look alike in these runs" in text
-    assert re.search(r"GPU 6 of node012: at 7[456] % of what is normal", text)
-    assert "BEN001 GPU 6" in text  # a quarter, not 30 per cent
-
-
-def test_what_joins_two_racks_is_named_with_its_rail_and_what_no_run_tells_of_it():
-    measurement = sweep(FABRIC, {Part("between", "rack1 and rack2", 5): 0.6}, 1, Noise(0.01, 0))
-    text = words_of(page_of(measurement.judgement, measurement.plans, width=120))
-    assert "BEN005 what joins the leaves of rack1 and rack2, rail 5: at 60 % of what is normal" in text
-    assert "whose uplinks they are, and which, no benchmark says of two racks" in text
-    assert "counters, firmware and routing of the uplinks on the leaves of both racks, rail 5" in text
-
-
-def test_a_first_round_says_what_it_cannot_tell_apart_yet_and_what_comes_next():
-    plan = first_round(fabric_of(16, 4))
-    judged = judge([plan], measure(plan, FAULTS, Random(1), Noise(0.01, 0)))
-    text = words_of(page_of(judged, [plan], further=next_round([plan], judged)))
-    assert "2 suspects, none confirmed yet" in text
-    assert "one of rails 0-7 of node003" in text
-    assert "what all rails of node003 share" in text
-    assert "one of GPUs 0-7 of node012" in text
-    assert "next: round 2," in text
-
-
-def test_a_healthy_sweep_is_one_verdict_and_a_matrix():
-    measurement = sweep(FABRIC, {}, 1, Noise(0.01, 0))
-    text = "\n".join(page_of(measurement.judgement, measurement.plans))
-    assert "no part is slower than its like" in text
-    assert "at fault" not in text
-    assert page_of(measurement.judgement, measurement.plans, quiet=True) == [
-        "no part is slower than its like (6 of 44 runs not judged)"
-    ]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

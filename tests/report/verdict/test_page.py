@@ -66,29 +66,6 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert max(map(len, slow(width=width))) <= width
 
 
-def test_state_and_status_are_words_and_signs_and_never_colour_alone() -> None:
-    lines = slow(ascii=True)
-    assert "SLOW" in lines[0]
-    assert all(line.isascii() for line in lines)
-
-
-def test_the_cause_is_a_tree_with_the_ids_of_the_checks() -> None:
-    lines = slow()
-    why = next(at for at, line in enumerate(lines) if line.startswith("  evidence"))
-    assert "NVL001  " in lines[why]
-    assert any(line.startswith("             └ BEN001") for line in lines[why:])
-
-
-def test_where_says_how_many_of_how_many_it_is() -> None:
-    assert "  where      n0 (1 of 2 nodes)" in slow()
-
-
-def test_changes_are_numbered_and_say_how_to_check() -> None:
-    lines = slow()
-    assert "  fix        2. exchange the GPU" in lines  # the first step is what to do
-    assert any(line.strip().startswith("check with ") for line in lines)
-
-
 def test_a_command_has_the_gpu_or_the_process_of_its_finding() -> None:
     one, several = (
         "\n".join(page(result(replace(LINKS, where=Where(("n0",), gpus=gpus)), LOW)))
@@ -154,10 +131,6 @@ def test_a_page_fits_the_screen_however_much_there_is_to_say():
     steps = " ".join(" ".join(page(answer)).split())
     assert all(step.strip() in steps for step in many.fix[:3])
     assert len(page(answer, verbose=1)) > 40
-
-
-def test_quiet_prints_the_answer_alone() -> None:
-    assert len(slow(quiet=True)) <= 7
 
 
 def test_nothing_foreign_reaches_the_terminal() -> None:

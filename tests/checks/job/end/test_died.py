@@ -127,14 +127,7 @@ def test_what_a_launcher_says_below_an_exception_is_not_what_it_quotes() -> None
     assert finding.message.endswith("(FileNotFoundError)")
 
 
-@pytest.mark.parametrize(
-    ("times", "below", "named"),
-    [
-        pytest.param(2, [0, 1], "ValueError", id="all that raised it go on"),
-        pytest.param(3, [0, 1], "ImportError", id="one is missing"),
-        pytest.param(1, [0, 1], "ImportError", id="a single one may have ended"),
-    ],
-)
+@examples("times", "below", "named")
 def test_an_exception_below_which_as_many_ranks_go_on_was_caught(times: int, below: list[int], named: str) -> None:
     caught = replace(end("ImportError: cannot import name 'x' from 'y'", 2), count=times)
     notes = [error("note", 10 + rank, rank=rank, level="APP") for rank in below]

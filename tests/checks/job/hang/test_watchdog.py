@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import pasted
 from tests.checks import jobs
+from tests.tables import examples, parts
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
-from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event
 
 OLD = (
@@ -35,62 +36,30 @@ def found(events: list[Event]) -> list[Finding]:
     return [finding for finding in RankBehind().judge(quiet).findings if "work" in finding.message]
 
 
-@pytest.mark.parametrize("form", [OLD, NEW])
-def test_a_rank_that_completed_less_than_the_others_is_behind(form: str) -> None:
-    [finding] = found([told(rank, 8, 4 if rank == 3 else 6, form) for rank in range(8)])
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
-    assert finding.where.ranks == (3,)
-    assert finding.where.nodes == ("n0",)
-    assert finding.message == "rank 3 stopped at work 5, which 7 other ranks completed"
-    assert "did enter it" in finding.fix[0]
-
-
-def test_a_rank_that_did_not_enqueue_it_is_told_apart() -> None:
-    [finding] = found([told(rank, 4 if rank == 3 else 8, 4 if rank == 3 else 6) for rank in range(8)])
-    assert finding.fix[0].startswith("find out what rank 3 was doing")
-
-
-def test_ranks_without_a_report_are_named_where_all_others_wait_alike() -> None:
-    [finding] = found([told(rank, 6, 4) for rank in (1, 4, 5, 6, 7)])
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
-    assert finding.where.ranks == (0, 2, 3)
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        [told(0, 8, 4)],
-        [told(rank, 6, 4) for rank in range(8)],
-        [told(rank, 6, 4) for rank in range(3)],
-        [told(rank, 6, 4 + rank, NEW, id=2, guid="") for rank in range(4)],
-        [*(told(rank, 6, 4 + rank) for rank in range(4)), jobs.event(
-            "watchdog", "", "", rank=1, level="APP", details={"op": "RECV", "group": "0"})],
-    ],
-    ids=["one report", "all wait alike", "too few reports", "a group without a name", "sends between two ranks"],
-)  # fmt: skip
-def test_reports_that_prove_nothing_are_silent(events: list[Event]) -> None:
-    assert found(events) == []
-
-
-def test_groups_are_told_apart_by_their_name() -> None:
-    other: Mapping[str, object] = {"id": 1, "guid": "7(tp)"}
-    [finding] = found([told(rank, 6, 4 + (rank > 1), NEW, **other) for rank in range(4)])
-    assert finding.where.ranks == (0, 1)
-    assert "process group tp" in finding.message
+@examples("reports", "form", "names", "sends", "findings", "fix")
+def test_who_is_behind_by_the_reports_of_the_ranks(
+    *,
+    reports: dict[str, list[int]],
+    form: str | None,
+    names: dict[str, Any] | None,
+    sends: bool | None,
+    findings: list[dict[str, Any]],
+    fix: str | None,
+) -> None:
+    forms = {"old": OLD, "new": NEW}
+    events = [told(int(rank), *counts, forms[form or "old"], **names or {}) for rank, counts in reports.items()]
+    if sends:
+        details = {"op": "RECV", "group": "0"}
+        events.append(jobs.event("watchdog", "", "", rank=1, level="APP", details=details))
+    made = found(events)
+    assert parts(made, findings) == findings
+    assert fix is None or fix in made[0].fix[0]
 
 
 def test_the_label_names_the_rank_where_torch_names_that_of_a_group() -> None:
     assert rank_of("9", "[Rank 1] Watchdog caught collective operation timeout") == 9
     assert rank_of("", "[Rank 1] Watchdog caught collective operation timeout") == 1
     assert rank_of("default1", "Process group watchdog") == -1
-
-
-def test_a_count_that_nothing_was_written_to_is_no_rank_far_ahead() -> None:
-    first = [told(rank, 1, 4611686018427387 + rank) for rank in range(8)]
-    assert found(first) == []
-    [finding] = found([told(0, 1, 94904856301872), *(told(rank, 8, 6) for rank in range(1, 8))])
-    assert finding.where.ranks == (0,)
-    assert finding.message == "rank 0 stopped at work 1, which 7 other ranks completed"
 
 
 def caught(rank: int, seq: int, op: str = "BROADCAST") -> Event:
@@ -118,20 +87,7 @@ TIMED_OUT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("ranks", "size", "says", "fix"),
-    [
-        (8, 8, "all 8 ranks waited in ALLGATHER number 1", "no rank is behind by its log"),
-        (8, -1, "ranks 0-7 waited in ALLGATHER number 1", "ranks without a timeout, if any"),
-        (2, 8, "ranks 0-1 of 8 waited in ALLGATHER number 1", "look at the ranks that report no timeout"),
-        (
-            6,
-            8,
-            "6 ranks waited in ALLGATHER number 1 until their watchdog; ranks 6-7 reported no timeout",
-            "the ranks without a report",
-        ),
-    ],
-)
+@examples("ranks", "size", "says", "fix")
 def test_who_is_behind_is_named_only_where_a_rank_reports_no_timeout(
     ranks: int, size: int, says: str, fix: str
 ) -> None:

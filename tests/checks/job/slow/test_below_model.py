@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
 from benchmarks import inspector_machine
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.app.case.build import _related as related
 from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.scan import scan
@@ -103,69 +105,22 @@ def test_a_kind_of_communicators_that_reaches_a_third_of_what_its_machines_shoul
     assert finding.cost.gbs_lost == pytest.approx(EXPECTED * 2 / 3, rel=0.15)
 
 
-def test_what_bench_expects_is_what_is_expected() -> None:
-    outcome = judged(comm(EXPECTED))
-    assert outcome.status is Status.CLEAN
-
-
-@pytest.mark.parametrize("share", [0.6, 0.8, 1.1])
-def test_compute_and_other_jobs_may_cost_almost_half(share: float) -> None:
-    outcome = judged(comm(EXPECTED * share))
-    assert (outcome.status, "above half" in outcome.why) == (Status.CLEAN, True)
-
-
-def test_it_is_the_best_calls_that_count() -> None:
-    assert judged(comm(EXPECTED / 3, best=2.0)).status is Status.CLEAN
-
-
-def test_of_several_communicators_of_a_kind_the_fastest_is_judged() -> None:
-    """That one of them is slow is JOB011."""
-    inside = [comm(450.0, range(8)), comm(100.0, range(8, 16), number=2)]
-    assert judged(*inside).status is Status.CLEAN
-
-
-def test_communicators_that_are_busy_on_the_same_gpus_share_the_wires() -> None:
-    third = comm(EXPECTED / 3)
-    assert judged(third, comm(EXPECTED / 3, number=2)).status is Status.CLEAN
-    small = comm(EXPECTED / 3, number=2, calls=5, time_us=1.0)
-    assert judged(third, small).status is Status.FINDING
-
-
-def test_the_size_of_an_all_gather_is_that_of_one_rank() -> None:
-    assert judged(comm(330.0, collective="AllGather", size=64 << 20)).status is Status.CLEAN
-    assert judged(comm(100.0, collective="AllGather", size=64 << 20)).status is Status.FINDING
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        comm(100.0, size=64 << 20),
-        comm(100.0, best=1.5),
-        comm(100.0, calls=60),
-        comm(100.0, made_of=MadeOf.MEANS),
-        comm(100.0, range(0, 16, 2)),
-        comm(100.0, nranks=24),
-        comm(100.0, made_of=MadeOf.MEANS_OF_SEVERAL),
-        comm(100.0, collective="SendRecv"),
-    ],
-    ids=[
-        "short",
-        "calls that differ",
-        "few calls",
-        "means",
-        "a part of the GPUs",
-        "ranks without records",
-        "of several",
-        "no collective",
-    ],
-)
-def test_what_cannot_be_compared_is_unknown(other: InspectorCommunicator) -> None:
-    assert judged(other).status is Status.UNKNOWN
-
-
-def test_without_a_capture_or_a_log_it_is_unknown() -> None:
-    assert "capture" in judged(comm(100.0), machines={}).why
-    assert "settings" in judged(comm(100.0), logged=False).why
+@examples("communicators", "status", "why", "machines", "logged")
+def test_what_a_communicator_reaches_is_judged(
+    *,
+    communicators: list[dict[str, Any]],
+    status: Status,
+    why: str | None,
+    machines: dict[str, Node] | None,
+    logged: bool,
+) -> None:
+    made = [
+        comm(**row) if "made_of" not in row else comm(**row | {"made_of": MadeOf[row["made_of"]]})
+        for row in communicators
+    ]
+    outcome = judged(*made, machines=machines, logged=logged is not False)
+    assert outcome.status is status
+    assert (why or "") in outcome.why
 
 
 def test_captures_of_other_machines_are_none_of_the_jobs() -> None:
@@ -200,10 +155,6 @@ def test_sends_and_receives_count_as_one_more_that_shares_the_wires() -> None:
     rows.append({"rank": 0, "peer": 8, "via": jobs.INTER, "net_dev": 0, "direction": 1, "conn": 1})
     assert of_job(logged_job(rows=rows), third).status is Status.CLEAN
     assert of_job(logged_job(rows=rows), comm(EXPECTED / 6)).status is Status.FINDING
-
-
-def test_short_calls_that_are_fast_are_clean() -> None:
-    assert judged(comm(EXPECTED, size=64 << 20)).status is Status.CLEAN
 
 
 def test_a_case_sets_the_records_beside_the_captures_of_the_jobs_hosts() -> None:

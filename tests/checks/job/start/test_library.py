@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
@@ -127,11 +125,7 @@ def test_retries_that_run_out_after_a_shrink_are_a_known_fault() -> None:
     assert finding.confidence is Confidence.MEDIUM
 
 
-@pytest.mark.parametrize(
-    ("line", "version", "func"),
-    [(40, "2.29.3", "ncclCommShrink"), (120, "2.26.5", "ncclCommShrink"), (120, "2.29.3", "ncclCommSplit")],
-    ids=["before the shrink", "a release without the call", "after a split"],
-)
+@examples("line", "version", "func")
 def test_retries_of_another_reason_are_left_to_the_network(line: int, version: str, func: str) -> None:
     assert after_a_shrink(line, version, func) == []
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs, nodes
+from tests.tables import examples
 from topodiag.checks.network.unused_nics import FewerNicsUsed
 from topodiag.checks.nic.job import FewerNicsThanSiblings
 from topodiag.checks.shared.job.nic_uses import fewer_than_others
@@ -93,11 +94,7 @@ def test_fewer_nics_than_the_capture_shows_up_name_both_sources() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("count", "ranks", "settings"),
-    [(8, 8, {}), (7, 8, {"NCCL_IB_HCA": "^mlx5_7"}), (7, 4, {}), (0, 8, {})],
-    ids=["all", "a setting names them", "a part of the GPUs", "none listed: NET001"],
-)
+@examples("count", "ranks", "settings")
 def test_where_all_nics_are_there_or_something_explains_it_nothing_is_said(
     count: int, ranks: int, settings: dict[str, str]
 ) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 from topodiag.evidence.nccl_log.tables.resolve import resolve
@@ -45,9 +45,7 @@ def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str)
 
 
 @pytest.mark.parametrize("second", ["h:1:2 [0] INFO ", "h:1:2 [0] INFO Using network IB", "h:1:2 [0] x.cc:7 WARN "])
-@pytest.mark.parametrize(
-    "first", ["Channel 02/1 : 00[0] -> 1[1] via P2P/CUMEM/read", "Using network IB", "Ring 0 : 3 -> 0 -> 1", "0[0] "]
-)
+@examples("first")
 def test_a_second_record_on_a_line_may_be_of_a_new_thread_and_empty(first: str, second: str) -> None:
     _same(f"node01:311:352 [0] NCCL INFO {first}{second}\nh:1:2 [0] NCCL INFO Using network IB\n".encode())
 

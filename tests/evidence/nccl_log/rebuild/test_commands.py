@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.checks.excerpts import HEAD, found, jobs_of
 from tests.tables import examples
 
@@ -34,29 +32,7 @@ def test_what_a_command_gives_is_a_setting_of_the_job_with_its_place(above: tupl
     assert settings(*above) == {"NCCL_NET": ("Socket", "command", line)}
 
 
-@pytest.mark.parametrize(
-    "above",
-    [
-        ("# export NCCL_NET=Socket",),
-        (EXPORT, "+ unset NCCL_NET"),
-        (EXPORT, "+ unset NCCL_NET", EXPORT),
-        ("+ export NCCL_NET=IB", EXPORT),
-        ("+ echo NCCL_NET=Socket", "NCCL_NET=Socket"),
-        ("+ mpirun -x NCCL_NET=Socket ./a", "+ mpirun ./train"),
-        ("If it hangs, set NCCL_NET=Socket and try again",),
-        (f"{HEAD}NCCL_IB_TC set by environment to 106", EXPORT),
-    ],
-    ids=[
-        "comment",
-        "unset later",
-        "which was last",
-        "two values",
-        "echo",
-        "another step",
-        "advice",
-        "other lines of NCCL",
-    ],
-)
+@examples("above")
 def test_what_is_no_setting_of_this_job_stays_silent(above: tuple[str, ...]) -> None:
     assert "NCCL_NET" not in settings(*above)
 

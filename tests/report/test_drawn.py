@@ -1,0 +1,109 @@
+"""What pages say, by rows of a table: each names its page, the style it is drawn in, and what it must and must not
+have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from subprocess import CompletedProcess
+from typing import Any
+
+from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
+from tests.checks import jobs
+from tests.cli.test_sessions import answered
+from tests.report import machines
+from tests.report.bench import test_table as bench
+from tests.report.job import test_views as job
+from tests.report.place import test_look as place
+from tests.report.sweep import test_page as swept
+from tests.report.test_table import table
+from tests.report.verdict.test_page import slow
+from tests.tables import examples
+from topodiag.model.bench import Benchmark
+from topodiag.model.result import Result
+from topodiag.model.sweep import Part
+from topodiag.sweep.further import next_round
+from topodiag.sweep.judge import judge
+from topodiag.sweep.plan import first_round
+
+
+def of_node(make: Callable[[], Result]) -> Callable[..., str]:
+    return lambda **style: table(make(), **style)
+
+
+def of_sweep(*faults: Part, share: float = 0.6, **style: Any) -> str:
+    measurement = sweep(swept.FABRIC, dict.fromkeys(faults, share), 1, Noise(0.01, 0))
+    return "\n".join(swept.page_of(measurement.judgement, measurement.plans, **style))
+
+
+def of_first_round(**style: Any) -> str:
+    plan = first_round(fabric_of(16, 4))
+    judged = judge([plan], measure(plan, swept.FAULTS, Random(1), Noise(0.01, 0)))
+    return "\n".join(swept.page_of(judged, [plan], further=next_round([plan], judged), **style))
+
+
+def of_four_runs() -> str:
+    normal = replace(bench.low(), verdict="normal", hypotheses=())
+    return bench.drawn(normal, normal, normal, bench.low())
+
+
+def of_failed_run() -> str:
+    return bench.drawn(Benchmark(replace(bench.run(), errors=("gpu-a01: Test NCCL failure common.cu:1",), rows=())))
+
+
+PAGES: dict[str, Callable[..., str]] = {
+    "healthy": of_node(machines.healthy),
+    "sick": of_node(machines.sick),
+    "without_gpus": of_node(machines.without_gpus),
+    "without_gpus_that_answer": of_node(lambda: machines.without_gpus(hung=True)),
+    "only_matrix": of_node(machines.only_matrix),
+    "nothing": of_node(Result),
+    "low run": lambda **style: bench.drawn(bench.low(), **style),
+    "four runs": of_four_runs,
+    "failed run": of_failed_run,
+    "slow job": lambda **style: "\n".join(slow(**style)),
+    "job": lambda **style: job.drawn(jobs.job(2, 8), **style),
+    "no job": lambda **style: job.drawn(None, **style),
+    "job of one rank a node": lambda **style: job.drawn(jobs.job(2, 1), **style),
+    "rings": lambda **style: job.drawn(job.broken(), ("rings",), **style),
+    "transports of 40 nodes": lambda **style: job.drawn(jobs.job(40, 8), ("transports",), **style),
+    "split layout": lambda **style: "\n".join(place.drawn(place.SPLIT, **style)),
+    "two layouts": lambda **style: "\n".join(place.drawn(place.SPLIT, place.PACKED, **style)),
+    "three layouts": lambda **style: "\n".join(place.drawn(place.SPLIT, place.PACKED, place.SPLIT, **style)),
+    "layout of an odd name": lambda: "\n".join(place.drawn(place.PACKED, names=("\x1b[31mred", "n1", "n2", "n3"))),
+    "layout of 12000 nodes": lambda: "\n".join(place.page_of(place.large(12_000))),
+    "sweep": lambda **style: "\n".join(swept.page_of(swept.SWEEP.judgement, swept.SWEEP.plans, **style)),
+    "sweep of two racks": lambda **style: of_sweep(Part("between", "rack1 and rack2", 5), **style),
+    "healthy sweep": of_sweep,
+    "first round": of_first_round,
+}
+
+
+def said(text: str, column: str, wanted: Any) -> Any:
+    """What a page has where a row says what it should (see the table for the columns)."""
+    lines = text.splitlines()
+    match column:
+        case "lines":
+            return [line for line in wanted if line in lines]
+        case "line":
+            shown = next(f"{line}\n" for line in lines if wanted[0] in line)
+            return [words for words in wanted if words in shown]
+        case "line_lacks":
+            return [
+                wanted[0],
+                *(words for words in wanted[1:] if not any(wanted[0] in x and words in x for x in lines)),
+            ]
+        case "matches":
+            return [pattern for pattern in wanted if re.search(pattern, text, re.MULTILINE)]
+        case "order":
+            return sorted(wanted, key=text.index)
+    return answered(CompletedProcess([], 0, text, ""), column, wanted, Path(), [])
+
+
+@examples("page", "style", "has")
+def test_a_page_says_what_its_row_says(page: str, style: dict[str, Any] | None, has: dict[str, Any]) -> None:
+    text = PAGES[page](**(style or {}))
+    assert {column: said(text, column, wanted) for column, wanted in has.items()} == has, text
