@@ -29,7 +29,7 @@ class Case:
     `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records; `runs` are
     tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters` how nodes are connected; `ties` are
     names that sources say are of one machine, `sizes` the parallel dimensions that are declared of the job. `identity`
-    says which names are of one host, `timeline` what happened when: both are made from the rest. `inputs` are the files
+    joins the names of one host, `timeline` says what happened when; both follow from the rest. `inputs` are the files
     that were read, `not_observed` what could not be read or was left aside, `unread` text that no reader understood,
     `progress` what still ran while the texts were written.
     """

@@ -39,16 +39,17 @@ def by_number(job: Job) -> tuple[Job, ...]:
     in them; texts without a number are one more. The job alone where there are fewer than two numbers: its texts may be
     those of its ranks. Of a job with ranks, what texts with other numbers than those of its ranks say is of other jobs.
     """
-    if len({*job.files, *map(_source, job.events)}) < 2:
+    texts = dict.fromkeys((*job.files, *map(file_of, job.events)))
+    if len(texts) < 2:
         return (job,)
-    slurm = {_source(event): line[1] for event in job.events if (line := SLURM_JOB.search(event.text)) is not None}
-    number_of = {file: job_number(file) or slurm.get(file, "") for file in (*job.files, *map(_source, job.events))}
+    slurm = {file_of(event): line[1] for event in job.events if (line := SLURM_JOB.search(event.text)) is not None}
+    number_of = {file: job_number(file) or slurm.get(file, "") for file in texts}
     files = grouped((number_of[file], file) for file in job.files)
-    events = grouped((number_of[_source(event)], event) for event in job.events)
+    events = grouped((number_of[file_of(event)], event) for event in job.events)
     if job.ranks:
         own = files.keys() | {""} if any(files) else events.keys()
         others = events.keys() - own
-        kept = tuple(event for event in job.events if number_of[_source(event)] in own)
+        kept = tuple(event for event in job.events if number_of[file_of(event)] in own)
         return (replace(job, events=kept), *(_other_job(number, events[number]) for number in sorted(others)))
     if len(files.keys() - {""}) < 2:
         return (job,)
@@ -59,7 +60,7 @@ def by_number(job: Job) -> tuple[Job, ...]:
 
 
 def _other_job(number: str, events: Sequence[Event]) -> Job:
-    return job_of(_name(number), events=tuple(events), files=tuple(dict.fromkeys(map(_source, events))))
+    return job_of(_name(number), events=tuple(events), files=tuple(dict.fromkeys(map(file_of, events))))
 
 
 def _name(number: str, name: str = "job") -> str:
@@ -74,7 +75,9 @@ def numbers_of(job: Job) -> frozenset[str]:
 def named(jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, each with the scheduler's number as its name where there are several numbers, all texts of the job have
     it and no other job has."""
-    numbers = [numbers_of(job) for job in jobs if len(jobs) > 1]
+    if len(jobs) < 2:
+        return tuple(jobs)
+    numbers = [numbers_of(job) for job in jobs]
     if len(frozenset().union(*numbers) - {""}) < 2:
         return tuple(jobs)
     now = [own for own, job in zip(numbers, jobs, strict=True) if not job.is_past]
@@ -88,5 +91,6 @@ def _named(job: Job, number: str) -> Job:
     return replace(job, name=f"{_name(number)}, an earlier launch" if job.is_past else _name(number))
 
 
-def _source(event: Event) -> str:
+def file_of(event: Event) -> str:
+    """The text in which an event stands, "" where that is not known."""
     return event.origin.source if event.origin is not None else ""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.behind import ranks_behind
-from topodiag.app.case.job_numbers import SLURM_JOB, by_number, named
+from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, named
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -128,7 +128,7 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
 def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:
     """Where an event stands once more among the last lines of its text, 0 where it does not: of equal lines an event
     has the first."""
-    return read.get(_file(event), _NOTHING).lines.get(event.text.strip(), 0) if event.count > 1 else 0
+    return read.get(file_of(event), _NOTHING).lines.get(event.text.strip(), 0) if event.count > 1 else 0
 
 
 def _where_last(event: Event, read: Mapping[str, TextRead]) -> Event:
@@ -156,7 +156,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
 
 def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[Event, ...]:
     """The events, where the job of this file was ended from outside with the ranks that were behind by then."""
-    stopped = [event for event in events if _file(event) == file and event.details.get("how") in _FROM_OUTSIDE]
+    stopped = [event for event in events if file_of(event) == file and event.details.get("how") in _FROM_OUTSIDE]
     ranks, line = ranks_behind(end.lines) if stopped else ((), "")
     named = {"behind": ",".join(map(str, ranks)), "line behind": line}
     return tuple(
@@ -178,7 +178,7 @@ def _is_no_end(event: Event, end: TextRead) -> bool:
 def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
     """Whether a loader lost a worker far above the end of this file, and nothing ended below, `lowest` being the last
     line of all that happened: the program goes on."""
-    is_last_loss = event.details.get("how") == "worker" and _file(event) == file and _line(event) >= lowest
+    is_last_loss = event.details.get("how") == "worker" and file_of(event) == file and _line(event) >= lowest
     return is_last_loss and _is_far_above(event, end)
 
 
@@ -215,20 +215,20 @@ def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple
     """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
     on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
     ended = [event for event in job.events if event.kind == "ended"]
-    lines = grouped((_file(event), _line(event)) for event in ended)
+    lines = grouped((file_of(event), _line(event)) for event in ended)
     began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read) if is_only else ()
     left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))
-    over = {_file(event): began[_file(event)] for event in left if _line(event) < began.get(_file(event), 0)}
+    over = {file_of(event): began[file_of(event)] for event in left if _line(event) < began.get(file_of(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job, read)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     for event in _refused_starts(job, read):
-        over[_file(event)] = max(_line(event), over.get(_file(event), 0))
+        over[file_of(event)] = max(_line(event), over.get(file_of(event), 0))
     if not over:
         return ()
-    earlier = [event for event in job.events if _line(event) <= over.get(_file(event), -1)]
-    past = [event for event in earlier if _last_line(event, read) <= over[_file(event)]]
+    earlier = [event for event in job.events if _line(event) <= over.get(file_of(event), -1)]
+    past = [event for event in earlier if _last_line(event, read) <= over[file_of(event)]]
     last = _without(job.events, past)
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
@@ -246,8 +246,8 @@ def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRea
     """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
     far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
     that worked. Nothing without such ends: a rank may end while others still start."""
-    past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(_file(event), 0)]
-    last = [event for event in job.events if _line(event) > began.get(_file(event), 0)]
+    past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(file_of(event), 0)]
+    last = [event for event in job.events if _line(event) > began.get(file_of(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
         past = _refused_starts(job, read)
     if not past:
@@ -302,12 +302,12 @@ def _refused_starts(job: Job, read: Mapping[str, TextRead]) -> list[Event]:
     so far above the end of the text that another one printed it: of a later start, or of another command of the script.
     A launcher's word on another program's end is none of these."""
     ends = [event for event in sorted(job.events, key=_line) if event.details.get("what") != "CalledProcessError"]
-    ran = {_file(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
+    ran = {file_of(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
     return [
         event
         for event in ends
         if event.details.get("how") in _AT_START
-        and (_line(event) < ran.get(_file(event), 0) or _is_far_above(event, read.get(_file(event), _NOTHING)))
+        and (_line(event) < ran.get(file_of(event), 0) or _is_far_above(event, read.get(file_of(event), _NOTHING)))
     ]
 
 
@@ -324,10 +324,6 @@ def _last_progress(job: Job) -> int:
 
 def _line(event: Event) -> int:
     return event.origin.line or 0 if event.origin is not None else 0
-
-
-def _file(event: Event) -> str:
-    return event.origin.source if event.origin is not None else ""
 
 
 def _needs_progress(job: Job) -> bool:
@@ -356,7 +352,7 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
-    word = text_ends.last_word(bare)
+    word = text_ends.above_epilogue(bare, len(bare) - 1)
     return TextRead(progress, is_cut, began, starts, done, (above + word + 1, bare[word]), last, lines, raised)
 
 

@@ -20,7 +20,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import NET, ask_for, failed, outlived
+from topodiag.checks.shared.job.text import NET, ask_for, failed
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -56,9 +56,8 @@ class DevicesUnseenInLog(FaultInLog):
             return self.clean(judged)
         return super().observe(judged, peers)
 
-    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
-        is_one_node = len({event.host for event in job.events if event.host}) == 1 and not multi_node(job)
-        return Severity.INFO if is_one_node and _lived(job, events) else super().severity_of(job, events, usual)
+    def works_without(self, job: Job) -> bool:
+        return len({event.host for event in job.events if event.host}) == 1 and not multi_node(job)
 
 
 class DriverMismatchInLog(FaultInLog):
@@ -67,8 +66,8 @@ class DriverMismatchInLog(FaultInLog):
 
     id = "HST004"
 
-    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
-        return Severity.INFO if _lived(job, events) else super().severity_of(job, events, usual)
+    def works_without(self, job: Job) -> bool:
+        return True
 
 
 class StorageInLog(FaultInLog):
@@ -83,13 +82,8 @@ class StorageInLog(FaultInLog):
             return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
         return super().observe(judged, peers)
 
-    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
-        return Severity.INFO if _lived(job, events) else super().severity_of(job, events, usual)
-
-
-def _lived(job: Job, events: Sequence[Event]) -> bool:
-    """Whether the work of the job begins, or is done, below all of these."""
-    return outlived(job, (event.origin for event in events))
+    def works_without(self, job: Job) -> bool:
+        return True
 
 
 # Bus errors of a job's processes that are those of shared memory without room.

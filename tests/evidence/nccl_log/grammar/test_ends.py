@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.ends import (
     LastTraceback,
+    above_epilogue,
     handled_lookups,
     last_error,
     last_traceback,
-    last_word,
     says_done,
 )
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
@@ -177,7 +177,7 @@ def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int |
 )
 def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
     texts = end.split("\n")
-    last = last_word(texts)
+    last = above_epilogue(texts, len(texts) - 1)
     assert (last if says_done(texts[last]) else -1) == line
 
 

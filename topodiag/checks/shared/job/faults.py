@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.job.text import launched_on, survived
+from topodiag.checks.shared.job.text import launched_on, outlived, survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -62,7 +62,7 @@ class FaultInLog(JobCheck):
         hosts = _hosts(job, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         usual = Severity[words.severity.upper()]
-        severity = self.severity_of(job, events, usual)
+        severity = self._severity_of(job, events, usual)
         return self.of_events(
             events,
             Advice(severity, Confidence[words.confidence.upper()]),
@@ -74,8 +74,14 @@ class FaultInLog(JobCheck):
             cost=Cost(text=words.cost if severity is usual else "it goes on without what it reads or writes there"),
         )
 
-    def severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
+    def works_without(self, job: Job) -> bool:
+        """Whether a job may do its work without what such lines miss."""
+        return False
+
+    def _severity_of(self, job: Job, events: Sequence[Event], usual: Severity) -> Severity:
         """How bad what these lines name is: less where the job outlived it."""
+        if self.works_without(job) and outlived(job, (event.origin for event in events)):
+            return Severity.INFO
         return Severity.WARNING if all(survived(job, event) for event in events) else usual
 
 

@@ -56,7 +56,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     texts = _without_logger(texts)
     if not any(_begins_traceback(text) or text.endswith(_TRACEBACK[:-1]) for text in texts):
         return None
-    last = _raised_by_main(texts, _above_epilogue(texts, _timed(texts) or len(texts) - 1))
+    last = _raised_by_main(texts, above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled = _head_of(texts, last), False, False
     while (
@@ -67,7 +67,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         root = root if root is not None and is_handled else (head, last, raised)
         above = _not_blank(texts, head - 1)
         linked = texts[above].startswith(_WORDS["links"])
-        upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
+        upper = above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
             caught = not is_main and _is_caught(texts, above, head, last)
             return _traceback_of(texts, *root, caught=caught)
@@ -94,17 +94,12 @@ def _without_logger(texts: Sequence[str]) -> Sequence[str]:
 def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
     nothing stands above the error: who gives one line gives a part."""
-    last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
+    last = above_epilogue(texts, _timed(texts) or len(texts) - 1)
     if not any(map(str.strip, texts[:last])):
         return None
     if _LIKE["error"].match(texts[last]) is not None:
         return last
     return next((line for line in range(last, len(texts)) if _LIKE["of_make"].match(texts[line]) is not None), None)
-
-
-def last_word(texts: Sequence[str]) -> int:
-    """The last line that is the program's own, and nothing that its end leaves."""
-    return _above_epilogue(texts, len(texts) - 1)
 
 
 def says_done(text: str) -> bool:
@@ -146,8 +141,8 @@ def _timed(texts: Sequence[str]) -> int:
     return next((line for line in lines if all(map(str.startswith, texts[line : line + 3], _WORDS["times"]))), 0)
 
 
-def _above_epilogue(texts: Sequence[str], at: int) -> int:
-    """The line at or above `at` that is none of a program's end; the last looked at where all are."""
+def above_epilogue(texts: Sequence[str], at: int) -> int:
+    """The line at or above `at` that is the program's own; the last looked at where all are what its end leaves."""
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
         if not _is_left(texts[line]):
             return line
