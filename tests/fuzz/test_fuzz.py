@@ -110,7 +110,7 @@ def test_time_beyond_ten_times_the_seeds_is_found() -> None:
     def squares(data: bytes) -> None:
         sum(1 for _ in range(len(data) ** 2 // 20))
 
-    verdict = judged(fuzzed(squares), b"x" * 8000)
+    verdict = judged(fuzzed(squares), b"x" * 16000)
     assert verdict is not None
     assert verdict.kind == "slow"
     assert seconds_of(fuzzed(squares)) < 1e-3
