@@ -18,8 +18,10 @@ _NUMBER = regex(
     r"""^slurm-([0-9]{1,10})(?![0-9])                            # as Slurm and PBS name what nobody named
     | \.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?(?:\.[gxbz][a-z0-9]{1,2})?$
     | ^(?!.*(?<![0-9])20[0-9]{6}(?![0-9]))                       # not with a date, which has a time beside it
-    .*?(?<![0-9A-Za-z])([1-9][0-9]{4,8})(?![0-9A-Za-z])          # no node's name, no rank with zeros in front
-    .*\.(?:out|err|stdout|stderr)(?:\.[gxbz][a-z0-9]{1,2})?$""",
+    .*?(?<![0-9A-Za-z])                                          # no node's name, no rank with zeros in front
+    (?:([1-9][0-9]{4,8})(?![0-9A-Za-z]).*\.(?:out|err|stdout|stderr)
+    | ([1-9][0-9]{7,8})(?![0-9A-Za-z]).*\.log                    # a process's number has seven digits at most
+    )(?:\.[gxbz][a-z0-9]{1,2})?$""",
     re.VERBOSE,
 )
 """The number in the name of a file that a scheduler writes, also packed; files of NCCL's have a process's, and end

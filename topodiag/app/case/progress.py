@@ -344,7 +344,7 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     counted, above = read.progress, read.breaks - tail.count(b"\n")
     texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
     lines, bare = {text.strip(): above + at for at, text in enumerate(texts, 1)}, of_one_process(texts)
-    handled = text_ends.handled_lookups(bare)
+    handled = text_ends.handled_exceptions(bare)
     last = _last_event(texts, bare, handled, above, piece.name)
     began = _last_of(counted, _BEGAN)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)

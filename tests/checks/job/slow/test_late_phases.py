@@ -108,6 +108,12 @@ def test_files_that_no_rank_is_named_in_are_told_apart_by_their_names(tmp_path: 
     assert element["message"].startswith("worker-c.out is late in each step: its forward takes")
 
 
+def test_files_whose_names_differ_in_words_are_runs_and_no_ranks(tmp_path: Path) -> None:
+    for rank, lines in job(late_forward, form="plain").items():
+        (tmp_path / f"city_{('dali', 'plain', 'cached', 'old')[rank]}.out").write_text("\n".join(lines) + "\n")
+    assert named(of_folder(tmp_path)) == []
+
+
 def alike(rank: int, step: int) -> Times:
     return noisy(rank, step)
 

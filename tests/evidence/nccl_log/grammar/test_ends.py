@@ -10,7 +10,7 @@ from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.ends import (
     LastTraceback,
     above_epilogue,
-    handled_lookups,
+    handled_exceptions,
     last_error,
     last_traceback,
     says_done,
@@ -80,7 +80,7 @@ OF_A_REQUEST = TRACEBACK.replace("<module>", "answer")
 
 def _last(text: str) -> LastTraceback | None:
     lines = text.split("\n")
-    return last_traceback(lines, handled_lookups(lines))
+    return last_traceback(lines, handled_exceptions(lines))
 
 
 @examples("end", "line", "name")
@@ -141,6 +141,8 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
         ('  File "train.py", line 173\n    a = (b @ c)\n           ^\nSyntaxError: invalid syntax\n', 3),
         ("all is done\n+ exit 0\n", None),
         ("set -x\n+ echo exit 1\n+ exit\n", None),
+        ("load\nCRITICAL:root:EVALUATING\nINFO:root:time taken 0:00:36\nCRITICAL:root:EVALUATING\n", None),
+        ("load\nERROR: no route to n2\nERROR: no route to n2\n", 2),
     ],
     ids=[
         "make",
@@ -156,6 +158,8 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
         "a source that Python cannot read",
         "a script that succeeded",
         "the code is not shown",
+        "words below which it worked on before",
+        "the same words of two ranks",
     ],
 )
 def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from topodiag.evidence.signatures.lines import first_in
+from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data, patterns
 
@@ -44,15 +45,19 @@ class LastTraceback:
     caught: bool
 
 
-def handled_lookups(texts: Sequence[str]) -> frozenset[int]:
-    """The lines of exceptions that a program handled as an answer when another one was raised: that one is the root."""
+def handled_exceptions(texts: Sequence[str]) -> frozenset[int]:
+    """The lines of exceptions that ended nothing: a program handled them as an answer when another one was raised,
+    which is the root, or Python ignores them, as those of what is taken down."""
     heads = [at for at, text in enumerate(texts) if text.startswith(_WORDS["links"][0])]
-    return frozenset(line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_WORDS["lookups"]))
+    lookups = [line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_WORDS["lookups"])]
+    ignored = [at + 2 for at, text in enumerate(texts) if _WORDS["ignored"][0] in text]
+    below = (next((line for line in range(at, len(texts)) if not texts[line].startswith("  ")), 0) for at in ignored)
+    return frozenset({*lookups, *below} - {0})
 
 
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
-    somebody stopped the program. `handled` are the lines of handled_lookups."""
+    somebody stopped the program. `handled` are the lines of handled_exceptions."""
     texts = _without_logger(texts)
     if not any(_begins_traceback(text) or text.endswith(_TRACEBACK[:-1]) for text in texts):
         return None
@@ -93,12 +98,13 @@ def _without_logger(texts: Sequence[str]) -> Sequence[str]:
 
 def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
-    nothing stands above the error: who gives one line gives a part."""
+    nothing stands above the error, as who gives one line gives a part, or the same words stood above its work."""
     last = above_epilogue(texts, _timed(texts) or len(texts) - 1)
     if not any(map(str.strip, texts[:last])):
         return None
     if _LIKE["error"].match(texts[last]) is not None:
-        return last
+        said = texts.index(texts[last])
+        return last if not any(map(_lives, texts[said + 1 : last])) else None
     return next((line for line in range(last, len(texts)) if _LIKE["of_make"].match(texts[line]) is not None), None)
 
 
@@ -160,6 +166,8 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
         if head is not None or is_raised or texts[line].startswith(_WORDS["of_threads"]):
             continue  # threads end with the program, each with a traceback
+        if LABELS["ray"].match(texts[line]) is not None:
+            continue  # what workers printed comes to the driver later
         if raised is not None and raised[2] in _WORDS["by_hand"]:
             break
         if _is_left(texts[line]):
@@ -192,6 +200,8 @@ def _head_of(texts: Sequence[str], last: int) -> int | None:
     while head > 0 and texts[head].startswith("  "):
         head -= 1
     framed = 0 <= head < last - 1 and _LIKE["in_file"].match(texts[head + 1])
+    if framed and texts[head].startswith(_WORDS["remote"]):
+        return _head_of(texts, head)
     return head if framed and _begins_traceback(texts[head]) else _head_of_ipython(texts, last)
 
 
