@@ -199,9 +199,11 @@ def _who(events: Sequence[Event]) -> str:
 
 
 def _status(event: Event) -> int:
-    """The completion's status, -1 if the text has none."""
-    status = event.details.get("status", "")
-    return int(status) if status.isdecimal() else -1
+    """The completion's status, by its number or by the name that verbs has for it; -1 if the text has neither."""
+    if (status := event.details.get("status", "")).isdecimal():
+        return int(status)
+    by_number, text = own_data("checks/shared/phrases")["completion"], event.text.lower()
+    return next((int(number) for number, known in by_number.items() if known["says"] in text), -1)
 
 
 def _values(events: Sequence[Event], name: str) -> list[str]:
