@@ -100,7 +100,7 @@ def last_error(texts: Sequence[str]) -> int | None:
     """The line of the program's own error with which a text ends, from its last lines; None where it ends otherwise or
     nothing stands above the error, as who gives one line gives a part, or the same words stood above its work."""
     last = above_epilogue(texts, _timed(texts) or len(texts) - 1)
-    if not any(map(str.strip, texts[:last])):
+    if not any(map(str.strip, texts[:last])) or any(_WORDS["trials"][0] in text for text in texts[last:]):
         return None
     if _LIKE["error"].match(texts[last]) is not None:
         said = texts.index(texts[last])
