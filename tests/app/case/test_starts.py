@@ -86,9 +86,12 @@ MADE = [f"compiled kernel {n}" for n in range(30)]
         ([[*RANK, *MADE, *RANK, ENDED], [*RANK, *MADE, *RANK, *RANK]], "UNKNOWN"),
         ([[*RANK, *MADE, ENDED], [*RANK, *MADE, ENDED], [*RANK, *MADE]], "UNKNOWN"),
         ([[*RANK, *MADE, *RANK, *MADE, *RANK], [ENDED], [*RANK, *MADE, *RANK, LOST, *RANK]], "Lost atoms"),
+        ([*[[*RANK, *MADE]] * 3, *[[*RANK, *MADE, LOST, *FELL]] * 3, [*RANK, *MADE]], "UNKNOWN"),
+        ([*[[*RANK, *MADE]] * 3, *[[*RANK, *MADE, LOST, *FELL]] * 4], "FAILED"),
     ],
     ids=["a rank that comes up late", "three ranks, started again", "more ranks than came up before",
-         "one process, started twice again", "a rank that comes up late, started again"],
+         "one process, started twice again", "a rank that comes up late, started again",
+         "runs that ended well stand above", "runs that ended well, and the last one"],
 )  # fmt: skip
 def test_ranks_of_one_launch_come_up_one_after_the_other(launches: list[list[str]], state: str, tmp_path: Path) -> None:
     lines = [line for launch in launches for line in (*launch, *MADE)]

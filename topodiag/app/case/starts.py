@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise, takewhile
@@ -14,6 +15,8 @@ from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
+_MOST_ENDS = 1000
+"""Tracebacks of which the lines are kept: more show nothing else."""
 _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _FELL = b"Traceback (most recent call last)"
@@ -28,15 +31,16 @@ class Starts:
 
     def __init__(self) -> None:
         self._lines: list[set[int]] = []
-        self._fell = 0
+        self._fell: list[int] = []
 
     def last(self, ended: Iterable[int]) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
-        did. A head stands as often in each launch as above the first end: ranks come up one after the other. The one
-        that stands most often counts: others are torn by lines of another process."""
+        did. A head stands as often in each launch as between two ends, or above the first: ranks come up one after the
+        other. The head that stands most often counts: others are torn by lines of another process."""
         lines = sorted(max(self._lines, key=len, default=()))
-        first = min((line for line in (*ended, self._fell) if lines and line > lines[0]), default=0)
-        count = sum(line < first for line in lines)
+        ends = [bisect(lines, line) for line in sorted({*ended, *self._fell})]
+        heads = [here - above for above, here in pairwise([0, *ends]) if here > above]
+        count = min(heads[0], sorted(heads)[len(heads) // 2]) if heads else 0
         return lines[-count] if 0 < count < len(lines) else 0
 
     def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
@@ -51,8 +55,8 @@ class Starts:
             for place, number in window.owned(known.hits(window.data)):
                 if number:
                     heads[number - 1].meet(window, place)
-                else:
-                    self._fell = self._fell or window.line_of(place)
+                elif len(self._fell) < _MOST_ENDS:
+                    self._fell.append(window.line_of(place))
             yield window
 
 
