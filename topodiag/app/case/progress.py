@@ -150,7 +150,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
             else event
             for event in events
         )
-    is_single = not job.ranks and all(event.details.get("how") == "exception" for event in events)
+    is_single = not job.ranks and all(event.details.get("how", "exception") == "exception" for event in events)
     return (*events, last) if is_single and last.details["last"] else events
 
 
