@@ -140,8 +140,8 @@ def _where_last(event: Event, read: Mapping[str, TextRead]) -> Event:
 
 
 def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
-    """The events with the exception that ends a text: at its event, or one more where nothing but exceptions is known
-    of the job. One that was caught ends nothing."""
+    """The events with the exception that ends a text: at its event, or one more where nothing but exceptions and faults
+    of a machine are known of the job. One that was caught ends nothing."""
     text = last.text.strip()
     if any(event.text.strip() == text for event in events):
         return tuple(
@@ -150,8 +150,8 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
             else event
             for event in events
         )
-    is_single = not job.ranks and all(event.details.get("how", "exception") == "exception" for event in events)
-    return (*events, last) if is_single and last.details["last"] else events
+    known = (event.kind == "device" or event.details.get("how") == "exception" for event in events)
+    return (*events, last) if not job.ranks and all(known) and last.details["last"] else events
 
 
 def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[Event, ...]:
