@@ -264,13 +264,14 @@ def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
 
 
 def _cluster(blob: Blob, nodes: Sequence[Node]) -> Cluster:
-    from topodiag.app.case.cluster import ClusterOptions, RankNodes, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.app.case.cluster import RankNodes, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
     from topodiag.app.case.system import system_of  # noqa: PLC0415
     from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
 
     system = system_of(nodes)
     seen = RankNodes(system=system) if system else RankNodes()
-    return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
+    return cluster_of_facts(read_cluster(blob), PlaceOptions(), seen)
 
 
 def _layout(blob: Blob, kind: Kind) -> RankHosts:

@@ -4,46 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.given import blob_at, gathered
+from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
-from topodiag.evidence.layout.rank_files import (
-    read_hostfile,
-    read_map,
-    read_rankfile,
-    read_slurm_hostfile,
-    read_torchrun,
-)
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutOptions:
-    """Where ranks sit: one of the files, a job's logs, or the launcher's `rule`. All empty: no layout is given. With a
-    file and logs the ranks sit where they ran, and the file is what was declared."""
-
-    hostfile: str = ""
-    rankfile: str = ""
-    slurm_hostfile: str = ""
-    torchrun: str = ""
-    map: str = ""
-    logs: tuple[str, ...] = ()
-    rule: str = ""
-
-
-READERS = {
-    "hostfile": read_hostfile,
-    "rankfile": read_rankfile,
-    "slurm_hostfile": read_slurm_hostfile,
-    "torchrun": read_torchrun,
-    "map": read_map,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +26,29 @@ class LayoutRead:
     declared: RankHosts | None = None
 
 
-def read_layout(layout: LayoutOptions) -> LayoutRead:
+def read_layout(options: PlaceOptions) -> LayoutRead:
     """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
-    files = [name for name in READERS if getattr(layout, name)]
-    given = [*files, *(["logs"] if layout.logs and not files else []), *(["rule"] if layout.rule else [])]
+    files = [name for name in READERS if getattr(options, name)]
+    given = [*files, *(["logs"] if options.logs and not files else []), *(["rule"] if options.rule else [])]
     if len(given) > 1:
         raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
     declared = None
     if files:
-        path = getattr(layout, files[0])
+        path = getattr(options, files[0])
         try:
             declared = READERS[files[0]](blob_at(path))
         except InputError as error:
             raise _foreign(path, error) from None
-    if not layout.logs:
+    if not options.logs:
         return LayoutRead(declared)
     from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
     from topodiag.placement.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
 
-    jobs = job_case(gathered(layout.logs, quick=True)).jobs
+    jobs = job_case(gathered(options.logs, quick=True)).jobs
     if len(jobs) != 1:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
-        raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)
-    return LayoutRead(ranks_of(jobs[0], layout.logs[0]), jobs[0], declared)
+        raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
+    return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
 
 
 def _flag(name: str) -> str:

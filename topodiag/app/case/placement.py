@@ -1,8 +1,7 @@
 """A layout on its cluster: what files, a rule or a job's logs say of both, brought together.
 
->>> from topodiag.app.case.cluster import ClusterOptions
->>> from topodiag.app.case.layout import LayoutOptions
->>> made = open_placement(ClusterOptions(system="dgx-h100", nodes=32, leaf=8), LayoutOptions(rule="cyclic"), world=64)
+>>> from topodiag.app.case.place_options import PlaceOptions
+>>> made = open_placement(PlaceOptions(system="dgx-h100", nodes=32, leaf=8, rule="cyclic", ranks=64))
 >>> made.world, made.assignment.slot[:3].tolist()
 (64, [0, 8, 16])
 """
@@ -14,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.app.case.cluster import ClusterOptions, RankNodes, open_cluster
-from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
+from topodiag.app.case.cluster import RankNodes, open_cluster
+from topodiag.app.case.given import blob_at
+from topodiag.app.case.layout import LayoutRead, read_layout
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.place_paths import sort_paths
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.job import Job
@@ -47,16 +49,52 @@ class Placement:
     bundles: tuple[str, ...] = ()
 
 
-def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Placement:
-    """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
-    `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
-    return opened_on(cluster, read_layout(layout), layout.rule, world)
+def open_placement(options: PlaceOptions) -> Placement:
+    """Cluster, layout and groups, checked against each other: without a topology file and a number of nodes, the nodes
+    are those of the layout. Raises TopodiagError with one line for the reader."""
+    options, left = sort_paths(options)
+    groups = _groups(options.groups) if options.groups else ()
+    layout = options.layout
+    opened = opened_on(options, read_layout(options), _rank_count(options, groups))
+    cluster, world, assignment = opened.cluster, opened.world, opened.assignment
+    if not cluster.free:
+        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
+    notes = (*cluster.notes, *left)
+    if layout is not None:
+        groups = ()
+        if not _rank_count(options, ()) and (assignment is None or options.rule):
+            # Nobody says how many: as many whole replicas as the free GPUs hold.
+            world -= world % layout.least_world
+            if not world:
+                why = f"{layout.least_world} ranks of one replica do not fit on {cluster.free} usable GPUs"
+                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+            if over := opened.world - world:
+                rest = f"{over} of {opened.world} GPUs are left over (--world-size)"
+                notes = (*notes, f"{world} ranks: as many whole replicas as fit; {rest}")
+            assignment = None if assignment is None else Assignment(assignment.slot[:world])
+        layout = layout.for_world(world)
+    cluster = replace(cluster, notes=notes)
+    return Placement(cluster, assignment, world, opened.read, layout, groups, options.bundles)
 
 
-def opened_on(
-    options: ClusterOptions, read: LayoutRead, rule: str = "", world: int = 0, *, cluster: Cluster | None = None
-) -> Placement:
-    """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
+def _groups(path: str) -> tuple[Demand, ...]:
+    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
+
+    return read_groups(blob_at(path))
+
+
+def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+    """The ranks that the options ask for, 0 where they leave it open."""
+    if options.ranks:
+        return options.ranks
+    if options.layout is not None and options.layout.dp:
+        return options.layout.world
+    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
+
+
+def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluster: Cluster | None = None) -> Placement:
+    """A layout that was read, on the cluster that the options describe, or on this `cluster`; `world` 0 is as many
+    ranks as the layout has. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
     opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
     if job is not None:
@@ -67,8 +105,8 @@ def opened_on(
             opened = _only_used(opened, ranks)
         opened = replace(opened, notes=(*opened.notes, *ranks.notes))
         assignment = assign(opened, ranks, world)
-    elif rule:
-        assignment = by_rule(opened, rule, world)
+    elif options.rule:
+        assignment = by_rule(opened, options.rule, world)
     else:
         check_room(opened, world)
         return Placement(opened, None, world or opened.free, read)

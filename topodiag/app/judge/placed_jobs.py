@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.layout import LayoutRead
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import Placement, opened_on, rank_nodes_of
 from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
@@ -225,15 +226,15 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
     assert read.ranks is not None  # noqa: S101 - the callers have them
     for cluster in case.clusters:
         if set(read.ranks.hosts) <= set(cluster.names):
-            return opened_on(ClusterOptions(), read, cluster=cluster)
+            return opened_on(PlaceOptions(), read, cluster=cluster)
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     system = system_of(case.nodes)
     try:
-        opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+        opened = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
         if healthy:
             raise  # a step needs the rate of the NICs
-        opened = open_cluster(ClusterOptions(), seen)  # which groups are split does not depend on it
-    return opened_on(ClusterOptions(), read, cluster=opened)
+        opened = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
+    return opened_on(PlaceOptions(), read, cluster=opened)

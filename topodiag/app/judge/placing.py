@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.cluster import PlaceError
-from topodiag.app.case.given import blob_at
 from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.place_paths import PlaceOptions, sort_paths
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.placement import Placement, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Outcome
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import map_of
@@ -29,52 +27,6 @@ from topodiag.words.units import in_ms, percent
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""
-
-
-def open_place(options: PlaceOptions) -> Placement:
-    """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
-    options, left = sort_paths(options)
-    groups = _groups(options.groups) if options.groups else ()
-    placement = open_placement(options.cluster, options.places, _rank_count(options, groups))
-    cluster, world, layout = placement.cluster, placement.world, options.layout
-    notes = (*cluster.notes, *left)
-    if not cluster.free:
-        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
-    assignment = placement.assignment
-    if layout is not None:
-        groups = ()
-        if not _rank_count(options, ()) and (assignment is None or options.places.rule):
-            # Nobody says how many: as many whole replicas as the free GPUs hold.
-            world -= world % layout.least_world
-            if not world:
-                why = f"{layout.least_world} ranks of one replica do not fit on {cluster.free} usable GPUs"
-                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
-            notes = (*notes, *_left_over(world, placement.world))
-            assignment = None if assignment is None else Assignment(assignment.slot[:world])
-        layout = layout.for_world(world)
-    cluster = replace(cluster, notes=notes)
-    return Placement(cluster, assignment, world, placement.read, layout, groups, options.cluster.bundles)
-
-
-def _groups(path: str) -> tuple[Demand, ...]:
-    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
-
-    return read_groups(blob_at(path))
-
-
-def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
-    """The ranks that the options ask for, 0 where they leave it open."""
-    if options.ranks:
-        return options.ranks
-    if options.layout is not None and options.layout.dp:
-        return options.layout.world
-    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
-
-
-def _left_over(world: int, whole: int) -> Iterator[str]:
-    """A word about GPUs that make no whole replica."""
-    if left := whole - world:
-        yield f"{world} ranks: as many whole replicas as fit; {left} of {whole} GPUs are left over (--world-size)"
 
 
 def talk_for(placement: Placement, trained: Mapping[str, Any] | None = None) -> Talk:
@@ -124,7 +76,7 @@ BLOCKS = ("hostfile", "mpich", "torchrun")
 def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, launcher: str = "") -> Solved:
     """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. `launcher` is a format
     of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
-    placement = open_place(options)
+    placement = open_placement(options)
     talk = talk_for(placement, trained)
     cluster, before, given = _before(placement, talk)
     cluster = prefer_healthy(cluster, talk.world, faults_of(placement.bundles, placement.read.job))
