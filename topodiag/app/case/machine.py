@@ -8,8 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.given import gathered
-from topodiag.checks.registry import Subject
-from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, skipped
 from topodiag.evidence.intake.reader import read_node
@@ -17,7 +15,6 @@ from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.maker import makers_of, run_maker
 from topodiag.model.nccl_tree import Element
@@ -38,46 +35,26 @@ _KEPT = 16
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is given of the nodes besides the runs: captured `nodes`, `jobs` of NCCL's logs, and what the checks say of
-    either. `paths` are where it comes from; `identity` says which names are of one host."""
+    """What is given of the nodes besides the runs: captured `nodes`, and `jobs` of NCCL's logs. `paths` are where it
+    comes from; `identity` says which names are of one host."""
 
     nodes: tuple[Node, ...] = ()
     jobs: tuple[Job, ...] = ()
-    node_outcomes: tuple[Outcome, ...] = ()
-    job_outcomes: tuple[Outcome, ...] = ()
     paths: tuple[str, ...] = ()
     identity: Identity = field(default_factory=Identity)
-
-    def __add__(self, other: Machine) -> Machine:
-        return Machine(
-            (*self.nodes, *other.nodes),
-            (*self.jobs, *other.jobs),
-            (*self.node_outcomes, *other.node_outcomes),
-            (*self.job_outcomes, *other.job_outcomes),
-            (*self.paths, *other.paths),
-            self.identity if self.identity.hosts else other.identity,
-        )
 
     def hosts(self, names: Iterable[str]) -> set[str]:
         """The machines of these names."""
         return {short_name(self.identity.name(name)) for name in names}
 
     def for_run(self, run: BenchRun) -> Machine:
-        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. What
-        the checks say of other nodes and jobs is no evidence of the run, and a node of another maker's GPUs is none of
-        its machine."""
+        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. A node
+        of another maker's GPUs is none of its machine."""
         hosts = self.hosts(run.hosts)
         known = tuple(node for node in self.nodes if not _of_another_maker(node, run))
         nodes = tuple(node for node in known if self.hosts((node.host,)) <= hosts) or known
         jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & self.hosts(job.hosts))
-        names, logs = {node.host for node in nodes}, {job.name for job in jobs}
-        return replace(
-            self,
-            nodes=nodes,
-            jobs=jobs,
-            node_outcomes=tuple(outcome for outcome in self.node_outcomes if outcome.node in names),
-            job_outcomes=tuple(outcome for outcome in self.job_outcomes if outcome.node in logs),
-        )
+        return replace(self, nodes=nodes, jobs=jobs)
 
 
 def _of_another_maker(node: Node, run: BenchRun) -> bool:
@@ -87,10 +64,12 @@ def _of_another_maker(node: Node, run: BenchRun) -> bool:
 
 def named_machine(paths: Sequence[str]) -> Machine:
     """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
-    machine = Machine()
-    for path in paths:
-        machine += _from_path(path)
-    return machine
+    machines = [_from_path(path) for path in paths]
+    return Machine(
+        tuple(node for machine in machines for node in machine.nodes),
+        tuple(job for machine in machines for job in machine.jobs),
+        tuple(paths),
+    )
 
 
 def _from_path(path: str) -> Machine:
@@ -98,20 +77,16 @@ def _from_path(path: str) -> Machine:
     logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
     machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
     if machine.nodes or machine.jobs:
-        return replace(machine, paths=(path,))
+        return machine
     for left_out in (*aside, *intake.beside(*NODE_KINDS)):
         raise InputError(left_out.path, left_out.words, hint=HINT)
     raise InputError(path, "holds no machine", hint=HINT)
 
 
 def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[SkippedFile]]:
-    """The nodes of these pieces and the jobs of these logs, with what the checks say of them, and what is not enough of
-    a machine."""
+    """The nodes of these pieces and the jobs of these logs, and what is not enough of a machine."""
     nodes, aside = nodes_of(intake, pieces)
-    machine = Machine()
-    if nodes:
-        paths = tuple(piece.name for piece in pieces)
-        machine = Machine(tuple(nodes), node_outcomes=run(Subject.NODE, nodes), paths=paths)
+    jobs: tuple[Job, ...] = ()
     if logs:
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only a log needs
 
@@ -119,10 +94,9 @@ def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -
             jobs = job_case(only(intake, logs)).jobs
         except InputError as error:
             aside.append(skipped(error))
-        else:
-            paths = tuple(piece.name for piece in logs)
-            machine += Machine(jobs=jobs, job_outcomes=run(Subject.JOB, jobs), paths=paths)
-    return machine, aside
+            logs = ()
+    paths = tuple(piece.name for piece in (*(pieces if nodes else ()), *logs))
+    return Machine(tuple(nodes), jobs, paths), aside
 
 
 def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:

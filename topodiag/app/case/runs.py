@@ -9,8 +9,6 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from topodiag.app.case.machine import Machine, is_machine, machine_of, only
-from topodiag.checks.registry import Subject
-from topodiag.checks.run import run
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
@@ -20,7 +18,6 @@ from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Outcome
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.fold import grouped
 from topodiag.words.units import spell_bytes
@@ -47,14 +44,13 @@ READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file with runs, the jobs of NCCL's log in it, and what their checks say. `sha256` is of its text."""
+    """A file with runs, and the jobs of NCCL's log in it. `sha256` is of its text."""
 
     path: str
     read: Read
     sha256: str
     notes: tuple[str, ...]
     jobs: tuple[Job, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +100,8 @@ def _read_plain(intake: Intake) -> BenchEvidence:
         read = read_file(text, piece.name)
         if read.runs:
             speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
-            jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
-            digest = hashlib.sha256(text).hexdigest()
-            given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
+            jobs = _jobs_of(intake, piece, text) if speaks else ()
+            given.files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
         elif read.settings and piece.is_any(SCRIPTS):
             given.scripts.append((piece.name, read.settings))
         elif piece.is_any(_TABLES):
@@ -187,8 +182,8 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
-def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
-    """The job that NCCL's log in the same file tells of, with what its checks say."""
+def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
+    """The jobs that NCCL's log in the same file tells of."""
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
@@ -196,6 +191,5 @@ def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tu
         is_read = piece.path == STDIN  # and can be read only once
         ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
     except InputError:
-        return (), ()
-    jobs = rebuild(ingested.facts, ingested.files)
-    return jobs, run(Subject.JOB, jobs)
+        return ()
+    return rebuild(ingested.facts, ingested.files)

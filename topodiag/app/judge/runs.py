@@ -11,7 +11,7 @@ from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contr
 from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
-from topodiag.app.judge.bench_log import known_of, node_of_print
+from topodiag.app.judge.bench_log import node_of_print
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
@@ -63,17 +63,36 @@ class BenchOptions:
     by_file: bool = False
 
 
-def judged_runs(given: BenchEvidence, options: BenchOptions | None = None) -> Result:
-    """What was read, judged. Raises InputError for options that do not fit."""
+def judged_runs(
+    given: BenchEvidence, options: BenchOptions | None = None, of_nodes: Sequence[Outcome] | None = None
+) -> Result:
+    """What was read, judged. `of_nodes` is what the checks say of the nodes of its machine, where they were asked
+    already. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    named = named_machine(chosen.machine)
-    gaps = given.gaps
-    fitted = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
-    judged = [one for one, _ in fitted]
-    benchmarks = [_explained(one, known, on_same_nodes(one.run, judged)) for one, known in fitted]
-    logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
+    machine = named_machine(chosen.machine) if chosen.machine else given.machine
+    of_nodes = run(Subject.NODE, machine.nodes) if of_nodes is None else of_nodes
+    of_jobs = run(Subject.JOB, machine.jobs)
+    judged: list[Judged] = []
+    known: list[Evidence] = []
+    logged: list[Outcome] = []
+    for file in given.files:
+        of_file = run(Subject.JOB, file.jobs)
+        logged += filter(_is_sick, of_file)
+        for measured in file.read.runs:
+            if chosen.by_file:
+                measured = replace(measured, placement=PurePath(file.path).stem)
+            near = machine.for_run(measured)
+            own = _machine_of(near, file, machine, chosen)
+            modelled = expected_of(measured, own, chosen, given.gaps)
+            judged.append(Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why)))
+            beside = _about(of_jobs, [job.name for job in near.jobs])
+            network = seen_kind(file.jobs or own.jobs)
+            known.append(_known_of(measured, near, of_nodes, (*of_file, *beside), network))
+    benchmarks = [
+        _explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in zip(judged, known, strict=True)
+    ]
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
     case = Case(
@@ -82,23 +101,25 @@ def judged_runs(given: BenchEvidence, options: BenchOptions | None = None) -> Re
             *(_input(file) for file in given.files),
             *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
         ),
-        not_observed=(*gaps, *_gaps(given, named, benchmarks)),
+        not_observed=(*given.gaps, *_gaps(given, machine, benchmarks)),
         unread=tuple(line for file in given.files for line in file.read.unread),
     )
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
-    run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
-) -> tuple[Judged, Evidence]:
-    """The run with its expectation and the verdict, and what else is known of its machine. What the user says beats
-    what the output says."""
-    if chosen.by_file:
-        run = replace(run, placement=PurePath(file.path).stem)
-    machine = _machine_of(run, file, named, beside, chosen)
-    modelled = expected_of(run, machine, chosen, gaps)
-    verdict = verdict_of(run, modelled.expectation, modelled.why)
-    return Judged(run, modelled, verdict), known_of(run, machine, file.jobs, file.outcomes)
+def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, ...]:
+    """What the checks say of these: of other nodes and jobs it is no evidence of a run."""
+    return tuple(outcome for outcome in outcomes if outcome.node in names)
+
+
+def _known_of(
+    run: BenchRun, near: Machine, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
+) -> Evidence:
+    """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
+    own = _about(of_nodes, [node.host for node in near.nodes])
+    names, hosts = near.hosts(outcome.node for outcome in own), near.hosts(run.hosts)
+    all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
+    return Evidence(own, tuple(dict.fromkeys(of_logs)), all_nodes, network)
 
 
 def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Benchmark:
@@ -123,17 +144,14 @@ def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Ben
     )
 
 
-def _machine_of(run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
-    """The machine of a run: what --machine names, else the nodes beside it, else NCCL's log in its own file, else the
-    logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
-    counts."""
-    if named.paths:
-        near = named.for_run(run)
-        return replace(near, jobs=() if near.nodes else near.jobs or named.jobs)
-    near = beside.for_run(run)
-    jobs = file.jobs or near.jobs
+def _machine_of(near: Machine, file: File, whole: Machine, chosen: BenchOptions) -> Machine:
+    """The machine of a run, of which `near` is what names its hosts: what --machine names, else the nodes beside it,
+    else NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics nodes are no
+    machine, but what checks say of them counts."""
+    if chosen.machine:
+        return replace(near, jobs=() if near.nodes else near.jobs or whole.jobs)
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
-    return replace(near, nodes=nodes, jobs=() if nodes else jobs)
+    return replace(near, nodes=nodes, jobs=() if nodes else file.jobs or near.jobs)
 
 
 def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
@@ -236,13 +254,12 @@ def _input(file: File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(given: BenchEvidence, named: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(given: BenchEvidence, machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
-    paths = named.paths or given.machine.paths
-    if paths and not any(benchmark.expected is not None for benchmark in benchmarks):
-        yield NotObserved(paths[0], "the machine of these runs could not be told from it")
+    if machine.paths and not any(benchmark.expected is not None for benchmark in benchmarks):
+        yield NotObserved(machine.paths[0], "the machine of these runs could not be told from it")
     elif any(
         benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
         for benchmark in benchmarks

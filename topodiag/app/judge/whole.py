@@ -56,11 +56,10 @@ def _measured(given: BenchEvidence, nodes: Result, identity: Identity) -> Result
     """Runs on the machine that the nodes are, which were read and judged already."""
     from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
 
-    machine = Machine(identity=identity)
-    if whole := tuple(node for node in nodes.nodes if not lacking(node)):
-        paths = tuple(item.path for item in nodes.inputs)
-        machine += Machine(whole, node_outcomes=nodes.outcomes, paths=paths)
-    return judged_runs(replace(given, machine=given.machine + machine))
+    beside, paths = given.machine, tuple(item.path for item in nodes.inputs)
+    whole = tuple(node for node in nodes.nodes if not lacking(node))
+    machine = Machine((*beside.nodes, *whole), beside.jobs, (*beside.paths, *(paths if whole else ())), identity)
+    return judged_runs(replace(given, machine=machine), of_nodes=nodes.outcomes)
 
 
 def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
