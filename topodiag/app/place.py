@@ -19,7 +19,6 @@ from topodiag.model.place_map import PlaceMap
 from topodiag.model.result import Result
 from topodiag.placement.audit import Audit
 from topodiag.placement.groups import Talk
-from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 
@@ -28,9 +27,7 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     """What a layout costs, and what the same GPUs could give; and what the checks of layouts say of it. Without a
     layout ranks are numbered node by node. Raises TopodiagError."""
     placement = open_placement(options)
-    talk = talk_for(placement, trained)
-    assignment = placement.assignment or by_rule(placement.cluster, "block", placement.world)
-    judged, outcomes = audited(placement.cluster, talk, assignment, placement.read)
+    judged, outcomes = audited(placement, talk_for(placement, trained))
     return judged, judged_result(Case(inputs=options.inputs), outcomes)
 
 

@@ -14,24 +14,37 @@ from typing import Any
 import numpy as np
 
 from topodiag.app.case.cluster import RankNodes, open_cluster
-from topodiag.app.case.given import blob_at
-from topodiag.app.case.layout import LayoutRead, read_layout
-from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.given import blob_at, gathered
+from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
 from topodiag.app.case.place_paths import sort_paths
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import STDIN
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.job_domains import domains
 from topodiag.model.job_wires import interface_gbps, wires_of
 from topodiag.model.layout import Layout
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.job_groups import joined_by_nvlink
+from topodiag.placement.job_ranks import ranks_of
 from topodiag.placement.seats import assign, by_rule, check_room
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
 RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
 """What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRead:
+    """Where ranks sit: by the logs of `job` where there are logs, else by a launcher's file; None where nothing says
+    it. `declared` is the launcher's file where both are given, to be compared with the logs."""
+
+    ranks: RankHosts | None = None
+    job: Job | None = None
+    declared: RankHosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ def open_placement(options: PlaceOptions) -> Placement:
     options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
     layout = options.layout
-    opened = opened_on(options, read_layout(options), _rank_count(options, groups))
+    opened = opened_on(options, _read_layout(options), _rank_count(options, groups))
     cluster, world, assignment = opened.cluster, opened.world, opened.assignment
     if not cluster.free:
         raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
@@ -111,6 +124,54 @@ def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluste
         check_room(opened, world)
         return Placement(opened, None, world or opened.free, read)
     return Placement(opened, assignment, assignment.ranks, read)
+
+
+# --- where ranks sit -------------------------------------------------------------------------------------------------
+
+
+def _read_layout(options: PlaceOptions) -> LayoutRead:
+    """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
+    files = [name for name in READERS if getattr(options, name)]
+    given = [*files, *(["logs"] if options.logs and not files else []), *(["rule"] if options.rule else [])]
+    if len(given) > 1:
+        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
+    declared = None
+    if files:
+        path = getattr(options, files[0])
+        try:
+            declared = READERS[files[0]](blob_at(path))
+        except InputError as error:
+            raise _foreign(path, error) from None
+    if not options.logs:
+        return LayoutRead(declared)
+    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
+
+    jobs = job_case(gathered(options.logs, quick=True)).jobs
+    if len(jobs) != 1:
+        hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
+        raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
+    return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _foreign(path: str, error: InputError) -> InputError:
+    """The error of a reader of layouts, or, where the file is what another command reads, that command."""
+    if path == STDIN:
+        return error
+    try:
+        pieces = gather([path]).pieces
+    except InputError:
+        return error
+    for piece in pieces:
+        if piece.path == path and piece.command and " place " not in piece.command:
+            return InputError(path, f"is {piece.words}; {piece.command} reads it")
+    return error
+
+
+# --- what they show of their nodes -----------------------------------------------------------------------------------
 
 
 def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.layout import LayoutRead
 from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import Placement, opened_on, rank_nodes_of
+from topodiag.app.case.placement import LayoutRead, Placement, opened_on, rank_nodes_of
 from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
@@ -185,7 +184,7 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
     talk = talk_for(replace(opened, layout=layout), trained if layout is not None else None)
     if opened.assignment is None or not _is_known(talk):
         return ()
-    _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
+    _, outcomes = audited(opened, talk)
     return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.layout import LayoutRead
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
-from topodiag.app.case.placement import Placement, open_placement
+from topodiag.app.case.placement import LayoutRead, Placement, open_placement
 from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
@@ -60,12 +59,12 @@ def _trained(cluster: Cluster, layout: Layout, world: int, trained: Mapping[str,
 # --- the answers ----------------------------------------------------------------------------------------------
 
 
-def audited(
-    cluster: Cluster, talk: Talk, assignment: Assignment, read: LayoutRead
-) -> tuple[Audit, tuple[Outcome, ...]]:
-    """A layout judged, beside the one that was declared where both were read. Raises AuditError."""
-    judged = audit(cluster, talk, assignment)
-    judged = replace(judged, declared=_declared(read, cluster, talk))
+def audited(placement: Placement, talk: Talk) -> tuple[Audit, tuple[Outcome, ...]]:
+    """A layout judged, beside the one that was declared where both were read. Without one ranks are numbered node by
+    node. Raises AuditError."""
+    cluster = placement.cluster
+    assignment = placement.assignment or by_rule(cluster, "block", placement.world)
+    judged = replace(audit(cluster, talk, assignment), declared=_declared(placement.read, cluster, talk))
     return judged, run(Subject.LAYOUT, [judged])
 
 
