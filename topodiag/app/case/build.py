@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.given import gathered
-from topodiag.app.case.machine import only
+from topodiag.app.case.given import gathered, only
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.app.case.scheduled import of_the_jobs, without_outlived
 from topodiag.evidence.intake.captures import captures

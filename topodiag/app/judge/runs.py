@@ -7,20 +7,19 @@ from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contradicts, named_machine, sorts_of
+from topodiag.app.case.machine import named_machine
 from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
-from topodiag.app.judge.bench_log import node_of_print
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
-from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.machine import Machine, expected_of
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
@@ -29,23 +28,13 @@ from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Confidence, Input, Outcome, Severity
-from topodiag.model.job_wires import seen_kind, wires_of
-from topodiag.model.node import Node
+from topodiag.model.finding import Input, Outcome, Severity
+from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-from topodiag.nccl.topo.changes import nets_of
-from topodiag.words.fold import few
-from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Job
-
-LEAST_RDMA = (1, 25.0)
-"""NICs of a node (count, Gb/s of each) that RDMA has at least: the slowest ports of ConnectX-4 Lx and of the clouds.
-A run over RDMA that stays below it is slow on any machine."""
-ALIKE = 0.005
-"""Share by which expectations of nodes differ that are the same."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +74,16 @@ def judged_runs(
                 measured = replace(measured, placement=PurePath(file.path).stem)
             near = machine.for_run(measured)
             own = _machine_of(near, file, machine, chosen)
-            modelled = expected_of(measured, own, chosen, given.gaps)
+            modelled = expected_of(
+                measured,
+                own,
+                system=chosen.system,
+                nics=chosen.nics,
+                nodes=chosen.nodes,
+                version=chosen.nccl,
+                env=chosen.env,
+            )
+            given.gaps.extend(NotObserved("one machine for all nodes", why) for why in modelled.unlike)
             judged.append(Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why)))
             beside = _about(of_jobs, [job.name for job in near.jobs])
             network = seen_kind(file.jobs or own.jobs)
@@ -152,81 +150,6 @@ def _machine_of(near: Machine, file: File, whole: Machine, chosen: BenchOptions)
         return replace(near, jobs=() if near.nodes else near.jobs or whole.jobs)
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
     return replace(near, nodes=nodes, jobs=() if nodes else file.jobs or near.jobs)
-
-
-def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
-    """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
-    expected: a collective is as fast as its slowest node."""
-    if chosen.system is not None and (why := another_system(run, chosen.system)):
-        return Expected(why=why)
-    if not machine.nodes:
-        return _expectation(
-            run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen
-        )
-    foreign = [node for node in machine.nodes if contradicts(node, run)]
-    nodes_of_run = [node for node in machine.nodes if node not in foreign]
-    if foreign and nodes_of_run:
-        why = f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"
-        gaps.append(NotObserved("one machine for all nodes", why))
-    if foreign and not nodes_of_run:
-        return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
-    sorts = sorts_of(nodes_of_run)
-    pairs = [(_expectation(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
-    rows = [(one.expectation.busbw_gbs, one, nodes) for one, nodes in pairs if one.expectation is not None]
-    if len(sorts) == 1 or not rows:
-        return pairs[0][0]
-    why = _kinds(rows) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
-    gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
-    return min(rows, key=lambda row: row[0])[1]
-
-
-def _kinds(rows: Sequence[tuple[float, Expected, list[Node]]]) -> str:
-    """The kinds of nodes, and of which the least is expected (GB/s)."""
-    least, _, nodes = min(rows, key=lambda row: row[0])
-    most = max(gbs for gbs, _, _ in rows)
-    kinds = f"the nodes are of {len(rows)} kinds: {'; '.join(_hosts(nodes) for _, _, nodes in rows)}"
-    if most - least < ALIKE * most:
-        return f"{kinds}; all should reach the same bandwidth"
-    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in rows if others is not nodes)
-    return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
-
-
-def _hosts(nodes: Sequence[Node]) -> str:
-    """The first hosts of nodes that are alike."""
-    return few([node.host or "a node without a name" for node in nodes], 3)
-
-
-def _expectation(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
-    """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
-    it is built with are no reason to expect less."""
-    wires = wires_of(jobs)
-    logged, network = wires.nics, wires.kind
-
-    def with_nics(nics: tuple[int, float] | None) -> Expected:
-        return expected(
-            run,
-            node,
-            system=chosen.system,
-            nics=nics,
-            nodes=chosen.nodes,
-            version=chosen.nccl or run.nccl or None,
-            env={**run.env, **chosen.env},
-            network=network,
-        )
-
-    modelled = with_nics(chosen.nics)
-    if chosen.nics is not None:
-        return modelled
-    if modelled.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
-        return with_nics(LEAST_RDMA)
-    guessed = modelled.expectation is None or modelled.expectation.confidence is Confidence.LOW
-    if logged is None or not guessed:
-        return modelled
-    built = len(nets_of(modelled.setup.tree)) if modelled.setup is not None else 0
-    if logged[0] < built:
-        return modelled
-    other = with_nics(logged)
-    return modelled if other.expectation is None else other
 
 
 # -- inputs --

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.build import Opened
-from topodiag.app.case.machine import Machine, lacking
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import run
@@ -69,7 +68,7 @@ def _beside_model(case: Case) -> Case:
     """The case with what the Inspector measured beside NCCL's model of the machines."""
     if not any(job.machines and job.inspection is not None for job in case.jobs):
         return case
-    from topodiag.app.judge.inspector_model import beside_model  # noqa: PLC0415 - numpy, for the Inspector only
+    from topodiag.expect.inspector import beside_model  # noqa: PLC0415 - numpy, for the Inspector only
 
     beside = (replace(job, inspection=beside_model(job)) if job.machines else job for job in case.jobs)
     return replace(case, jobs=tuple(beside))
@@ -78,6 +77,7 @@ def _beside_model(case: Case) -> Case:
 def _measured(given: BenchEvidence, case: Case, of_nodes: Sequence[Outcome]) -> Result:
     """Runs on the machine that the nodes are, which were read and judged already."""
     from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.expect.machine import Machine, lacking  # noqa: PLC0415 - as above
 
     beside, whole = given.machine, tuple(node for node in case.nodes if not lacking(node))
     paths = (*beside.paths, *(item.path for item in case.inputs if whole))
