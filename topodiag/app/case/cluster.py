@@ -22,32 +22,18 @@ from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.intake.collected import resolve
-from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
 from topodiag.model.errors import InputError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
+from topodiag.placement.rank_nodes import DEFAULT_SYSTEM, UNSEEN, RankNodes
 from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
-DEFAULT_SYSTEM = "dgx-h100"
 BUILT_IN = "built-in system"
 
 
-@dataclass(frozen=True, slots=True)
-class RankNodes:
-    """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
-    where nobody says it, `domain[host]`, the NVLink domains of a job's log (() where it shows none), and `nics`, what
-    carried a node's traffic (count, Gb/s each) as a log shows it, which `nics_said` puts into words."""
-
-    hosts: tuple[str, ...] = ()
-    system: str = DEFAULT_SYSTEM
-    domain: tuple[str, ...] = ()
-    nics: tuple[int, float] | None = None
-    nics_said: str = ""
-
-
-def open_cluster(options: PlaceOptions, seen: RankNodes = RankNodes()) -> Cluster:
+def open_cluster(options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
     """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
     InputError, PlaceError and ModelError."""
     if options.topology or options.bundles:
@@ -61,7 +47,7 @@ def open_cluster(options: PlaceOptions, seen: RankNodes = RankNodes()) -> Cluste
     return cluster_of_facts(facts, options, seen)
 
 
-def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes = RankNodes()) -> Cluster:
+def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
     """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:

@@ -9,11 +9,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from topodiag.app.case.cluster import RankNodes, open_cluster
+from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.given import blob_at, gathered
 from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
 from topodiag.app.case.place_paths import sort_paths
@@ -23,18 +20,12 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
-from topodiag.model.job_domains import domains
-from topodiag.model.job_wires import interface_gbps, wires_of
 from topodiag.model.layout import Layout
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.job_ranks import ranks_of
+from topodiag.placement.rank_nodes import only_used, rank_nodes_of
 from topodiag.placement.seats import assign, by_rule, check_room
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbps
-
-RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
-"""What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +106,7 @@ def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluste
     if ranks is not None:
         source = options.system or options.topology or options.bundles or options.nodes or options.free
         if cluster is None and not (source or ranks.whole):
-            opened = _only_used(opened, ranks)
+            opened = only_used(opened, ranks)
         opened = replace(opened, notes=(*opened.notes, *ranks.notes))
         assignment = assign(opened, ranks, world)
     elif options.rule:
@@ -124,9 +115,6 @@ def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluste
         check_room(opened, world)
         return Placement(opened, None, world or opened.free, read)
     return Placement(opened, assignment, assignment.ranks, read)
-
-
-# --- where ranks sit -------------------------------------------------------------------------------------------------
 
 
 def _read_layout(options: PlaceOptions) -> LayoutRead:
@@ -169,48 +157,3 @@ def _foreign(path: str, error: InputError) -> InputError:
         if piece.path == path and piece.command and " place " not in piece.command:
             return InputError(path, f"is {piece.words}; {piece.command} reads it")
     return error
-
-
-# --- what they show of their nodes -----------------------------------------------------------------------------------
-
-
-def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
-    """The cluster with no GPUs but those that the ranks sit on: where nobody says what the nodes are, the others of
-    the system that they are taken for may not be there."""
-    used = np.zeros_like(cluster.usable)
-    used.ravel()[assign(cluster, ranks).slot] = True
-    width = int(np.flatnonzero(used.any(axis=0)).max(initial=0)) + 1
-    note = "the GPUs at hand are those of the ranks (--system NAME for all that the nodes have)"
-    notes = cluster.notes if used.all() else (*cluster.notes, note)
-    return replace(cluster, usable=used[:, :width], notes=notes)
-
-
-def rank_nodes_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
-    """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
-    if ranks is None:
-        return RankNodes()
-    seen = RankNodes(ranks.hosts)
-    if job is None:
-        return seen
-    seen = replace(seen, **_wires(job))
-    small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
-    if not small or not any(communicator.mnnvl for communicator in job.communicators):
-        return seen
-    of = domains(job)
-    return replace(seen, system=RACK_SYSTEM, domain=tuple(of.get(host, host) for host in ranks.hosts))
-
-
-def _wires(job: Job) -> dict[str, Any]:
-    """The NICs that carried the job, as fields of Seen; none where the log does not say, or says no rate."""
-    wires = wires_of([job])
-    if wires.kind == "sockets":
-        gbps = interface_gbps(job)
-        note = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
-        return {"nics": (1, gbps), "nics_said": note}
-    if wires.nics is None:
-        return {}
-    count, gbps = wires.nics
-    return {
-        "nics": wires.nics,
-        "nics_said": f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use",
-    }

@@ -12,7 +12,7 @@ from typing import Any
 
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import LayoutRead, Placement, opened_on, rank_nodes_of
+from topodiag.app.case.placement import LayoutRead, Placement, opened_on
 from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
@@ -31,6 +31,7 @@ from topodiag.placement.job_groups import NO_ROLES
 from topodiag.placement.job_layout import layout_of_job
 from topodiag.placement.job_ranks import ranks_of
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
+from topodiag.placement.rank_nodes import rank_nodes_of
 
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.placement import LayoutRead, Placement, open_placement
-from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
+from topodiag.evidence.intake.collected import resolve
 from topodiag.model.cluster import Assignment, Cluster
-from topodiag.model.finding import Outcome
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.job import Job
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
@@ -22,6 +23,8 @@ from topodiag.placement.job_groups import talk_of_job
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
+from topodiag.placement.usable import is_usable, prefer_healthy
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_ms, percent
 
 _ALIKE = 1e-3
@@ -78,7 +81,7 @@ def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     placement = open_placement(options)
     talk = talk_for(placement, trained)
     cluster, before, given = _before(placement, talk)
-    cluster = prefer_healthy(cluster, talk.world, faults_of(placement.bundles, placement.read.job))
+    cluster = prefer_healthy(cluster, talk.world, _faults_of(placement.bundles, placement.read.job))
     solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
     place = map_of(cluster, solution.assignment, groups)
@@ -117,3 +120,27 @@ def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> DeclaredRanks |
         return None
     declared = compare_layouts(read.declared, read.ranks)
     return replace(declared, step_us=price_declared(declared, read.declared, cluster, talk))
+
+
+_HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
+"""Families whose findings in a log tell of a node, not of the job."""
+
+
+def _faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, ...]]:
+    """By host the ids of its errors. Raises TopodiagError where a bundle's path holds none, or a worker dies."""
+    pairs: list[tuple[str, str]] = []
+    if bundles:
+        from topodiag.fleet.nodes import read_fleet  # noqa: PLC0415 - the checks of nodes, for bundles only
+
+        for node in read_fleet([resolve(path) for path in bundles]).nodes:
+            host = node.host.partition("#")[0]  # numbered where several machines have the name
+            pairs += [(host, finding.id) for finding in node.findings if finding.severity is Severity.ERROR]
+    if job is not None:
+        pairs += [
+            (host, finding.id)
+            for outcome in run(Subject.JOB, [job])
+            for finding in outcome.findings
+            if finding.severity is Severity.ERROR and finding.id.startswith(_HARDWARE)
+            for host in finding.where.nodes
+        ]
+    return {host: tuple(dict.fromkeys(ids)) for host, ids in grouped(pairs).items()}
