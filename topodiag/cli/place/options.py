@@ -137,7 +137,7 @@ class Pictured:
         if look is None or self.svg is None:
             return
         from topodiag.cli.output import write_svg  # noqa: PLC0415
-        from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
+        from topodiag.draw.layouts import look_svg  # noqa: PLC0415
 
         write_svg(self.svg, look_svg(look))
 
