@@ -50,11 +50,11 @@ def seats(case: Case, trained: Mapping[str, Any] | None = None) -> tuple[list[Ou
     missing: list[NotObserved] = []
     serves, trained = trained is not None and not trained, trained or None
     met = False
-    for read, talked in _layouts(case):
-        of_file = read.declared is not None or talked is None
+    for read in _layouts(case):
+        of_file = read.declared is not None or read.job is None
         met = met or of_file
         try:
-            judged = _audited(read, talked, case, trained)
+            judged = _audited(read, case, trained)
             outcomes += map(_without_step, judged) if serves else judged
         except TopodiagError as error:
             if of_file or case.clusters:  # else nobody asked about the layout
@@ -150,7 +150,7 @@ def _logged_talk(job: Job, placement: Placement) -> Talk | None:
 # --- the checks of layouts ---------------------------------------------------------------------------------------
 
 
-def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
+def _layouts(case: Case) -> Iterator[LayoutRead]:
     """What is to be judged: each job where it ran, beside a launcher's file of its hosts, and a file alone whose sizes
     are declared. Of several launcher's files nobody knows which one was used."""
     declared = _by_host_names(case.layouts[0], case) if len(case.layouts) == 1 else None
@@ -162,9 +162,9 @@ def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
             continue
         own = declared if declared is not None and _is_of(declared, ranks, case) else None
         met = met or own is not None
-        yield LayoutRead(_by_host_names(ranks, case) or ranks, job, own), job
+        yield LayoutRead(_by_host_names(ranks, case) or ranks, job, own)
     if declared is not None and not met and case.sizes is not None:
-        yield LayoutRead(declared), None
+        yield LayoutRead(declared)
 
 
 def _by_host_names(ranks: RankHosts, case: Case) -> RankHosts | None:
@@ -178,7 +178,7 @@ def _is_of(declared: RankHosts, ranks: RankHosts, case: Case) -> bool:
     return {case.identity.name(host) for host in ranks.hosts} <= set(declared.hosts)
 
 
-def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
+def _audited(read: LayoutRead, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
     """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
     opened = _opened(read, case)
     layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
@@ -186,7 +186,7 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
     if opened.assignment is None or not _is_known(talk):
         return ()
     _, outcomes = audited(opened, talk)
-    return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
+    return outcomes if read.job is None else tuple(_of(outcome, read.job) for outcome in outcomes)
 
 
 def _without_step(outcome: Outcome) -> Outcome:

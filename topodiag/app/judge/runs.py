@@ -70,39 +70,37 @@ def judged_runs(
         of_file = run(Subject.JOB, file.jobs)
         logged += filter(_is_sick, of_file)
         for measured in file.read.runs:
-            if chosen.by_file:
-                measured = replace(measured, placement=PurePath(file.path).stem)
             near = machine.for_run(measured)
             own = _machine_of(near, file, machine, chosen)
-            modelled = expected_of(
-                measured,
-                own,
-                system=chosen.system,
-                nics=chosen.nics,
-                nodes=chosen.nodes,
-                version=chosen.nccl,
-                env=chosen.env,
-            )
-            given.gaps.extend(NotObserved("one machine for all nodes", why) for why in modelled.unlike)
-            judged.append(Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why)))
-            beside = _about(of_jobs, [job.name for job in near.jobs])
-            network = seen_kind(file.jobs or own.jobs)
-            known.append(_known_of(measured, near, of_nodes, (*of_file, *beside), network))
-    benchmarks = [
-        _explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in zip(judged, known, strict=True)
-    ]
+            judged.append(_judged(measured, file, own, chosen))
+            of_logs = (*of_file, *_about(of_jobs, [job.name for job in near.jobs]))
+            known.append(_known_of(measured, near, of_nodes, of_logs, seen_kind(file.jobs or own.jobs)))
+    pairs = zip(judged, known, strict=True)
+    benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
-    case = Case(
-        jobs=given.jobs,
-        inputs=(
-            *(_input(file) for file in given.files),
-            *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
-        ),
-        not_observed=(*given.gaps, *_gaps(given, machine, benchmarks)),
-        unread=tuple(line for file in given.files for line in file.read.unread),
-    )
+    unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
+    case = _case_of(given, (*given.gaps, *unlike, *_gaps(given, machine, benchmarks)))
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
+
+
+def _case_of(given: BenchEvidence, gaps: tuple[NotObserved, ...]) -> Case:
+    """What was read of runs, as a case."""
+    scripts = (Input(name, "job script", records=len(settings)) for name, settings in given.scripts)
+    unread = tuple(line for file in given.files for line in file.read.unread)
+    inputs = (*map(_input, given.files), *scripts)
+    return Case(jobs=given.jobs, inputs=inputs, not_observed=gaps, unread=unread)
+
+
+def _judged(measured: BenchRun, file: File, machine: Machine, chosen: BenchOptions) -> Judged:
+    """The run with its expectation and the verdict. What the user says beats what the output says."""
+    if chosen.by_file:
+        measured = replace(measured, placement=PurePath(file.path).stem)
+    modelled = expected_of(
+        measured, machine,
+        system=chosen.system, nics=chosen.nics, nodes=chosen.nodes, version=chosen.nccl, env=chosen.env,
+    )  # fmt: skip
+    return Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why))
 
 
 def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, ...]:
