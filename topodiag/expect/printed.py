@@ -1,4 +1,4 @@
-"""The machine of a measured run as NCCL's log tells of it: the system that it printed, its NICs and its network."""
+"""The machine of a measured run as NCCL printed it in its log."""
 
 from __future__ import annotations
 
