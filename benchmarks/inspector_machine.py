@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.inspector import CHECKS, FIRST_HOUR, Group, Shape, Times, hash_of, lines_of
-from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.evidence.live.inspector import Columns, InspectorReader, columns
+from topodiag.expect.inspector import beside_model
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
 from topodiag.model.node import Node

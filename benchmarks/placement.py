@@ -98,11 +98,11 @@ def work(gpus: int, holes: float, share: float) -> None:
 
 def look(cluster: Cluster, talk: Talk, before: Assignment, after: Assignment) -> tuple[int, int]:
     """Lines of the terminal and bytes of the SVG."""
+    from topodiag.draw.layouts import look_svg  # noqa: PLC0415
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415 - counted with the memory
     from topodiag.placement.view import Look, view_of  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.place.look import draw_look  # noqa: PLC0415
-    from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     ids = ids_by_rank(talk)["tp"]

@@ -47,7 +47,7 @@ PAGES = (
          ("topo.check", "topo.predict", "topo.what_if", "topo.diff", "topo.show"), examples=3),
     Page("model.md", {"link", "collective", "hierarchy", "step"},
          ("model.collective", "model.hierarchy", "model.link", "model.step"), examples=6),
-    Page("place.md", ["audit", "audit", "solve", "solve"], ("place.audit",), OF_REPORTS, examples=10),
+    Page("place.md", ["audit", "audit", "solve", "solve"], ("place.audit",), OF_REPORTS, examples=9),
     Page("sweeps.md", None, ("bench.plan", "bench.run", "bench.read"), OF_REPORTS),
     Page("user-guide.md", None, ("scan",)),
     Page("diagnose.md"),

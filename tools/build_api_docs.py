@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topodiag.api.tables import DTYPES, TABLES, Table
+from topodiag.api.tables import DTYPES, TABLES
+from topodiag.report.table_files import Table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 START = "<!-- The tables below are generated: python tools/build_api_docs.py -->\n"

@@ -16,8 +16,7 @@ from click.testing import CliRunner
 import topodiag
 from tests.evidence.layout.test_job_file import MEGATRON
 from topodiag.api.calls import PLACEMENT, TRAINING
-from topodiag.app.case.cluster import ClusterOptions
-from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS
@@ -83,7 +82,7 @@ def test_a_notebook_completes_every_option_by_its_name(call: str, names: set[str
 
 
 def test_the_options_of_a_placement_are_those_of_the_use_case() -> None:
-    known = {each.name for kind in (ClusterOptions, LayoutOptions) for each in fields(kind)} | {"groups", "ranks"}
+    known = {field.name for field in fields(PlaceOptions)} - {"layout", "least_ranks", "paths"}
     assert known == set(PLACEMENT) - {"job", "order"}
 
 

@@ -15,10 +15,10 @@ from tests.report import machines
 from tests.tables import examples
 from topodiag.api.html import page_of
 from topodiag.api.results import Answer, Diagnosis, UnknownTableError
-from topodiag.api.tables import DTYPES, TABLES, Part, Table
+from topodiag.api.tables import DTYPES, TABLES, Part
 from topodiag.model.errors import TopodiagError
 from topodiag.model.result import Result
-from topodiag.report.table_files import columns
+from topodiag.report.table_files import Table, columns
 
 SICK = Diagnosis(machines.sick())
 EMPTY = Diagnosis(Result())
@@ -115,7 +115,7 @@ def test_the_page_has_the_worst_findings_and_counts_the_others() -> None:
 
 
 def test_a_column_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="a column is text, names, whole, number, truth"):
+    with pytest.raises(ValueError, match="a column is text, names, steps, whole, number, truth"):
         columns("rank integer: Rank.")
 
 

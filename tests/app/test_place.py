@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
-from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import open_placement
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
@@ -24,9 +24,9 @@ def kinds(cluster: Cluster) -> list[tuple[str, int]]:
     return [(level.kind, level.groups) for level in cluster.levels]
 
 
-def refused(cluster: ClusterOptions, layout: LayoutOptions | None = None, world: int = 0) -> str:
+def refused(options: PlaceOptions) -> str:
     with pytest.raises(TopodiagError) as caught:
-        open_placement(cluster, layout or LayoutOptions(), world)
+        open_placement(options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -35,7 +35,7 @@ def refused(cluster: ClusterOptions, layout: LayoutOptions | None = None, world:
 
 
 def test_a_system_is_nodes_in_leaves_below_a_spine() -> None:
-    cluster = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
+    cluster = open_cluster(PlaceOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
     assert (cluster.nodes, cluster.slots, cluster.free, cluster.rails) == (32, 8, 256, 8)
     assert kinds(cluster) == [("leaf", 4), ("spine", 1)]
     assert cluster.levels[0].gbs / cluster.levels[1].gbs == 2.0
@@ -45,32 +45,32 @@ def test_a_system_is_nodes_in_leaves_below_a_spine() -> None:
 
 
 def test_racks_are_equal_parts_and_leaves_lie_in_them() -> None:
-    assert kinds(open_cluster(ClusterOptions(nodes=16, racks=4))) == [("rack", 4), ("spine", 1)]
-    assert kinds(open_cluster(ClusterOptions(nodes=16, racks=2, leaf=4))) == [("leaf", 4), ("rack", 2), ("spine", 1)]
+    assert kinds(open_cluster(PlaceOptions(nodes=16, racks=4))) == [("rack", 4), ("spine", 1)]
+    assert kinds(open_cluster(PlaceOptions(nodes=16, racks=2, leaf=4))) == [("leaf", 4), ("rack", 2), ("spine", 1)]
 
 
 def test_trays_of_a_rack_share_one_nvlink_domain() -> None:
-    cluster = open_cluster(ClusterOptions(system="gb200-nvl72", nodes=36))
+    cluster = open_cluster(PlaceOptions(system="gb200-nvl72", nodes=36))
     assert kinds(cluster)[0] == ("nvlink", 2)
     assert cluster.levels[0].gbs == cluster.inside_gbs
     assert np.bincount(cluster.nvlink_domain).tolist() == [18, 18]
 
 
 def test_one_node_has_no_network() -> None:
-    assert open_cluster(ClusterOptions(nodes=1)).levels == ()
+    assert open_cluster(PlaceOptions(nodes=1)).levels == ()
 
 
 def test_all_nodes_under_one_switch_are_one_level() -> None:
-    assert kinds(open_cluster(ClusterOptions(nodes=4, leaf=8))) == [("leaf", 1)]
+    assert kinds(open_cluster(PlaceOptions(nodes=4, leaf=8))) == [("leaf", 1)]
 
 
 def test_names_sort_as_they_count() -> None:
-    cluster = open_cluster(ClusterOptions(nodes=1200))
+    cluster = open_cluster(PlaceOptions(nodes=1200))
     assert list(cluster.names) == sorted(cluster.names)
 
 
 @examples("options", "says")
-def test_what_makes_no_cluster_is_one_clear_line(options: ClusterOptions, says: str) -> None:
+def test_what_makes_no_cluster_is_one_clear_line(options: PlaceOptions, says: str) -> None:
     assert says in refused(options)
 
 
@@ -80,7 +80,7 @@ def test_what_makes_no_cluster_is_one_clear_line(options: ClusterOptions, says: 
 def test_a_file_gives_the_levels_and_the_system_their_figures(tmp_path: Path) -> None:
     place = tmp_path / "topology.conf"
     place.write_text("SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n[3-4]\nSwitchName=s Switches=l[1-2]\n")
-    cluster = open_cluster(ClusterOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
+    cluster = open_cluster(PlaceOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
     assert kinds(cluster) == [("leaf", 2), ("spine", 1)]
     assert cluster.levels[0].gbs / cluster.levels[1].gbs == 4.0
     assert cluster.system == "DGX A100"
@@ -89,7 +89,7 @@ def test_a_file_gives_the_levels_and_the_system_their_figures(tmp_path: Path) ->
 def test_a_file_that_names_no_system_is_read_as_the_default_and_says_so(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,leaf\nn1,a\nn2,b\n")
-    cluster = open_cluster(ClusterOptions(topology=str(place)))
+    cluster = open_cluster(PlaceOptions(topology=str(place)))
     assert cluster.system == "DGX H100"
     assert any("--system NAME" in note for note in cluster.notes)
     assert kinds(cluster) == [("fabric", 1)]  # a leaf for each node is no level
@@ -107,7 +107,7 @@ def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None
     ]
     place = tmp_path / "nodes.json"
     place.write_text(json.dumps({"kind": "List", "items": nodes}))
-    cluster = open_cluster(ClusterOptions(topology=str(place)))
+    cluster = open_cluster(PlaceOptions(topology=str(place)))
     assert "p5" in cluster.system.lower()
     assert not any("--system" in note for note in cluster.notes)
 
@@ -115,7 +115,7 @@ def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None
 def test_blocks_of_a_rack_system_are_its_nvlink_domains(tmp_path: Path) -> None:
     place = tmp_path / "topology.conf"
     place.write_text("BlockName=b1 Nodes=t[01-18]\nBlockName=b2 Nodes=t[19-36]\nBlockSizes=18\n")
-    cluster = open_cluster(ClusterOptions(topology=str(place), system="gb200-nvl72"))
+    cluster = open_cluster(PlaceOptions(topology=str(place), system="gb200-nvl72"))
     assert kinds(cluster) == [("nvlink", 2), ("fabric", 1)]
     assert cluster.levels[0].names == ("b1", "b2")
 
@@ -123,7 +123,7 @@ def test_blocks_of_a_rack_system_are_its_nvlink_domains(tmp_path: Path) -> None:
 def test_a_domain_of_nodes_without_nvlink_between_them_is_a_block(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,nvlink\nn1,d1\nn2,d1\nn3,d2\nn4,d2\n")
-    cluster = open_cluster(ClusterOptions(topology=str(place), system="dgx-h100"))
+    cluster = open_cluster(PlaceOptions(topology=str(place), system="dgx-h100"))
     assert kinds(cluster) == [("block", 2), ("spine", 1)]
     assert len(set(cluster.nvlink_domain.tolist())) == 4
 
@@ -131,7 +131,7 @@ def test_a_domain_of_nodes_without_nvlink_between_them_is_a_block(tmp_path: Path
 def test_a_nodelist_keeps_its_nodes_and_their_groups(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,leaf\nn1,a\nn2,b\nn3,b\nn4,c\n")
-    cluster = open_cluster(ClusterOptions(topology=str(place), nodelist="n[2-4]"))
+    cluster = open_cluster(PlaceOptions(topology=str(place), nodelist="n[2-4]"))
     assert cluster.names == ("n2", "n3", "n4")
     assert cluster.levels[0].group.tolist() == [0, 0, 1]
     assert cluster.levels[0].names == ("b", "c")
@@ -140,7 +140,7 @@ def test_a_nodelist_keeps_its_nodes_and_their_groups(tmp_path: Path) -> None:
 def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
     free = tmp_path / "free"
     free.write_text("node[001-003] 0-3\n")
-    cluster = open_cluster(ClusterOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
+    cluster = open_cluster(PlaceOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
     assert cluster.usable.sum(axis=1).tolist() == [4, 0, 3, 0]
 
 
@@ -150,36 +150,35 @@ def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
 def test_hosts_of_a_layout_are_the_nodes_where_nothing_else_names_them(tmp_path: Path) -> None:
     place = tmp_path / "hosts"
     place.write_text("gpu7 slots=8\ngpu3 slots=8\n")
-    opened = open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(hostfile=str(place)))
+    opened = open_placement(PlaceOptions(system="dgx-h100", hostfile=str(place)))
     assert opened.cluster.names == ("gpu7", "gpu3")
     assert opened.assignment is not None
     assert opened.assignment.slot.tolist() == list(range(16))
 
 
 def test_a_rule_seats_ranks_and_without_one_nothing_does() -> None:
-    cluster = ClusterOptions(nodes=2)
-    opened = open_placement(cluster, LayoutOptions(rule="cyclic"), 4)
+    opened = open_placement(PlaceOptions(nodes=2, rule="cyclic", ranks=4))
     assert opened.assignment is not None
     assert opened.assignment.slot.tolist() == [0, 8, 1, 9]
-    assert open_placement(cluster, LayoutOptions(), 4).assignment is None
+    assert open_placement(PlaceOptions(nodes=2, ranks=4)).assignment is None
 
 
-@examples("layout", "world", "says")
-def test_what_makes_no_layout_is_one_clear_line(layout: LayoutOptions, world: int, says: str) -> None:
-    assert says in refused(ClusterOptions(nodes=2), layout, world)
+@examples("options", "says")
+def test_what_makes_no_layout_is_one_clear_line(options: PlaceOptions, says: str) -> None:
+    assert says in refused(options)
 
 
 def test_a_host_that_the_cluster_lacks_is_one_clear_line(tmp_path: Path) -> None:
     place = tmp_path / "hosts"
     place.write_text("gpu7:8\n")
-    assert "host 'gpu7' is not in the cluster" in refused(ClusterOptions(nodes=2), LayoutOptions(hostfile=str(place)))
+    assert "host 'gpu7' is not in the cluster" in refused(PlaceOptions(nodes=2, hostfile=str(place)))
 
 
 @pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: layouts of real logs are not tested")
 @pytest.mark.parametrize("name", ["g_tp8_packed", "g_tp8_scatter"])
 def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
     truth = json.loads((JOBS / name / "truth.json").read_text())
-    opened = open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
+    opened = open_placement(PlaceOptions(system="dgx-h100", logs=(str(JOBS / name / "logs"),)))
     assert opened.read.job is not None
     assert opened.assignment is not None
     assert opened.world == truth["world_size"]
@@ -193,19 +192,18 @@ def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
 def test_nodes_of_a_hostfile_have_the_gpus_that_it_gives_where_nobody_says_more(tmp_path: Path) -> None:
     place = tmp_path / "hosts"
     place.write_text("gpu7 slots=4\ngpu3 slots=2\n")
-    layout = LayoutOptions(hostfile=str(place))
-    cluster = open_placement(ClusterOptions(), layout).cluster
+    cluster = open_placement(PlaceOptions(hostfile=str(place))).cluster
     assert cluster.usable.tolist() == [[True] * 4, [True, True, False, False]]
     assert any("GPUs at hand are those of the ranks" in note for note in cluster.notes)
     assert any("taken for DGX H100" in note for note in cluster.notes)
-    assert open_placement(ClusterOptions(system="dgx-h100"), layout).cluster.free == 16
+    assert open_placement(PlaceOptions(system="dgx-h100", hostfile=str(place))).cluster.free == 16
 
 
 @pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: racks in real logs are not tested")
 @pytest.mark.parametrize("system", ["", "dgx-h100", "gb200-nvl72"])
 def test_trays_that_a_log_joins_by_nvlink_are_one_domain(system: str) -> None:
-    layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
-    cluster = open_placement(ClusterOptions(system=system), layout).cluster
+    logs = (str(JOBS / "h_gb200_2tray" / "logs"),)
+    cluster = open_placement(PlaceOptions(system=system, logs=logs)).cluster
     assert cluster.nvlink_domain.tolist() == [0, 0]
     assert kinds(cluster)[0] == ("nvlink", 1)
     assert not any("block" in note for note in cluster.notes)
@@ -213,8 +211,7 @@ def test_trays_that_a_log_joins_by_nvlink_are_one_domain(system: str) -> None:
 
 @pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: racks in real logs are not tested")
 def test_nodes_with_nvlink_between_them_are_taken_for_a_rack() -> None:
-    layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
-    cluster = open_placement(ClusterOptions(), layout).cluster
+    cluster = open_placement(PlaceOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))).cluster
     assert (cluster.system, cluster.slots) == ("GB200 NVL72 compute tray", 4)
 
 
@@ -223,7 +220,7 @@ def test_every_level_is_coarser_and_no_faster_than_the_one_inside(
     nodes: int, leaf: int, racks: int, ratio: float
 ) -> None:
     try:
-        cluster = open_cluster(ClusterOptions(nodes=nodes, leaf=leaf, racks=racks, oversubscription=ratio))
+        cluster = open_cluster(PlaceOptions(nodes=nodes, leaf=leaf, racks=racks, oversubscription=ratio))
     except TopodiagError:
         return
     for inner, outer in zip(cluster.levels, cluster.levels[1:], strict=False):

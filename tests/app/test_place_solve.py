@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.case.cluster import ClusterOptions
-from topodiag.app.case.layout import LayoutOptions
-from topodiag.app.case.place_paths import PlaceOptions
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.judge.placing import solve_placement
 from topodiag.app.place import audit_placement
 from topodiag.emit.place_formats import write
@@ -20,7 +18,7 @@ HEALTHY, NARROW = "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu5-x4"
 
 
 def options(layout: Layout, **cluster: object) -> PlaceOptions:
-    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(), layout)  # type: ignore[arg-type]
+    return PlaceOptions(layout=layout, **cluster)  # type: ignore[arg-type]
 
 
 def test_no_rank_is_put_on_a_node_with_a_known_fault_while_others_have_room() -> None:
@@ -61,9 +59,7 @@ def test_a_launcher_that_takes_any_order_gets_the_best_map() -> None:
 
 
 def waited(job: str) -> tuple[float, tuple[str, ...]]:
-    audit, _ = audit_placement(
-        PlaceOptions(ClusterOptions(), LayoutOptions(logs=(str(JOBS / job / "logs"),)), Layout(tp=8))
-    )
+    audit, _ = audit_placement(PlaceOptions(logs=(str(JOBS / job / "logs"),), layout=Layout(tp=8)))
     return audit.waited_us, audit.cluster.notes
 
 
@@ -76,7 +72,5 @@ def test_sockets_that_the_log_shows_are_what_is_priced() -> None:
 
 
 def test_wires_that_are_given_count_for_more_than_those_of_the_log() -> None:
-    given = PlaceOptions(
-        ClusterOptions(nics=(4, 200.0)), LayoutOptions(logs=(str(JOBS / "healthy" / "logs"),)), Layout(tp=8)
-    )
+    given = PlaceOptions(nics=(4, 200.0), logs=(str(JOBS / "healthy" / "logs"),), layout=Layout(tp=8))
     assert not any("the log shows" in note for note in audit_placement(given)[0].cluster.notes)

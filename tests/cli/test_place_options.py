@@ -9,8 +9,7 @@ import click
 import pytest
 
 from tests.tables import examples, parts
-from topodiag.app.case.placement import Placement
-from topodiag.app.judge.placing import open_place
+from topodiag.app.case.placement import Placement, open_placement
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 from topodiag.cli.place.options import place_options
@@ -24,7 +23,7 @@ def opened(*args: str) -> Placement:
     @click.command()
     @place_options
     def command(*, asked: Any) -> None:
-        taken.append(open_place(asked))
+        taken.append(open_placement(asked))
 
     command.main(list(args), standalone_mode=False)
     return taken[0]

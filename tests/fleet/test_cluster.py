@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, rank_nodes_of, read_bundles
 from topodiag.model.cluster_facts import ClusterFacts, merged, natural, nested, partition_of, usable
@@ -85,7 +86,7 @@ def test_trays_with_one_cluster_uuid_are_one_nvlink_domain(tmp_path: Path) -> No
     for number in range(4):
         uuid = UUID[:-1] + str(number // 2)
         bundle(tmp_path / f"b{number}", f"t{number}", "gb200-tray", uuid=uuid)
-    cluster = open_cluster(ClusterOptions(bundles=(str(tmp_path),)))
+    cluster = open_cluster(PlaceOptions(bundles=(str(tmp_path),)))
     assert [(level.kind, level.groups) for level in cluster.levels] == [("nvlink", 2), ("fabric", 1)]
     assert cluster.nvlink_domain.tolist() == [0, 0, 1, 1]
     assert (cluster.system, cluster.slots, cluster.free) == ("GB200 NVL72 compute tray", 4, 16)

@@ -24,7 +24,7 @@ from zlib import crc32
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.fuzz.seeds import SEEDS
-from topodiag.app.case.layout import READERS as LAYOUTS
+from topodiag.app.case.place_options import READERS as LAYOUTS
 from topodiag.app.diagnose import diagnose
 from topodiag.app.redact.redacting import redacted
 from topodiag.checks import run as checks

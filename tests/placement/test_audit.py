@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.cost.step import Work
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.model.layout import Layout
@@ -21,7 +22,7 @@ from topodiag.placement.price import price_demand
 
 def cluster(nodes: int, leaf: int = 0, over: float = 1.0, system: str = "dgx-h100", nics: int = 8) -> Cluster:
     given_nics = (nics, 400.0) if system == "dgx-h100" else None
-    return open_cluster(ClusterOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over, nics=given_nics))
+    return open_cluster(PlaceOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over, nics=given_nics))
 
 
 def judged(fabric: Cluster, layout: Layout, slot: Ints, work: Work | None = None) -> Audit:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.case.cluster import ClusterOptions
-from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
@@ -33,7 +32,7 @@ def tensor_groups(truth: dict[str, Any]) -> list[list[int]]:
 def test_the_emitted_map_splits_no_tensor_group_of_the_truth(name: str) -> None:
     if not (JOBS / name).is_dir():
         pytest.skip(f"no corpus at {JOBS}")
-    opened = open_placement(ClusterOptions(), LayoutOptions(logs=(str(JOBS / name),)))
+    opened = open_placement(PlaceOptions(logs=(str(JOBS / name),)))
     assert opened.read.job is not None
     talk = talk_of_job(opened.cluster, opened.read.job)
     solution = solve(opened.cluster, talk.demands, talk.world)

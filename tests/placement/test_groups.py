@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import price_step
 from topodiag.model.cluster import Assignment, Cluster, Demand
@@ -31,7 +32,7 @@ SIZES = st.sampled_from((1, 2, 4, 8))
 
 
 def nodes(count: int) -> Cluster:
-    return open_cluster(ClusterOptions(system="dgx-h100", nodes=count))
+    return open_cluster(PlaceOptions(system="dgx-h100", nodes=count))
 
 
 def block(ranks: int) -> Assignment:

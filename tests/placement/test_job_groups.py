@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
-from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import Placement, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
@@ -28,7 +28,7 @@ NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
 
 @cache
 def opened(name: str) -> Placement:
-    return open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
+    return open_placement(PlaceOptions(system="dgx-h100", logs=(str(JOBS / name / "logs"),)))
 
 
 def audited(name: str) -> Audit:
@@ -71,7 +71,7 @@ def test_the_map_to_compare_with_has_none_applied_to_the_truth(name: str) -> Non
 
 
 def cluster() -> Cluster:
-    return open_cluster(ClusterOptions(system="dgx-h100", nodes=2))
+    return open_cluster(PlaceOptions(system="dgx-h100", nodes=2))
 
 
 def communicator(index: int, role: Role, ranks: list[int], **more: Any) -> Communicator:

@@ -20,6 +20,7 @@ from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import Verdict
 from topodiag.report.documents.from_model import Document
 from topodiag.report.documents.write_json import PAGE_INDENT, RESULT_INDENT, write_json
+from topodiag.report.table_files import Table
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
@@ -47,7 +48,7 @@ class UnknownTableError(TopodiagError, KeyError):
 class Answer(ABC):
     """What every result offers. Results are values: they do not change, and asking twice gives the same."""
 
-    known: ClassVar[Mapping[str, tables.Table]]
+    known: ClassVar[Mapping[str, Table]]
     """Tables of this kind of result, by name."""
 
     @property
@@ -73,7 +74,7 @@ class Answer(ABC):
         table = self.known.get(name)
         if table is None:
             raise UnknownTableError(f"no table {name!r:.40}: the tables are {', '.join(self.known)}")
-        return table.frame(self._held())
+        return tables.frame(table, self._held())
 
     def _held(self) -> object:
         """What the rows are made from."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.report.bench.json import benchmark_facts
@@ -16,7 +15,7 @@ from topodiag.report.documents.from_model import Document, from_model, reading
 from topodiag.report.gaps import gaps_of
 from topodiag.report.job import registry
 from topodiag.report.node.json import node_facts
-from topodiag.report.table_files import Column, Row, columns
+from topodiag.report.table_files import Row, Table, table_of
 from topodiag.report.topo.predict import PATTERNS
 from topodiag.words.own_data import own_data
 
@@ -29,29 +28,14 @@ DTYPES = {
 """Kind of a column and its dtype in pandas. What is not known is missing: <NA>, or NaN in a column of numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of one kind of result. `items` takes what the result holds and gives what the rows are read from; a plain
-    tuple is a row itself."""
+def frame(table: Table, held: Any) -> pd.DataFrame:
+    """The rows of a table as a DataFrame with the documented columns and dtypes, also where there are none."""
+    import pandas as pd  # noqa: PLC0415 - 0.5 s, and only tables need it
 
-    about: str
-    columns: tuple[Column, ...]
-    items: Callable[[Any], Iterable[Any]]
-
-    def rows(self, held: Any) -> Iterator[Row]:
-        """A tuple per row, column by column."""
-        cells = [column.cell() for column in self.columns]
-        for item in self.items(held):
-            yield item if type(item) is tuple else tuple(cell(item) for cell in cells)
-
-    def frame(self, held: Any) -> pd.DataFrame:
-        """The rows as a DataFrame with the documented columns and dtypes, also where there are none."""
-        import pandas as pd  # noqa: PLC0415 - 0.5 s, and only tables need it
-
-        rows = list(self.rows(held))
-        by_column = list(zip(*rows, strict=True)) if rows else [()] * len(self.columns)
-        pairs = zip(self.columns, by_column, strict=True)
-        return pd.DataFrame({column.name: pd.Series(list(held), dtype=DTYPES[column.kind]) for column, held in pairs})
+    rows = list(table.rows(held))
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+    pairs = zip(table.columns, by_column, strict=True)
+    return pd.DataFrame({column.name: pd.Series(list(values), dtype=DTYPES[column.kind]) for column, values in pairs})
 
 
 class Part:
@@ -97,7 +81,7 @@ def matrix(result: Result) -> Iterator[Row]:
 
 def of_jobs(name: str) -> Callable[[Result], Iterable[Row]]:
     """The rows of the table that `topodiag logs --csv` has by this name."""
-    return lambda result: registry.TABLES[name].rows(result) if result.jobs else ()
+    return lambda result: registry.table(name).rows(result) if result.jobs else ()
 
 
 def benchmarks(result: Result) -> list[Part]:
@@ -170,10 +154,8 @@ def _items(words: str) -> Callable[[Any], Iterable[Any]]:
 
 def _tables(kind: str) -> dict[str, Table]:
     """The tables of a kind of results, by name."""
-    return {
-        name: Table(held["about"], columns(held["columns"]), _items(held["rows"]))
-        for name, held in own_data("report/tables")[kind].items()
-    }
+    held = own_data("report/tables")[kind]
+    return {name: table_of(kind, name, _items(table["rows"])) for name, table in held.items()}
 
 
 DIAGNOSIS: Mapping[str, Table] = _tables("diagnosis")

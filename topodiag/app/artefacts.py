@@ -147,7 +147,7 @@ def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
 
 def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     """The solved map, in the words of launchers that take any order of ranks."""
-    from topodiag.app.case.place_paths import PlaceOptions  # noqa: PLC0415
+    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415
     from topodiag.emit.place_formats import write  # noqa: PLC0415 - numpy, which only maps need
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topodiag.app.case.cluster import PlaceError
 from topodiag.app.case.given import blob_at
-from topodiag.app.case.place_paths import PlaceOptions
-from topodiag.app.judge.placing import audited, open_place, solve_placement, talk_for
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.placement import open_placement
+from topodiag.app.judge.placing import audited, solve_placement, talk_for
 from topodiag.app.judge.results import judged_result
 from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster
@@ -19,7 +19,6 @@ from topodiag.model.place_map import PlaceMap
 from topodiag.model.result import Result
 from topodiag.placement.audit import Audit
 from topodiag.placement.groups import Talk
-from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 
@@ -27,10 +26,8 @@ from topodiag.placement.view import Look, look_of
 def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> tuple[Audit, Result]:
     """What a layout costs, and what the same GPUs could give; and what the checks of layouts say of it. Without a
     layout ranks are numbered node by node. Raises TopodiagError."""
-    placement = open_place(options)
-    talk = talk_for(placement, trained)
-    assignment = placement.assignment or by_rule(placement.cluster, "block", placement.world)
-    judged, outcomes = audited(placement.cluster, talk, assignment, placement.read)
+    placement = open_placement(options)
+    judged, outcomes = audited(placement, talk_for(placement, trained))
     return judged, judged_result(Case(inputs=options.inputs), outcomes)
 
 

@@ -14,7 +14,7 @@ from topodiag.cli.dimensions import job_option, layout_of, order_option, size_op
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
-from topodiag.report.job.registry import TABLES, VIEWS
+from topodiag.report.job.registry import TABLES, VIEWS, table
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -86,8 +86,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
     reached.code = verdict(result, printing.fail_on)
     write_result_page(printing, "logs", result, _draw, solved)
     if name := parquet or csv_:
-        table = TABLES[name]
-        write_table(printing.output, table.columns, table.rows(result), parquet=parquet is not None)
+        chosen = table(name)
+        write_table(printing.output, chosen.types, chosen.rows(result), parquet=parquet is not None)
     else:
         write_result(result, printing, partial(_draw, views=views))
 

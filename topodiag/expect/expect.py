@@ -36,6 +36,8 @@ class Expected:
     factor: Factor | None = None
     wires: Wires | None = None
     """In place of `setup` where only wires are known."""
+    unlike: tuple[str, ...] = ()
+    """What is to be said of nodes that are not like the others."""
 
 
 VERSION = "NCCL "

@@ -9,8 +9,10 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints, Level
 from topodiag.placement.groups import Talk, ids_by_rank
+from topodiag.placement.price import Floats
 
 NOBODY, UNUSABLE = -1, -2
+IDLE = -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +98,12 @@ def look_of(
     members, together = ids_by_rank(talk)[chosen.dimension], chosen.keep_together
     views = tuple(view_of(cluster, assignment, members, title, together=together) for title, assignment in layouts)
     return Look(cluster, chosen.dimension, chosen.size, views)
+
+
+def shares(look: Look, view: View, of: Ints) -> Floats:
+    """By part: the share of its GPUs in use that belong to split groups, -1 where none is in use."""
+    nodes = look.shown
+    count = int(of.max(initial=-1)) + 1
+    used = np.bincount(of, weights=(view.group[nodes] >= 0).sum(axis=1), minlength=count)
+    split = np.bincount(of, weights=view.split[nodes].sum(axis=1), minlength=count)
+    return np.where(used > 0, split / np.maximum(used, 1), IDLE)

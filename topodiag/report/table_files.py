@@ -4,20 +4,22 @@ their meaning, their unit and what each is read from (tables.toml)."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, BinaryIO, TextIO
 
 from topodiag.lazy import dataclass
 from topodiag.report.documents.from_model import plain_value, reading
+from topodiag.words.own_data import own_data
 from topodiag.words.text import cell
 
 Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]
 
-KINDS = {"text": str, "names": str, "whole": int, "number": float, "truth": bool, "list": str}
-"""Kind of a column and its type in Python. A list is a text parted by blanks, or by commas in a column of names, and
-its length in a column of whole numbers."""
+KINDS = {"text": str, "names": str, "steps": str, "whole": int, "number": float, "truth": bool, "list": str}
+"""Kind of a column and its type in Python. A list is a text parted by blanks, by commas in a column of names, by bars
+in one of steps, and its length in a column of whole numbers."""
+_GLUE = {"names": ", ", "steps": " | "}
 ROWS_AT_ONCE = 1 << 17
 """Rows that are objects of Python at the same time: of a large job there are millions."""
 _PARQUET = {str: "string", int: "int64", float: "double", bool: "bool"}
@@ -100,4 +102,31 @@ def columns(text: str) -> tuple[Column, ...]:
 
 
 def _joined(values: Iterable[object], kind: str) -> str:
-    return (", " if kind == "names" else " ").join("" if value is None else str(value) for value in values)
+    return _GLUE.get(kind, " ").join("" if value is None else str(value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of one kind of result. `items` takes what the result holds and gives what the rows are read from; a plain
+    tuple is a row itself."""
+
+    about: str
+    columns: tuple[Column, ...]
+    items: Callable[[Any], Iterable[Any]]
+
+    @property
+    def types(self) -> dict[str, type]:
+        """The type of each column in Python."""
+        return {column.name: KINDS[column.kind] for column in self.columns}
+
+    def rows(self, held: Any) -> Iterator[Row]:
+        """A tuple per row, column by column."""
+        cells = [column.cell() for column in self.columns]
+        for item in self.items(held):
+            yield item if type(item) is tuple else tuple(cell(item) for cell in cells)
+
+
+def table_of(kind: str, name: str, items: Callable[[Any], Iterable[Any]] | None = None) -> Table:
+    """A table of tables.toml. Without `items` its rows are read from what it names itself."""
+    held = own_data("report/tables")[kind][name]
+    return Table(held["about"], columns(held["columns"]), items or reading(held["rows"]))

@@ -11,9 +11,7 @@ import pytest
 
 from tests.checks import jobs
 from tests.placement.test_job_layout import comms
-from topodiag.app.case.cluster import ClusterOptions
-from topodiag.app.case.layout import LayoutOptions
-from topodiag.app.case.place_paths import PlaceOptions
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
 from topodiag.app.place import audit_placement
 from topodiag.evidence.intake.one_file import open_blob
@@ -56,7 +54,7 @@ def job(hosts: Sequence[str] = BLOCK) -> Job:
 def test_a_hostfile_costs_in_a_diagnosis_what_it_costs_in_place_audit(tmp_path: Path) -> None:
     path, layout = written(tmp_path, CYCLIC)
     placed_jobs = place_jobs(Case(layouts=(layout,), sizes=SIZES))
-    options = PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)
+    options = PlaceOptions(slurm_hostfile=path, layout=SIZES)
     audited = {finding.id: finding.cost for finding in audit_placement(options)[1].findings}
     assert "PLC001" in audited
     assert costs(placed_jobs) == audited
@@ -115,5 +113,5 @@ def test_the_step_is_that_of_place_audit(hosts: Sequence[str], tmp_path: Path) -
     """One model of the traffic: what a step waits for is the same number in both."""
     path, _ = written(tmp_path, hosts)
     (step,) = place_jobs(Case(jobs=(job(hosts),), sizes=SIZES)).steps
-    audited, _ = audit_placement(PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES))
+    audited, _ = audit_placement(PlaceOptions(slurm_hostfile=path, layout=SIZES))
     assert np.isclose(step.models[0].step_us, audited.step_us)

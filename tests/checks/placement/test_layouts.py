@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.placement.layout_order import off_rail
@@ -29,7 +30,7 @@ WARNED = (Severity.WARNING, Severity.ERROR)
 
 
 def cluster(nodes: int, leaf: int = 0, over: float = 1.0, system: str = "dgx-h100") -> Cluster:
-    return open_cluster(ClusterOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over))
+    return open_cluster(PlaceOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over))
 
 
 def judged(fabric: Cluster, layout: Layout, slot: Ints | list[int]) -> Audit:

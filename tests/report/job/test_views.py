@@ -21,7 +21,7 @@ from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report import table_files
 from topodiag.report.interface import Style
-from topodiag.report.job.registry import TABLES, VIEWS
+from topodiag.report.job.registry import TABLES, VIEWS, table
 from topodiag.report.job.table import draw_logs, spell_driver
 from topodiag.report.job.transports import mixes
 from topodiag.report.job.words import clock, spell_ranks
@@ -164,8 +164,8 @@ def test_unknown_numbers_are_null():
 def test_every_table_is_written_as_csv_and_as_parquet(name):
     result = Result(jobs=(broken(),))
     text, raw = io.StringIO(), io.BytesIO()
-    table_files.write_csv(TABLES[name].columns, TABLES[name].rows(result), text)
-    table_files.write_parquet(TABLES[name].columns, TABLES[name].rows(result), raw)
+    table_files.write_csv(table(name).types, table(name).rows(result), text)
+    table_files.write_parquet(table(name).types, table(name).rows(result), raw)
     rows = pq.read_table(raw)
     assert rows.column_names == text.getvalue().splitlines()[0].split(",")
     assert rows.num_rows == len(text.getvalue().splitlines()) - 1
@@ -174,9 +174,9 @@ def test_every_table_is_written_as_csv_and_as_parquet(name):
 def test_parquet_that_is_written_in_pieces_is_the_same_table(monkeypatch):
     result = Result(jobs=(broken(),))
     whole, pieces = io.BytesIO(), io.BytesIO()
-    table_files.write_parquet(TABLES["connections"].columns, TABLES["connections"].rows(result), whole)
+    table_files.write_parquet(table("connections").types, table("connections").rows(result), whole)
     monkeypatch.setattr(table_files, "ROWS_AT_ONCE", 5)
-    table_files.write_parquet(TABLES["connections"].columns, TABLES["connections"].rows(result), pieces)
+    table_files.write_parquet(table("connections").types, table("connections").rows(result), pieces)
     assert pq.ParquetFile(pieces).num_row_groups > 1
     assert pq.read_table(pieces).to_pylist() == pq.read_table(whole).to_pylist()
 
@@ -200,7 +200,7 @@ def test_the_options_name_every_view_and_table():
 def test_csv_cells_are_neither_escapes_nor_formulas():
     job = replace(broken(), name="=cmd()\x1b[0m")
     stream = io.StringIO()
-    table_files.write_csv(TABLES["events"].columns, TABLES["events"].rows(Result(jobs=(job,))), stream)
+    table_files.write_csv(table("events").types, table("events").rows(Result(jobs=(job,))), stream)
     assert "\x1b" not in stream.getvalue()
     assert stream.getvalue().splitlines()[1].startswith("'=cmd()")
 
@@ -223,13 +223,13 @@ def test_findings_of_several_jobs_name_theirs_in_every_format():
     several = tuple(replace(jobs.job(1, 8), name=f"job {number}") for number in (0, 1, 4))
     result = Result(jobs=several, findings=(finding,))
     string_ios = {}
-    table = TABLES["findings"]
+    of_findings = table("findings")
     for name, render in (
         ("table", lambda stream: print_drawn(draw_logs, result, stream, Style())),
         ("json", lambda stream: report("json")(result, stream, Style())),
         (
             "csv",
-            lambda stream: table_files.write_csv(table.columns, table.rows(result), stream),
+            lambda stream: table_files.write_csv(of_findings.types, of_findings.rows(result), stream),
         ),
     ):
         string_ios[name] = io.StringIO()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.valid import assert_valid
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.model.cluster import Assignment, Demand, Ints
@@ -21,7 +22,7 @@ from topodiag.report.documents.write_json import plain
 from topodiag.report.place.audit import audit_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "place-1.0.schema.json").read_text())
-CLUSTER = open_cluster(ClusterOptions(system="dgx-h100", nodes=4, leaf=2, oversubscription=2.0))
+CLUSTER = open_cluster(PlaceOptions(system="dgx-h100", nodes=4, leaf=2, oversubscription=2.0))
 RANKS = np.arange(32)
 DEALT = RANKS % 4 * 8 + RANKS // 4
 

@@ -11,11 +11,11 @@ import pytest
 
 from topodiag.cli import cli
 from topodiag.cli.errors import run
+from topodiag.draw.layouts import look_svg, shades
 from topodiag.model.cluster import Assignment, Cluster, Level
 from topodiag.placement.view import Look, View, view_of
 from topodiag.report.interface import Style
 from topodiag.report.place.look import draw_look
-from topodiag.report.place.look_svg import look_svg, shades
 from topodiag.report.text import Page
 
 SVG = "{http://www.w3.org/2000/svg}"

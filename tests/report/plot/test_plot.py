@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from topodiag.draw.plot import bars_svg, plot_svg
+from topodiag.draw.scale import BANDWIDTH, MAX_POINTS, SIZE, Axis, Mark, Series, shown, span_of
 from topodiag.report.interface import Style
-from topodiag.report.plot.scale import BANDWIDTH, MAX_POINTS, SIZE, Axis, Mark, Series, shown, span_of
-from topodiag.report.plot.svg import bars_svg, plot_svg
-from topodiag.report.plot.terminal import draw_bars, draw_plot
+from topodiag.report.plot import draw_bars, draw_plot
 from topodiag.report.text import Page
 
 SLOW = Series("slow", [(2.0**power, 30 + 2**power / 3e3) for power in range(12, 31, 2)])

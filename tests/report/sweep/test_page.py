@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
+from topodiag.draw.heat import heat, heat_svg
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
-from topodiag.report.sweep.heat import heat, heat_svg
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page
 from topodiag.sweep.judge import judge

@@ -9,10 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.given import gathered
-from topodiag.app.case.machine import only
+from topodiag.app.case.given import gathered, only
 from topodiag.app.case.nodes import left_out, node_case
-from topodiag.app.case.scheduled import of_the_jobs, without_outlived
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
@@ -28,6 +26,7 @@ from topodiag.model.provenance import PART, NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.one_node import is_part, merged
+from topodiag.verdict.scheduled import of_the_jobs, without_outlived
 from topodiag.verdict.timeline import timeline
 from topodiag.words.fold import plural
 
@@ -264,13 +263,15 @@ def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
 
 
 def _cluster(blob: Blob, nodes: Sequence[Node]) -> Cluster:
-    from topodiag.app.case.cluster import ClusterOptions, RankNodes, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.app.case.cluster import cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
     from topodiag.app.case.system import system_of  # noqa: PLC0415
     from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
+    from topodiag.placement.rank_nodes import RankNodes  # noqa: PLC0415
 
     system = system_of(nodes)
     seen = RankNodes(system=system) if system else RankNodes()
-    return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
+    return cluster_of_facts(read_cluster(blob), PlaceOptions(), seen)
 
 
 def _layout(blob: Blob, kind: Kind) -> RankHosts:

@@ -1,7 +1,8 @@
 """The wiring of `topodiag place`, its cluster: from a system's name, files of the site, or bundles of its nodes.
 
->>> from topodiag.app.case.cluster import ClusterOptions, open_cluster
->>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
+>>> from topodiag.app.case.cluster import open_cluster
+>>> from topodiag.app.case.place_options import PlaceOptions
+>>> made = open_cluster(PlaceOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
 >>> made.nodes, made.free, [(level.kind, level.groups, level.gbs) for level in made.levels]
 (32, 256, [('leaf', 4, 48.0), ('spine', 1, 24.0)])
 """
@@ -14,64 +15,25 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.app.case.given import blob_at
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.system import machine_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.intake.collected import resolve
-from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
-from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.errors import InputError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
+from topodiag.placement.rank_nodes import DEFAULT_SYSTEM, UNSEEN, RankNodes
 from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
-DEFAULT_SYSTEM = "dgx-h100"
 BUILT_IN = "built-in system"
 
 
-class PlaceError(TopodiagError):
-    """Options that make no cluster or no layout."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """`topology` is a file, `bundles` are captures of the nodes; without both, `nodes` systems in leaves of `leaf`
-    nodes or in `racks` equal racks. `nodelist` keeps only these nodes, `exclude` takes out `gpu[01-04]` or `gpu07:0,3`,
-    `free` is a file of what is free. `oversubscription` None is 1, or what the file tells."""
-
-    system: str = ""
-    nodes: int = 0
-    gpu: str = ""
-    nics: tuple[int, float] | None = None
-    leaf: int = 0
-    racks: int = 0
-    oversubscription: float | None = None
-    topology: str = ""
-    bundles: tuple[str, ...] = ()
-    nodelist: str = ""
-    exclude: tuple[str, ...] = ()
-    free: str = ""
-    ranks: int = 0
-    """Ranks of the job: where nothing names or counts the nodes, there are as many as it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankNodes:
-    """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
-    where nobody says it, `domain[host]`, the NVLink domains of a job's log (() where it shows none), and `nics`, what
-    carried a node's traffic (count, Gb/s each) as a log shows it, which `nics_said` puts into words."""
-
-    hosts: tuple[str, ...] = ()
-    system: str = DEFAULT_SYSTEM
-    domain: tuple[str, ...] = ()
-    nics: tuple[int, float] | None = None
-    nics_said: str = ""
-
-
-def open_cluster(options: ClusterOptions, seen: RankNodes = RankNodes()) -> Cluster:
+def open_cluster(options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
     """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
     InputError, PlaceError and ModelError."""
     if options.topology or options.bundles:
@@ -85,7 +47,7 @@ def open_cluster(options: ClusterOptions, seen: RankNodes = RankNodes()) -> Clus
     return cluster_of_facts(facts, options, seen)
 
 
-def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNodes = RankNodes()) -> Cluster:
+def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
     """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:
@@ -111,7 +73,7 @@ def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNod
     return replace(cluster, usable=_free(cluster, options))
 
 
-def _described(options: ClusterOptions) -> ClusterFacts:
+def _described(options: PlaceOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
     if options.bundles:
@@ -125,13 +87,13 @@ def _described(options: ClusterOptions) -> ClusterFacts:
     return network if machines is None else merged(network, machines)
 
 
-def _nodes_for(options: ClusterOptions) -> int:
+def _nodes_for(options: PlaceOptions) -> int:
     """Nodes that hold the ranks of the job; 1 where nothing counts them."""
     gpus = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system else 8
-    return -(-options.ranks // gpus) or 1
+    return -(-(options.ranks or options.least_ranks) // gpus) or 1
 
 
-def _built_in(options: ClusterOptions, seen: RankNodes) -> ClusterFacts:
+def _built_in(options: PlaceOptions, seen: RankNodes) -> ClusterFacts:
     hosts = seen.hosts
     count = options.nodes or len(hosts) or _nodes_for(options)
     if count > MAX_NODES:
@@ -143,7 +105,7 @@ def _built_in(options: ClusterOptions, seen: RankNodes) -> ClusterFacts:
     return ClusterFacts(named, BUILT_IN, names, tuple(_racks_and_leaves(options, count)), domain, system=named)
 
 
-def _racks_and_leaves(options: ClusterOptions, count: int) -> Iterator[Partition]:
+def _racks_and_leaves(options: PlaceOptions, count: int) -> Iterator[Partition]:
     """The groups that the options name, of so many nodes. Raises PlaceError where they do not fit."""
     numbers = np.arange(count)
     per_rack = -(-count // options.racks) if options.racks else 0
@@ -157,7 +119,7 @@ def _racks_and_leaves(options: ClusterOptions, count: int) -> Iterator[Partition
         yield equal_groups("rack", numbers // per_rack)
 
 
-def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[Machine, tuple[str, ...]]:
+def _machine(options: PlaceOptions, facts: ClusterFacts, usual: str) -> tuple[Machine, tuple[str, ...]]:
     """The system that the nodes are: as asked, as the file names it, or a DGX H100, said so."""
     count, nics = len(facts.nodes), options.nics or facts.nics
     if options.system or facts.format == BUILT_IN:
@@ -178,7 +140,7 @@ def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[
     return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (note,)
 
 
-def _free(cluster: Cluster, options: ClusterOptions) -> Bools:
+def _free(cluster: Cluster, options: PlaceOptions) -> Bools:
     index = {name: number for number, name in enumerate(cluster.names)}
     slots = cluster.usable
     if options.free:

@@ -1,8 +1,7 @@
 """A layout on its cluster: what files, a rule or a job's logs say of both, brought together.
 
->>> from topodiag.app.case.cluster import ClusterOptions
->>> from topodiag.app.case.layout import LayoutOptions
->>> made = open_placement(ClusterOptions(system="dgx-h100", nodes=32, leaf=8), LayoutOptions(rule="cyclic"), world=64)
+>>> from topodiag.app.case.place_options import PlaceOptions
+>>> made = open_placement(PlaceOptions(system="dgx-h100", nodes=32, leaf=8, rule="cyclic", ranks=64))
 >>> made.world, made.assignment.slot[:3].tolist()
 (64, [0, 8, 16])
 """
@@ -10,26 +9,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from topodiag.app.case.cluster import ClusterOptions, RankNodes, open_cluster
-from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.given import blob_at, gathered
+from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
+from topodiag.app.case.place_paths import sort_paths
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import STDIN
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.errors import InputError
 from topodiag.model.job import Job
-from topodiag.model.job_domains import domains
-from topodiag.model.job_wires import interface_gbps, wires_of
 from topodiag.model.layout import Layout
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.job_groups import joined_by_nvlink
+from topodiag.placement.job_ranks import ranks_of
+from topodiag.placement.rank_nodes import only_used, rank_nodes_of
 from topodiag.placement.seats import assign, by_rule, check_room
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbps
 
-RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
-"""What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
+
+@dataclass(frozen=True, slots=True)
+class LayoutRead:
+    """Where ranks sit: by the logs of `job` where there are logs, else by a launcher's file; None where nothing says
+    it. `declared` is the launcher's file where both are given, to be compared with the logs."""
+
+    ranks: RankHosts | None = None
+    job: Job | None = None
+    declared: RankHosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +53,52 @@ class Placement:
     bundles: tuple[str, ...] = ()
 
 
-def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Placement:
-    """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
-    `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
-    return opened_on(cluster, read_layout(layout), layout.rule, world)
+def open_placement(options: PlaceOptions) -> Placement:
+    """Cluster, layout and groups, checked against each other: without a topology file and a number of nodes, the nodes
+    are those of the layout. Raises TopodiagError with one line for the reader."""
+    options, left = sort_paths(options)
+    groups = _groups(options.groups) if options.groups else ()
+    layout = options.layout
+    opened = opened_on(options, _read_layout(options), _rank_count(options, groups))
+    cluster, world, assignment = opened.cluster, opened.world, opened.assignment
+    if not cluster.free:
+        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
+    notes = (*cluster.notes, *left)
+    if layout is not None:
+        groups = ()
+        if not _rank_count(options, ()) and (assignment is None or options.rule):
+            # Nobody says how many: as many whole replicas as the free GPUs hold.
+            world -= world % layout.least_world
+            if not world:
+                why = f"{layout.least_world} ranks of one replica do not fit on {cluster.free} usable GPUs"
+                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+            if over := opened.world - world:
+                rest = f"{over} of {opened.world} GPUs are left over (--world-size)"
+                notes = (*notes, f"{world} ranks: as many whole replicas as fit; {rest}")
+            assignment = None if assignment is None else Assignment(assignment.slot[:world])
+        layout = layout.for_world(world)
+    cluster = replace(cluster, notes=notes)
+    return Placement(cluster, assignment, world, opened.read, layout, groups, options.bundles)
 
 
-def opened_on(
-    options: ClusterOptions, read: LayoutRead, rule: str = "", world: int = 0, *, cluster: Cluster | None = None
-) -> Placement:
-    """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
+def _groups(path: str) -> tuple[Demand, ...]:
+    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
+
+    return read_groups(blob_at(path))
+
+
+def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+    """The ranks that the options ask for, 0 where they leave it open."""
+    if options.ranks:
+        return options.ranks
+    if options.layout is not None and options.layout.dp:
+        return options.layout.world
+    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
+
+
+def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluster: Cluster | None = None) -> Placement:
+    """A layout that was read, on the cluster that the options describe, or on this `cluster`; `world` 0 is as many
+    ranks as the layout has. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
     opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
     if job is not None:
@@ -64,54 +106,54 @@ def opened_on(
     if ranks is not None:
         source = options.system or options.topology or options.bundles or options.nodes or options.free
         if cluster is None and not (source or ranks.whole):
-            opened = _only_used(opened, ranks)
+            opened = only_used(opened, ranks)
         opened = replace(opened, notes=(*opened.notes, *ranks.notes))
         assignment = assign(opened, ranks, world)
-    elif rule:
-        assignment = by_rule(opened, rule, world)
+    elif options.rule:
+        assignment = by_rule(opened, options.rule, world)
     else:
         check_room(opened, world)
         return Placement(opened, None, world or opened.free, read)
     return Placement(opened, assignment, assignment.ranks, read)
 
 
-def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
-    """The cluster with no GPUs but those that the ranks sit on: where nobody says what the nodes are, the others of
-    the system that they are taken for may not be there."""
-    used = np.zeros_like(cluster.usable)
-    used.ravel()[assign(cluster, ranks).slot] = True
-    width = int(np.flatnonzero(used.any(axis=0)).max(initial=0)) + 1
-    note = "the GPUs at hand are those of the ranks (--system NAME for all that the nodes have)"
-    notes = cluster.notes if used.all() else (*cluster.notes, note)
-    return replace(cluster, usable=used[:, :width], notes=notes)
+def _read_layout(options: PlaceOptions) -> LayoutRead:
+    """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
+    files = [name for name in READERS if getattr(options, name)]
+    given = [*files, *(["logs"] if options.logs and not files else []), *(["rule"] if options.rule else [])]
+    if len(given) > 1:
+        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
+    declared = None
+    if files:
+        path = getattr(options, files[0])
+        try:
+            declared = READERS[files[0]](blob_at(path))
+        except InputError as error:
+            raise _foreign(path, error) from None
+    if not options.logs:
+        return LayoutRead(declared)
+    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
+
+    jobs = job_case(gathered(options.logs, quick=True)).jobs
+    if len(jobs) != 1:
+        hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
+        raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
+    return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
 
 
-def rank_nodes_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
-    """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
-    if ranks is None:
-        return RankNodes()
-    seen = RankNodes(ranks.hosts)
-    if job is None:
-        return seen
-    seen = replace(seen, **_wires(job))
-    small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
-    if not small or not any(communicator.mnnvl for communicator in job.communicators):
-        return seen
-    of = domains(job)
-    return replace(seen, system=RACK_SYSTEM, domain=tuple(of.get(host, host) for host in ranks.hosts))
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
-def _wires(job: Job) -> dict[str, Any]:
-    """The NICs that carried the job, as fields of Seen; none where the log does not say, or says no rate."""
-    wires = wires_of([job])
-    if wires.kind == "sockets":
-        gbps = interface_gbps(job)
-        note = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
-        return {"nics": (1, gbps), "nics_said": note}
-    if wires.nics is None:
-        return {}
-    count, gbps = wires.nics
-    return {
-        "nics": wires.nics,
-        "nics_said": f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use",
-    }
+def _foreign(path: str, error: InputError) -> InputError:
+    """The error of a reader of layouts, or, where the file is what another command reads, that command."""
+    if path == STDIN:
+        return error
+    try:
+        pieces = gather([path]).pieces
+    except InputError:
+        return error
+    for piece in pieces:
+        if piece.path == path and piece.command and " place " not in piece.command:
+            return InputError(path, f"is {piece.words}; {piece.command} reads it")
+    return error

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from topodiag.app.case.machine import Machine, is_machine, machine_of, only
-from topodiag.checks.registry import Subject
-from topodiag.checks.run import run
+from topodiag.app.case.given import only
+from topodiag.app.case.machine import is_machine, machine_of
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.expect.machine import Machine
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Outcome
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.fold import grouped
 from topodiag.words.units import spell_bytes
@@ -47,24 +46,23 @@ READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file with runs, the jobs of NCCL's log in it, and what their checks say. `sha256` is of its text."""
+    """A file with runs, and the jobs of NCCL's log in it. `sha256` is of its text."""
 
     path: str
     read: Read
     sha256: str
     notes: tuple[str, ...]
     jobs: tuple[Job, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BenchEvidence:
     """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
 
-    files: list[File] = field(default_factory=list)
-    gaps: list[NotObserved] = field(default_factory=list)
+    files: tuple[File, ...]
+    gaps: tuple[NotObserved, ...] = ()
     machine: Machine = field(default_factory=Machine)
-    scripts: list[tuple[str, Settings]] = field(default_factory=list)
+    scripts: tuple[tuple[str, Settings], ...] = ()
     """Files whose commands set something, with what they set."""
 
     @property
@@ -89,42 +87,40 @@ def read_runs(packed: Intake) -> BenchEvidence:
 
 
 def _read_plain(intake: Intake) -> BenchEvidence:
-    given = BenchEvidence()
-    given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
+    files: list[File] = []
+    scripts: list[tuple[str, Settings]] = []
+    gaps = [NotObserved("part of the input", note) for note in intake.notes]
     rest: list[tuple[Piece, NotObserved]] = []
     logs: list[Piece] = []
-    for piece in intake.pieces:
-        if not piece.is_any((*_TABLES, *SCRIPTS)):
-            continue
+    for piece in intake.of(*_TABLES, *SCRIPTS):
         try:
             text, notes = _text(piece, intake)
         except InputError as error:
-            given.gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
+            gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
             continue
         read = read_file(text, piece.name)
         if read.runs:
             speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
-            jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
-            digest = hashlib.sha256(text).hexdigest()
-            given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
+            jobs = _jobs_of(intake, piece, text) if speaks else ()
+            files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
         elif read.settings and piece.is_any(SCRIPTS):
-            given.scripts.append((piece.name, read.settings))
+            scripts.append((piece.name, read.settings))
         elif piece.is_any(_TABLES):
             if read.records >= LOG_RECORDS and piece.path != STDIN:
                 logs.append(piece)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
-    if not given.files:
-        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0].command)])
-    return _with_machine(_with_scripts(given), intake, rest, logs)
+    if not files:
+        _refuse(intake, gaps, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0].command)])
+    taken = {file.path for file in files} | {name for name, _ in scripts}
+    machine, aside = _beside(intake, taken, rest, logs)
+    return BenchEvidence(tuple(_with_scripts(files, scripts)), (*gaps, *aside), machine, tuple(scripts))
 
 
-def _with_scripts(given: BenchEvidence) -> BenchEvidence:
-    """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
+def _with_scripts(files: Sequence[File], scripts: Sequence[tuple[str, Settings]]) -> Iterator[File]:
+    """The files with what job scripts beside them set and their own output does not say. Scripts that disagree about a
     variable say nothing of it."""
-    pairs = grouped(item for _, settings in given.scripts for item in settings.items())
+    pairs = grouped(item for _, settings in scripts for item in settings.items())
     agreed = {name: own[-1] for name, own in pairs.items() if len({value for value, _ in own}) == 1}
-    if not agreed:
-        return given
     env = {name: value for name, (value, _) in agreed.items()}
     commands = {name: line for name, (_, line) in agreed.items()}
 
@@ -132,8 +128,8 @@ def _with_scripts(given: BenchEvidence) -> BenchEvidence:
         own = {name: line for name, line in commands.items() if name not in run.env}
         return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
 
-    files = [replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) for file in given.files]
-    return replace(given, files=files)
+    for file in files:
+        yield replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) if agreed else file
 
 
 def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
@@ -145,19 +141,18 @@ def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObser
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
 
 
-def _with_machine(
-    given: BenchEvidence, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> BenchEvidence:
-    """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
-    tried = {piece.name for piece, _ in rest}
-    read = given.paths
-    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in read and piece.path != STDIN]
+def _beside(
+    intake: Intake, taken: set[str], rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
+) -> tuple[Machine, list[NotObserved]]:
+    """The nodes and logs that lie beside the runs, whose files are `taken`; what is neither is left aside with the
+    command that reads it."""
+    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in taken and piece.path != STDIN]
     machine, aside = machine_of(intake, pieces, logs)
     used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
-    given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
-    others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    given.gaps.extend(_left_out((*aside, *map(left_aside, others), *intake.aside)))
-    return replace(given, machine=machine)
+    gaps = [gap for piece, gap in rest if piece.name not in used]
+    known = used | taken | {piece.name for piece, _ in rest}
+    others = (left_aside(piece) for piece in intake.pieces if piece.name not in known)
+    return machine, [*gaps, *_left_out((*aside, *others, *intake.aside))]
 
 
 def _left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
@@ -187,8 +182,8 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
-def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
-    """The job that NCCL's log in the same file tells of, with what its checks say."""
+def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
+    """The jobs that NCCL's log in the same file tells of."""
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
@@ -196,6 +191,5 @@ def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tu
         is_read = piece.path == STDIN  # and can be read only once
         ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
     except InputError:
-        return (), ()
-    jobs = rebuild(ingested.facts, ingested.files)
-    return jobs, run(Subject.JOB, jobs)
+        return ()
+    return rebuild(ingested.facts, ingested.files)

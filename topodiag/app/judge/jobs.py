@@ -32,7 +32,7 @@ def with_state(case: Case) -> Result:
 def judged(case: Case, seats: Sequence[Outcome] = ()) -> Result:
     """The jobs of a case, judged; `seats` is what the checks of layouts say of them."""
     outcomes = (*run(Subject.JOB, case.jobs), *seats)
-    whole = replace(case, not_observed=(*case.not_observed, *_not_logged(case.jobs)))
+    whole = replace(case, not_observed=(*case.not_observed, *not_logged(case.jobs)))
     return told(judged_result(whole, outcomes, unexplained=troubles(case.jobs, outcomes)))
 
 
@@ -44,7 +44,7 @@ OF_RCCL = (
 )
 
 
-def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
+def not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
     versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
     gaps = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]

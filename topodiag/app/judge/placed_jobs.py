@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.cluster import ClusterOptions, open_cluster
-from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.placement import Placement, opened_on, rank_nodes_of
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import LayoutRead, Placement, opened_on
 from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
@@ -31,6 +31,7 @@ from topodiag.placement.job_groups import NO_ROLES
 from topodiag.placement.job_layout import layout_of_job
 from topodiag.placement.job_ranks import ranks_of
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
+from topodiag.placement.rank_nodes import rank_nodes_of
 
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""
@@ -49,11 +50,11 @@ def seats(case: Case, trained: Mapping[str, Any] | None = None) -> tuple[list[Ou
     missing: list[NotObserved] = []
     serves, trained = trained is not None and not trained, trained or None
     met = False
-    for read, talked in _layouts(case):
-        of_file = read.declared is not None or talked is None
+    for read in _layouts(case):
+        of_file = read.declared is not None or read.job is None
         met = met or of_file
         try:
-            judged = _audited(read, talked, case, trained)
+            judged = _audited(read, case, trained)
             outcomes += map(_without_step, judged) if serves else judged
         except TopodiagError as error:
             if of_file or case.clusters:  # else nobody asked about the layout
@@ -149,7 +150,7 @@ def _logged_talk(job: Job, placement: Placement) -> Talk | None:
 # --- the checks of layouts ---------------------------------------------------------------------------------------
 
 
-def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
+def _layouts(case: Case) -> Iterator[LayoutRead]:
     """What is to be judged: each job where it ran, beside a launcher's file of its hosts, and a file alone whose sizes
     are declared. Of several launcher's files nobody knows which one was used."""
     declared = _by_host_names(case.layouts[0], case) if len(case.layouts) == 1 else None
@@ -161,9 +162,9 @@ def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
             continue
         own = declared if declared is not None and _is_of(declared, ranks, case) else None
         met = met or own is not None
-        yield LayoutRead(_by_host_names(ranks, case) or ranks, job, own), job
+        yield LayoutRead(_by_host_names(ranks, case) or ranks, job, own)
     if declared is not None and not met and case.sizes is not None:
-        yield LayoutRead(declared), None
+        yield LayoutRead(declared)
 
 
 def _by_host_names(ranks: RankHosts, case: Case) -> RankHosts | None:
@@ -177,15 +178,15 @@ def _is_of(declared: RankHosts, ranks: RankHosts, case: Case) -> bool:
     return {case.identity.name(host) for host in ranks.hosts} <= set(declared.hosts)
 
 
-def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
+def _audited(read: LayoutRead, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
     """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
     opened = _opened(read, case)
     layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
     talk = talk_for(replace(opened, layout=layout), trained if layout is not None else None)
     if opened.assignment is None or not _is_known(talk):
         return ()
-    _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
-    return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
+    _, outcomes = audited(opened, talk)
+    return outcomes if read.job is None else tuple(_of(outcome, read.job) for outcome in outcomes)
 
 
 def _without_step(outcome: Outcome) -> Outcome:
@@ -225,15 +226,15 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
     assert read.ranks is not None  # noqa: S101 - the callers have them
     for cluster in case.clusters:
         if set(read.ranks.hosts) <= set(cluster.names):
-            return opened_on(ClusterOptions(), read, cluster=cluster)
+            return opened_on(PlaceOptions(), read, cluster=cluster)
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     system = system_of(case.nodes)
     try:
-        opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+        opened = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
         if healthy:
             raise  # a step needs the rate of the NICs
-        opened = open_cluster(ClusterOptions(), seen)  # which groups are split does not depend on it
-    return opened_on(ClusterOptions(), read, cluster=opened)
+        opened = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
+    return opened_on(PlaceOptions(), read, cluster=opened)

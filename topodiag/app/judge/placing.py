@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.cluster import PlaceError
-from topodiag.app.case.given import blob_at
-from topodiag.app.case.layout import LayoutRead
-from topodiag.app.case.place_paths import PlaceOptions, sort_paths
-from topodiag.app.case.placement import Placement, open_placement
-from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.placement import LayoutRead, Placement, open_placement
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.model.finding import Outcome
+from topodiag.evidence.intake.collected import resolve
+from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.job import Job
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
@@ -25,56 +23,12 @@ from topodiag.placement.job_groups import talk_of_job
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
+from topodiag.placement.usable import is_usable, prefer_healthy
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_ms, percent
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""
-
-
-def open_place(options: PlaceOptions) -> Placement:
-    """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
-    options, left = sort_paths(options)
-    groups = _groups(options.groups) if options.groups else ()
-    placement = open_placement(options.cluster, options.places, _rank_count(options, groups))
-    cluster, world, layout = placement.cluster, placement.world, options.layout
-    notes = (*cluster.notes, *left)
-    if not cluster.free:
-        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
-    assignment = placement.assignment
-    if layout is not None:
-        groups = ()
-        if not _rank_count(options, ()) and (assignment is None or options.places.rule):
-            # Nobody says how many: as many whole replicas as the free GPUs hold.
-            world -= world % layout.least_world
-            if not world:
-                why = f"{layout.least_world} ranks of one replica do not fit on {cluster.free} usable GPUs"
-                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
-            notes = (*notes, *_left_over(world, placement.world))
-            assignment = None if assignment is None else Assignment(assignment.slot[:world])
-        layout = layout.for_world(world)
-    cluster = replace(cluster, notes=notes)
-    return Placement(cluster, assignment, world, placement.read, layout, groups, options.cluster.bundles)
-
-
-def _groups(path: str) -> tuple[Demand, ...]:
-    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
-
-    return read_groups(blob_at(path))
-
-
-def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
-    """The ranks that the options ask for, 0 where they leave it open."""
-    if options.ranks:
-        return options.ranks
-    if options.layout is not None and options.layout.dp:
-        return options.layout.world
-    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
-
-
-def _left_over(world: int, whole: int) -> Iterator[str]:
-    """A word about GPUs that make no whole replica."""
-    if left := whole - world:
-        yield f"{world} ranks: as many whole replicas as fit; {left} of {whole} GPUs are left over (--world-size)"
 
 
 def talk_for(placement: Placement, trained: Mapping[str, Any] | None = None) -> Talk:
@@ -108,12 +62,12 @@ def _trained(cluster: Cluster, layout: Layout, world: int, trained: Mapping[str,
 # --- the answers ----------------------------------------------------------------------------------------------
 
 
-def audited(
-    cluster: Cluster, talk: Talk, assignment: Assignment, read: LayoutRead
-) -> tuple[Audit, tuple[Outcome, ...]]:
-    """A layout judged, beside the one that was declared where both were read. Raises AuditError."""
-    judged = audit(cluster, talk, assignment)
-    judged = replace(judged, declared=_declared(read, cluster, talk))
+def audited(placement: Placement, talk: Talk) -> tuple[Audit, tuple[Outcome, ...]]:
+    """A layout judged, beside the one that was declared where both were read. Without one ranks are numbered node by
+    node. Raises AuditError."""
+    cluster = placement.cluster
+    assignment = placement.assignment or by_rule(cluster, "block", placement.world)
+    judged = replace(audit(cluster, talk, assignment), declared=_declared(placement.read, cluster, talk))
     return judged, run(Subject.LAYOUT, [judged])
 
 
@@ -124,10 +78,10 @@ BLOCKS = ("hostfile", "mpich", "torchrun")
 def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, launcher: str = "") -> Solved:
     """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. `launcher` is a format
     of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
-    placement = open_place(options)
+    placement = open_placement(options)
     talk = talk_for(placement, trained)
     cluster, before, given = _before(placement, talk)
-    cluster = prefer_healthy(cluster, talk.world, faults_of(placement.bundles, placement.read.job))
+    cluster = prefer_healthy(cluster, talk.world, _faults_of(placement.bundles, placement.read.job))
     solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
     place = map_of(cluster, solution.assignment, groups)
@@ -166,3 +120,27 @@ def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> DeclaredRanks |
         return None
     declared = compare_layouts(read.declared, read.ranks)
     return replace(declared, step_us=price_declared(declared, read.declared, cluster, talk))
+
+
+_HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
+"""Families whose findings in a log tell of a node, not of the job."""
+
+
+def _faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, ...]]:
+    """By host the ids of its errors. Raises TopodiagError where a bundle's path holds none, or a worker dies."""
+    pairs: list[tuple[str, str]] = []
+    if bundles:
+        from topodiag.fleet.nodes import read_fleet  # noqa: PLC0415 - the checks of nodes, for bundles only
+
+        for node in read_fleet([resolve(path) for path in bundles]).nodes:
+            host = node.host.partition("#")[0]  # numbered where several machines have the name
+            pairs += [(host, finding.id) for finding in node.findings if finding.severity is Severity.ERROR]
+    if job is not None:
+        pairs += [
+            (host, finding.id)
+            for outcome in run(Subject.JOB, [job])
+            for finding in outcome.findings
+            if finding.severity is Severity.ERROR and finding.id.startswith(_HARDWARE)
+            for host in finding.where.nodes
+        ]
+    return {host: tuple(dict.fromkeys(ids)) for host, ids in grouped(pairs).items()}

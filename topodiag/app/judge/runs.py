@@ -7,20 +7,19 @@ from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contradicts, named_machine, sorts_of
+from topodiag.app.case.machine import named_machine
 from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
-from topodiag.app.judge.bench_log import known_of, node_of_print
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
-from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.machine import Machine, expected_of
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
@@ -29,23 +28,13 @@ from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Confidence, Input, Outcome, Severity
-from topodiag.model.job_wires import seen_kind, wires_of
-from topodiag.model.node import Node
+from topodiag.model.finding import Input, Outcome, Severity
+from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-from topodiag.nccl.topo.changes import nets_of
-from topodiag.words.fold import few
-from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Job
-
-LEAST_RDMA = (1, 25.0)
-"""NICs of a node (count, Gb/s of each) that RDMA has at least: the slowest ports of ConnectX-4 Lx and of the clouds.
-A run over RDMA that stays below it is slow on any machine."""
-ALIKE = 0.005
-"""Share by which expectations of nodes differ that are the same."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +52,70 @@ class BenchOptions:
     by_file: bool = False
 
 
-def judged_runs(given: BenchEvidence, options: BenchOptions | None = None) -> Result:
-    """What was read, judged. Raises InputError for options that do not fit."""
+def judged_runs(
+    given: BenchEvidence, options: BenchOptions | None = None, of_nodes: Sequence[Outcome] | None = None
+) -> Result:
+    """What was read, judged. `of_nodes` is what the checks say of the nodes of its machine, where they were asked
+    already. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    named = named_machine(chosen.machine)
-    gaps = given.gaps
-    fitted = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
-    judged = [one for one, _ in fitted]
-    benchmarks = [_explained(one, known, on_same_nodes(one.run, judged)) for one, known in fitted]
-    logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
+    machine = named_machine(chosen.machine) if chosen.machine else given.machine
+    of_nodes = run(Subject.NODE, machine.nodes) if of_nodes is None else of_nodes
+    of_jobs = run(Subject.JOB, machine.jobs)
+    judged: list[Judged] = []
+    known: list[Evidence] = []
+    logged: list[Outcome] = []
+    for file in given.files:
+        of_file = run(Subject.JOB, file.jobs)
+        logged += filter(_is_sick, of_file)
+        for measured in file.read.runs:
+            near = machine.for_run(measured)
+            own = _machine_of(near, file, machine, chosen)
+            judged.append(_judged(measured, file, own, chosen))
+            of_logs = (*of_file, *_about(of_jobs, [job.name for job in near.jobs]))
+            known.append(_known_of(measured, near, of_nodes, of_logs, seen_kind(file.jobs or own.jobs)))
+    pairs = zip(judged, known, strict=True)
+    benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
-    case = Case(
-        jobs=given.jobs,
-        inputs=(
-            *(_input(file) for file in given.files),
-            *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
-        ),
-        not_observed=(*gaps, *_gaps(given, named, benchmarks)),
-        unread=tuple(line for file in given.files for line in file.read.unread),
-    )
+    unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
+    case = _case_of(given, (*given.gaps, *unlike, *_gaps(given, machine, benchmarks)))
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
-    run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
-) -> tuple[Judged, Evidence]:
-    """The run with its expectation and the verdict, and what else is known of its machine. What the user says beats
-    what the output says."""
+def _case_of(given: BenchEvidence, gaps: tuple[NotObserved, ...]) -> Case:
+    """What was read of runs, as a case."""
+    scripts = (Input(name, "job script", records=len(settings)) for name, settings in given.scripts)
+    unread = tuple(line for file in given.files for line in file.read.unread)
+    inputs = (*map(_input, given.files), *scripts)
+    return Case(jobs=given.jobs, inputs=inputs, not_observed=gaps, unread=unread)
+
+
+def _judged(measured: BenchRun, file: File, machine: Machine, chosen: BenchOptions) -> Judged:
+    """The run with its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
-        run = replace(run, placement=PurePath(file.path).stem)
-    machine = _machine_of(run, file, named, beside, chosen)
-    modelled = expected_of(run, machine, chosen, gaps)
-    verdict = verdict_of(run, modelled.expectation, modelled.why)
-    return Judged(run, modelled, verdict), known_of(run, machine, file.jobs, file.outcomes)
+        measured = replace(measured, placement=PurePath(file.path).stem)
+    modelled = expected_of(
+        measured, machine,
+        system=chosen.system, nics=chosen.nics, nodes=chosen.nodes, version=chosen.nccl, env=chosen.env,
+    )  # fmt: skip
+    return Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why))
+
+
+def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, ...]:
+    """What the checks say of these: of other nodes and jobs it is no evidence of a run."""
+    return tuple(outcome for outcome in outcomes if outcome.node in names)
+
+
+def _known_of(
+    run: BenchRun, near: Machine, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
+) -> Evidence:
+    """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
+    own = _about(of_nodes, [node.host for node in near.nodes])
+    names, hosts = near.hosts(outcome.node for outcome in own), near.hosts(run.hosts)
+    all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
+    return Evidence(own, tuple(dict.fromkeys(of_logs)), all_nodes, network)
 
 
 def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Benchmark:
@@ -123,92 +140,14 @@ def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Ben
     )
 
 
-def _machine_of(run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
-    """The machine of a run: what --machine names, else the nodes beside it, else NCCL's log in its own file, else the
-    logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
-    counts."""
-    if named.paths:
-        near = named.for_run(run)
-        return replace(near, jobs=() if near.nodes else near.jobs or named.jobs)
-    near = beside.for_run(run)
-    jobs = file.jobs or near.jobs
+def _machine_of(near: Machine, file: File, whole: Machine, chosen: BenchOptions) -> Machine:
+    """The machine of a run, of which `near` is what names its hosts: what --machine names, else the nodes beside it,
+    else NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics nodes are no
+    machine, but what checks say of them counts."""
+    if chosen.machine:
+        return replace(near, jobs=() if near.nodes else near.jobs or whole.jobs)
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
-    return replace(near, nodes=nodes, jobs=() if nodes else jobs)
-
-
-def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
-    """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
-    expected: a collective is as fast as its slowest node."""
-    if chosen.system is not None and (why := another_system(run, chosen.system)):
-        return Expected(why=why)
-    if not machine.nodes:
-        return _expectation(
-            run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen
-        )
-    foreign = [node for node in machine.nodes if contradicts(node, run)]
-    nodes_of_run = [node for node in machine.nodes if node not in foreign]
-    if foreign and nodes_of_run:
-        why = f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"
-        gaps.append(NotObserved("one machine for all nodes", why))
-    if foreign and not nodes_of_run:
-        return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
-    sorts = sorts_of(nodes_of_run)
-    pairs = [(_expectation(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
-    rows = [(one.expectation.busbw_gbs, one, nodes) for one, nodes in pairs if one.expectation is not None]
-    if len(sorts) == 1 or not rows:
-        return pairs[0][0]
-    why = _kinds(rows) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
-    gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
-    return min(rows, key=lambda row: row[0])[1]
-
-
-def _kinds(rows: Sequence[tuple[float, Expected, list[Node]]]) -> str:
-    """The kinds of nodes, and of which the least is expected (GB/s)."""
-    least, _, nodes = min(rows, key=lambda row: row[0])
-    most = max(gbs for gbs, _, _ in rows)
-    kinds = f"the nodes are of {len(rows)} kinds: {'; '.join(_hosts(nodes) for _, _, nodes in rows)}"
-    if most - least < ALIKE * most:
-        return f"{kinds}; all should reach the same bandwidth"
-    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in rows if others is not nodes)
-    return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
-
-
-def _hosts(nodes: Sequence[Node]) -> str:
-    """The first hosts of nodes that are alike."""
-    return few([node.host or "a node without a name" for node in nodes], 3)
-
-
-def _expectation(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
-    """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
-    it is built with are no reason to expect less."""
-    wires = wires_of(jobs)
-    logged, network = wires.nics, wires.kind
-
-    def with_nics(nics: tuple[int, float] | None) -> Expected:
-        return expected(
-            run,
-            node,
-            system=chosen.system,
-            nics=nics,
-            nodes=chosen.nodes,
-            version=chosen.nccl or run.nccl or None,
-            env={**run.env, **chosen.env},
-            network=network,
-        )
-
-    modelled = with_nics(chosen.nics)
-    if chosen.nics is not None:
-        return modelled
-    if modelled.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
-        return with_nics(LEAST_RDMA)
-    guessed = modelled.expectation is None or modelled.expectation.confidence is Confidence.LOW
-    if logged is None or not guessed:
-        return modelled
-    built = len(nets_of(modelled.setup.tree)) if modelled.setup is not None else 0
-    if logged[0] < built:
-        return modelled
-    other = with_nics(logged)
-    return modelled if other.expectation is None else other
+    return replace(near, nodes=nodes, jobs=() if nodes else file.jobs or near.jobs)
 
 
 # -- inputs --
@@ -236,13 +175,12 @@ def _input(file: File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(given: BenchEvidence, named: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(given: BenchEvidence, machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
-    paths = named.paths or given.machine.paths
-    if paths and not any(benchmark.expected is not None for benchmark in benchmarks):
-        yield NotObserved(paths[0], "the machine of these runs could not be told from it")
+    if machine.paths and not any(benchmark.expected is not None for benchmark in benchmarks):
+        yield NotObserved(machine.paths[0], "the machine of these runs could not be told from it")
     elif any(
         benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
         for benchmark in benchmarks

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.build import Opened
-from topodiag.app.case.machine import Machine, lacking
-from topodiag.app.judge.nodes import judged as judged_nodes
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
+from topodiag.checks.run import run
 from topodiag.checks.spoken import told
+from topodiag.checks.troubles.node import troubles
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
@@ -27,64 +26,63 @@ if TYPE_CHECKING:
 def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Result:
     """The case with its verdict. `trained` are the options of `topodiag model step` by name, None where nobody says
     what is trained, empty where nothing is."""
-    case = opened.case
-    if any(job.machines and job.inspection is not None for job in case.jobs):
-        from topodiag.app.judge.inspector_model import beside_model  # noqa: PLC0415 - numpy, for the Inspector only
+    case, given = _beside_model(opened.case), opened.runs
+    of_nodes = run(Subject.NODE, case.nodes)
+    of_jobs: tuple[Outcome, ...] = ()
+    unexplained = troubles(case.nodes, of_nodes)
+    read = case.not_observed if case.nodes else ()
+    runs = _measured(given, case, of_nodes) if given is not None else Result()
+    of_runs = runs.outcomes
+    if case.jobs and (given is None or len(case.jobs) != len(given.jobs)):
+        from topodiag.app.judge.jobs import not_logged  # noqa: PLC0415 - numpy, which only jobs need
+        from topodiag.checks.troubles.job import troubles as troubles_of_jobs  # noqa: PLC0415 - as above
 
-        beside = tuple(replace(job, inspection=beside_model(job)) if job.machines else job for job in case.jobs)
-        opened = replace(opened, case=replace(case, jobs=beside))
-    return _result(opened.case, _results(opened), trained)
-
-
-def _results(opened: Opened) -> list[Result]:
-    """The parts of the case, each judged."""
-    case, given = opened.case, opened.runs
-    nodes = judged_nodes(replace(case, jobs=())) if case.nodes else Result()
-    runs = _measured(given, nodes, case.identity) if given is not None else Result()
-    if not case.jobs or (given is not None and len(case.jobs) == len(given.jobs)):
-        return [nodes, runs]
-    from topodiag.app.judge import jobs  # noqa: PLC0415 - numpy, which only jobs need
-
-    # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
-    # same nodes can do.
-    of_bench = ids_of(Subject.BENCH)
-    runs = replace(runs, jobs=(), outcomes=tuple(outcome for outcome in runs.outcomes if outcome.check in of_bench))
-    return [nodes, jobs.judged(replace(case, nodes=())), runs]
-
-
-def _measured(given: BenchEvidence, nodes: Result, identity: Identity) -> Result:
-    """Runs on the machine that the nodes are, which were read and judged already."""
-    from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
-
-    machine = Machine(identity=identity)
-    if whole := tuple(node for node in nodes.nodes if not lacking(node)):
-        paths = tuple(item.path for item in nodes.inputs)
-        machine += Machine(whole, node_outcomes=nodes.outcomes, paths=paths)
-    return judged_runs(replace(given, machine=given.machine + machine))
-
-
-def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
-    """The parts of the diagnosis as one result, with what no part read."""
+        of_jobs = run(Subject.JOB, case.jobs)
+        unexplained += troubles_of_jobs(case.jobs, of_jobs)
+        read = (*case.not_observed, *not_logged(case.jobs))
+        # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
+        # same nodes can do.
+        of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
-    joined = (*(outcome for result in results for outcome in result.outcomes), *seats)
-    outcomes = tuple(_by_host_names(outcome, case.identity) for outcome in joined)
+    joined = (*of_nodes, *of_jobs, *of_runs, *seats)
     whole = replace(
         case,
-        inputs=tuple(dict.fromkeys((*case.inputs, *(item for result in results for item in result.inputs)))),
-        not_observed=(*chain(*(result.not_observed for result in results)), *case.not_observed, *gaps),
-        unread=tuple(dict.fromkeys(chain(*(result.unread for result in results), case.unread))),
+        inputs=tuple(dict.fromkeys((*case.inputs, *runs.inputs))),
+        not_observed=(*read, *runs.not_observed, *case.not_observed, *gaps),
+        unread=tuple(dict.fromkeys((*case.unread, *runs.unread))),
     )
     result = judged_result(
         whole,
-        outcomes,
+        tuple(_by_host_names(outcome, case.identity) for outcome in joined),
         progress=case.progress,
-        benchmarks=tuple(run for result in results for run in result.benchmarks),
-        unexplained=tuple(dict.fromkeys(line for result in results for line in result.unexplained)),
+        benchmarks=runs.benchmarks,
+        unexplained=tuple(dict.fromkeys(unexplained)),
         identity=case.identity,
         timeline=case.timeline,
     )
     return told(replace(result, verdict=judge(result, case, steps)))
+
+
+def _beside_model(case: Case) -> Case:
+    """The case with what the Inspector measured beside NCCL's model of the machines."""
+    if not any(job.machines and job.inspection is not None for job in case.jobs):
+        return case
+    from topodiag.expect.inspector import beside_model  # noqa: PLC0415 - numpy, for the Inspector only
+
+    beside = (replace(job, inspection=beside_model(job)) if job.machines else job for job in case.jobs)
+    return replace(case, jobs=tuple(beside))
+
+
+def _measured(given: BenchEvidence, case: Case, of_nodes: Sequence[Outcome]) -> Result:
+    """Runs on the machine that the nodes are, which were read and judged already."""
+    from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.expect.machine import Machine, lacking  # noqa: PLC0415 - as above
+
+    beside, whole = given.machine, tuple(node for node in case.nodes if not lacking(node))
+    paths = (*beside.paths, *(item.path for item in case.inputs if whole))
+    machine = Machine((*beside.nodes, *whole), beside.jobs, paths, case.identity)
+    return judged_runs(replace(given, machine=machine), of_nodes=of_nodes)
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:

@@ -99,9 +99,9 @@ def _refuse(asked: BenchOptions, csv_: str | None, *, gate: bool) -> None:
 
 def _write_svg(path: str, result: Result) -> None:
     from topodiag.cli.output import write_svg  # noqa: PLC0415
+    from topodiag.draw.plot import plot_svg  # noqa: PLC0415
+    from topodiag.draw.scale import SIZE  # noqa: PLC0415
     from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
-    from topodiag.report.plot.scale import SIZE  # noqa: PLC0415
-    from topodiag.report.plot.svg import plot_svg  # noqa: PLC0415
 
     (series, marks), title = series_of(result.benchmarks, single=True), title_of(result.benchmarks)
     write_svg(path, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))

@@ -34,9 +34,9 @@ def read(  # noqa: PLR0917 - one parameter per option
       topodiag bench read plan.sweep --next plan2.json
     """
     from topodiag.cli.output import printable_with, write_answer, write_svg  # noqa: PLC0415 - heavy from here on
+    from topodiag.draw.heat import heat_svg  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415
-    from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
     from topodiag.sweep.findings import sweep_findings  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from topodiag.cli.options import Printing
 from topodiag.cli.output import write_page, write_svg
+from topodiag.draw.plot import plot_svg
+from topodiag.draw.scale import SIZE, TIME, Mark, Series
 from topodiag.report.documents.from_model import Document
-from topodiag.report.plot.scale import SIZE, TIME, Mark, Series
-from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page
 
 

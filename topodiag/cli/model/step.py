@@ -37,8 +37,8 @@ def step(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.model import ask_step  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.draw.plot import bars_svg  # noqa: PLC0415
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
-    from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
     from topodiag.words.units import spell_time  # noqa: PLC0415
 
     if trained.serves:

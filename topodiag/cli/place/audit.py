@@ -13,7 +13,7 @@ from topodiag.cli.options import Printing, answer_options, options
 from topodiag.cli.place.options import Pictured, picture_options, place_options, training_of, work_options
 
 if TYPE_CHECKING:
-    from topodiag.app.case.place_paths import PlaceOptions
+    from topodiag.app.case.place_options import PlaceOptions
     from topodiag.cli.model.step_options import Trained
 
 

@@ -23,7 +23,7 @@ from topodiag.model.dimensions import flags
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from topodiag.app.case.place_paths import PlaceOptions
+    from topodiag.app.case.place_options import PlaceOptions
     from topodiag.model.cluster import Assignment, Cluster
     from topodiag.placement.groups import Talk
     from topodiag.placement.view import Look
@@ -56,7 +56,7 @@ def _one_of(machine: str | None, system: str | None) -> str:
 
 def place_options_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.case.place_paths import place_options as placed  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.place_options import place_options as placed  # noqa: PLC0415 - heavy from here on
 
     left = dict(given)
     left["system"] = _one_of(left.pop("machine"), left["system"])
@@ -67,7 +67,8 @@ def place_options_of(given: dict[str, Any]) -> PlaceOptions:
         raise click.UsageError("--groups and parallel sizes both say which ranks form groups: give one.")
     left |= {"map": left.pop("map_"), "ranks": left.pop("world_size"), "nodelist": ",".join(left["nodelist"])}
     of_job = JOB in click.get_current_context().meta
-    return placed(left, layout, paths, least_ranks=layout.least_world if layout is not None and of_job else 0)
+    least = layout.least_world if layout is not None and of_job else 0
+    return placed(left, layout=layout, paths=tuple(paths), least_ranks=least)
 
 
 place_options = value_options(
@@ -136,7 +137,7 @@ class Pictured:
         if look is None or self.svg is None:
             return
         from topodiag.cli.output import write_svg  # noqa: PLC0415
-        from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
+        from topodiag.draw.layouts import look_svg  # noqa: PLC0415
 
         write_svg(self.svg, look_svg(look))
 

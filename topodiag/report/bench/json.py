@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from topodiag.model.bench import Benchmark, Timing
+from topodiag.model.bench import Benchmark
 from topodiag.model.result import Result
 from topodiag.report.bench.words import expected_at
 from topodiag.report.documents.from_model import Document, from_model
-from topodiag.report.table_files import Row, write_csv
+from topodiag.report.table_files import table_of, write_csv
 
 MAX_ROWS = 10_000
 """Rows of one run; a sweep has some thirty."""
@@ -34,30 +34,18 @@ def benchmark_facts(benchmark: Benchmark) -> Document:
     )
 
 
-COLUMNS = (
-    "source", "line", "run", "placement", "collective", "nranks", "hosts", "nccl", "bytes", "count", "type", "redop",
-    "root", "time_us", "algbw_gbs", "busbw_gbs", "wrong", "in_place_time_us", "in_place_algbw_gbs",
-    "in_place_busbw_gbs", "in_place_wrong", "cut", "expected_busbw_gbs", "verdict",
-)  # fmt: skip
-
-
 def write_bench_csv(result: Result, stream: TextIO) -> None:
     """Heading and rows."""
-    write_csv(COLUMNS, _rows(result), stream)
+    table = table_of("bench", "rows", _sizes)
+    write_csv(table.types, table.rows(result), stream)
 
 
-def _rows(result: Result) -> Iterator[Row]:
+def _sizes(result: Result) -> Iterator[Document]:
+    """Each row of each run, as the columns are read from it."""
     for number, benchmark in enumerate(result.benchmarks):
-        run = benchmark.run
-        for row in run.rows:
-            line = row.origin.line if row.origin is not None else None
-            yield (
-                run.source, line, number, run.placement, run.collective, run.nranks,
-                len(run.hosts) or None, run.nccl, row.size, row.count, row.dtype, row.redop, row.root,
-                *_timing(row.out_of_place), *_timing(row.in_place), str(row.cut), expected_at(benchmark, row.size),
-                benchmark.verdict,
-            )  # fmt: skip
-
-
-def _timing(timing: Timing) -> tuple[float | None, ...]:
-    return timing.time_us, timing.algbw_gbs, timing.busbw_gbs, timing.wrong
+        of_run = {"number": number, "run": benchmark.run, "hosts": len(benchmark.run.hosts) or None}
+        for row in benchmark.run.rows:
+            expected = expected_at(benchmark, row.size)
+            yield of_run | {
+                "row": row, "cut": str(row.cut), "expected_busbw_gbs": expected, "verdict": benchmark.verdict
+            }  # fmt: skip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.draw.scale import BANDWIDTH, SIZE, Mark, Series
 from topodiag.expect.fit import main_rows
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.report.bench.words import collective_words, folder_of, gpus_words, place_words, ranks_words
-from topodiag.report.plot.scale import BANDWIDTH, SIZE, Mark, Series
-from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.plot import draw_plot
 from topodiag.report.text import Page
 from topodiag.words.units import spell_bytes
 

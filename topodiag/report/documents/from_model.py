@@ -37,6 +37,7 @@ VERSIONS = {
 UNITS: dict[str, Convert] = {
     "ms": lambda us: [one / 1000 for one in us] if isinstance(us, tuple) else us / 1000,
     "percent": lambda share: 100 * share,
+    "count": len,
 }
 """What a value is told in, by the words behind a path."""
 
@@ -86,7 +87,8 @@ def _keys_of(shape: str) -> list[tuple[str, Convert, Convert]]:
 
 def reading(path: str) -> Convert:
     """What reads the attribute or the key at a path, such as `evidence.0.line`: None behind one that is None, or is not
-    there in a list. `step_us in ms` is a time in milliseconds, `gain in percent` a share in per cent."""
+    there in a list. `step_us in ms` is a time in milliseconds, `gain in percent` a share in per cent,
+    `findings in count` how many there are."""
     path, _, unit = path.partition(" in ")
     if unit:
         read_plain, spell = reading(path), UNITS[unit]

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.bench.json import benchmark_facts
-from topodiag.report.documents.from_model import Document, document_of, from_model
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.documents.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.interface import Style
@@ -37,7 +37,6 @@ def document(result: Result) -> Document:
         "result.ResultDocument" if result.verdict is None else "diagnose.DiagnosisDocument",
         result,
         facts=facts,
-        outcomes=[from_model("result.Outcome", outcome, findings=len(outcome.findings)) for outcome in result.outcomes],
         not_observed=gaps_of(result),
         unexplained=result.unexplained[:MAX_UNREAD],
         unread_count=unread_count(result),

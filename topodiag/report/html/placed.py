@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from topodiag.draw.layouts import look_svg
 from topodiag.placement.audit import Audit
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 from topodiag.report.html.interface import Drawing, Extras, Grid, as_drawn, grid_of
 from topodiag.report.place.audit import dimension_columns as audit_columns
-from topodiag.report.place.look_svg import look_svg
 from topodiag.report.place.solve import by_dimension
 from topodiag.report.place.solve import dimension_columns as solve_columns
 

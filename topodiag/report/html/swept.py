@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from topodiag.draw.heat import heat_svg, rank
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.html.interface import Cell, Columns, Extras, as_drawn, drawings_of, figure, grid_of
-from topodiag.report.sweep.heat import heat_svg, rank
 from topodiag.report.sweep.page import rails_of
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import percent, spell_gbs

@@ -62,7 +62,6 @@ def _pace(pace: Pace) -> Document:
     return from_model(
         "result.StepPace",
         pace,
-        lines=len(steps),
         last=steps[-1].number,
         levels=[from_model("result.StepLevel", level, typical=value_of(level.cost, unit)) for level in pace.levels],
         slow=pace.slow[:MAX_EVENTS],

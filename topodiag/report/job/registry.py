@@ -3,16 +3,15 @@ them. Their functions are imported when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
 if TYPE_CHECKING:
-    from topodiag.model.result import Result
-    from topodiag.report.table_files import Row
+    from topodiag.report.table_files import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,34 +24,20 @@ class View:
 
     @property
     def draw(self) -> Callable[..., None]:
-        draw: Callable[..., None] = _writer(self.place)
+        module, _, name = self.place.partition(":")
+        draw: Callable[..., None] = getattr(import_module(f"topodiag.report.job.{module}"), name)
         return draw
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Where the rows of a table come from, and the table of tables.toml that has its columns: `kind.name`."""
-
-    place: str
-    of: str
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        from topodiag.report.table_files import KINDS, columns  # noqa: PLC0415 - not for the help
-
-        kind, _, name = self.of.partition(".")
-        listed = columns(own_data("report/tables")[kind][name]["columns"])
-        return {column.name: KINDS[column.kind] for column in listed}
-
-    def rows(self, result: Result) -> Iterable[Row]:
-        rows: Iterable[Row] = _writer(self.place)(result)
-        return rows
-
-
 VIEWS: Mapping[str, View] = {name: View(**view) for name, view in own_data("report/job/views")["views"].items()}
-TABLES: Mapping[str, Table] = {name: Table(**table) for name, table in own_data("report/job/views")["tables"].items()}
+TABLES: Mapping[str, str] = own_data("report/job/views")["tables"]
+"""The tables by name, each with the one of tables.toml that has its columns: `kind.name`."""
 
 
-def _writer(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"topodiag.report.job.{module}"), name)
+def table(name: str) -> Table:
+    """The table of this name, with its rows as rows.py makes them, or as tables.toml says where that makes none."""
+    from topodiag.report.job import rows  # noqa: PLC0415 - numpy, which the help does not need
+    from topodiag.report.table_files import table_of  # noqa: PLC0415 - as above
+
+    kind, _, of = TABLES[name].partition(".")
+    return table_of(kind, of, getattr(rows, name, None))

@@ -1,4 +1,5 @@
-"""The tables behind the views, for other programs: CSV and Parquet. Unknown numbers are empty."""
+"""The rows of the tables of jobs, each by the name of its table, with its columns in tables.toml. Unknown numbers are
+empty."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _n(value: int) -> int | None:
     return value if value >= 0 else None
 
 
-def rank_rows(result: Result) -> Iterator[table_files.Row]:
+def ranks(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         nics = nics_by_rank(job)
         for r in job.ranks:
@@ -36,7 +37,7 @@ def _communicators(result: Result) -> Iterator[tuple[Job, Communicator]]:
     return ((job, communicator) for job in result.jobs for communicator in job.communicators)
 
 
-def comm_rows(result: Result) -> Iterator[table_files.Row]:
+def comms(result: Result) -> Iterator[table_files.Row]:
     for job, c in _communicators(result):
         yield (
             job.name, c.index, name_of(c), c.role.value, str(c.role_sure), c.nranks, _n(c.nodes), _n(c.parent),
@@ -51,7 +52,7 @@ _USES = {0: "collective", 1: "send/recv"}
 _DIRECTIONS = {1: "send", 2: "receive"}
 
 
-def connection_rows(result: Result) -> Iterator[table_files.Row]:
+def connections(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         hosts, files, vias = job.connections.hosts, job.connections.files, job.connections.vias
         labels = cache(transport_label)
@@ -75,7 +76,7 @@ def _at(names: tuple[str, ...], i: int) -> str | None:
     return names[i] if 0 <= i < len(names) else None
 
 
-def ring_rows(result: Result) -> Iterator[table_files.Row]:
+def rings(result: Result) -> Iterator[table_files.Row]:
     for job, c in _communicators(result):
         for channel, ring in sorted(c.rings.items()):
             for place, rank in enumerate(ring):
@@ -83,7 +84,7 @@ def ring_rows(result: Result) -> Iterator[table_files.Row]:
                 yield job.name, c.index, channel, place, rank, _n(world)
 
 
-def event_rows(result: Result) -> Iterator[table_files.Row]:
+def events(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for e in job.events:
             source, line = (e.origin.source, e.origin.line) if e.origin else (None, None)
@@ -91,29 +92,22 @@ def event_rows(result: Result) -> Iterator[table_files.Row]:
                    e.place, source, line)  # fmt: skip
 
 
-def setting_rows(result: Result) -> Iterator[table_files.Row]:
+def settings(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
-        ranks = _rank_of_process(job)
+        rank_of = {rank.process: rank.rank for rank in reversed(job.ranks)}
         for number, process in enumerate(job.processes):
             for given in process.settings.values():
-                yield (job.name, process.host, _n(process.pid), ranks.get(number), given.name, given.value, given.how)
+                yield (job.name, process.host, _n(process.pid), rank_of.get(number), given.name, given.value, given.how)
 
 
-def _rank_of_process(job: Job) -> dict[int, int]:
-    ranks: dict[int, int] = {}
-    for rank in job.ranks:
-        ranks.setdefault(rank.process, rank.rank)
-    return ranks
-
-
-def choice_rows(result: Result) -> Iterator[table_files.Row]:
+def choices(result: Result) -> Iterator[table_files.Row]:
     for job, c in _communicators(result):
         for choice in c.choices:
             yield (job.name, c.index, choice.collective, choice.bytes, choice.algorithm, choice.protocol,
                    choice.count)  # fmt: skip
 
 
-def step_rows(result: Result) -> Iterator[table_files.Row]:
+def steps(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         starts: Counter[tuple[str, int, str]] = Counter()
         for series in job.steps:
@@ -124,19 +118,3 @@ def step_rows(result: Result) -> Iterator[table_files.Row]:
                     job.name, _n(series.rank), series.host or None, start, step.number, step.value, series.unit,
                     step.time, step.work, series.source, step.origin.line if step.origin else None,
                 )  # fmt: skip
-
-
-def finding_rows(result: Result) -> Iterator[table_files.Row]:
-    for f in result.findings:
-        place = f.evidence[0] if f.evidence else None
-        yield (
-            f.id, str(f.severity), str(f.confidence), f.message, " ".join(f.where.nodes),
-            " ".join(str(rank) for rank in f.where.ranks), f.observed, f.expected, f.cost.gbs_lost, f.cost.share,
-            f.cost.text, " | ".join(f.fix), place.source if place else None, place.line if place else None,
-            ", ".join(f.where.jobs),
-        )  # fmt: skip
-
-
-def unread_rows(result: Result) -> Iterator[table_files.Row]:
-    for line in result.unread:
-        yield line.source, line.line, line.text, line.why

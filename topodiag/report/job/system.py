@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.model.job import Channels, Job
+from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
@@ -17,7 +18,7 @@ ORDERS_SHOWN = 4
 MOST_DEEP = 12
 """Levels of a printed tree: a broken one ends there."""
 
-PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}
+PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
 
 
 def draw_system(page: Page, job: Job) -> None:

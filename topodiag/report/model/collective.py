@@ -8,11 +8,11 @@ from typing import Any
 from topodiag.cost.questions import Placements, PricedPlacement, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
+from topodiag.draw.scale import Series
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
-from topodiag.report.plot.scale import Series
-from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page
 from topodiag.words.fold import plural

@@ -10,11 +10,11 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.questions import AllReduceMethod, Hierarchy
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
+from topodiag.draw.scale import Mark, Series
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
-from topodiag.report.plot.scale import Mark, Series
-from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural

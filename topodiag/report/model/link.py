@@ -7,11 +7,11 @@ from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
+from topodiag.draw.scale import Mark, Series
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import spell_size, spelt
-from topodiag.report.plot.scale import Mark, Series
-from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page
 from topodiag.words.units import spell_gbs, spell_time

@@ -11,7 +11,7 @@ from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
-from topodiag.report.plot.terminal import draw_bars
+from topodiag.report.plot import draw_bars
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page
 from topodiag.words.fold import plural

@@ -180,7 +180,6 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
                 dimension,
                 level=audit.level_name(int(dimension.levels[dimension.slowest])),
                 lost_percent=100 * audit.lost(dimension),
-                groups=len(dimension.groups),
                 split=dimension.split.tolist(),
             )
             for dimension in audit.dimensions

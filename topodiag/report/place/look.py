@@ -11,8 +11,7 @@ from rich.cells import cell_len
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
-from topodiag.placement.price import Floats
-from topodiag.placement.view import NOBODY, Look, View
+from topodiag.placement.view import NOBODY, Look, View, shares
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
@@ -26,7 +25,6 @@ ACROSS = 64
 """Signs in a line, at most."""
 EXAMPLE_NODES = 8
 """Nodes of one group drawn GPU by GPU below the overview."""
-IDLE = -1.0
 
 
 def draw_look(page: Page, look: Look) -> None:
@@ -112,15 +110,6 @@ def units_of(look: Look, most: int) -> Units:
     size = -(-nodes.size // most)
     names = tuple(look.cluster.names[node] for node in nodes[::size].tolist())
     return Units(np.arange(nodes.size) // size, names, f"{size} nodes in a row")
-
-
-def shares(look: Look, view: View, of: Ints) -> Floats:
-    """By part: the share of its GPUs in use that belong to split groups, -1 where none is in use."""
-    nodes = look.shown
-    count = int(of.max(initial=-1)) + 1
-    used = np.bincount(of, weights=(view.group[nodes] >= 0).sum(axis=1), minlength=count)
-    split = np.bincount(of, weights=view.split[nodes].sum(axis=1), minlength=count)
-    return np.where(used > 0, split / np.maximum(used, 1), IDLE)
 
 
 def draw_overview(page: Page, look: Look) -> None:

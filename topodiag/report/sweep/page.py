@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from topodiag.draw.heat import heat
 from topodiag.model.finding import Input
 from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Columns, Field, draw_listed, draw_table
-from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
 from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
@@ -19,6 +19,7 @@ from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_gbs
 
 _SHOWN_FAULTS = 20
+_LEAST_LABEL, _MOST_LABEL = 4, 24
 
 
 def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None) -> None:
@@ -35,7 +36,7 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     _draw_rails(page, judged, fabric)
     if len(fabric.nodes) > 1:
         page.heading("pairs of nodes, by share of what is normal (the diagonal: inside the node)")
-        draw_heat(page, judged, fabric)
+        _draw_heat(page, judged, fabric)
     for note in judged.notes:
         page.blank()
         page.add("note: ", note)
@@ -125,6 +126,39 @@ def _share(judged_run: JudgedRun | None) -> Part:
         return ("-", "dim")
     hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
     return (f"{100 * judged_run.share:.0f}", hue)
+
+
+def _draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
+    """The matrix on the page, one character a cell, and what the characters mean."""
+    longest = max((len(node) for node in fabric.nodes), default=0) + 8
+    label = min(max(longest, _LEAST_LABEL), _MOST_LABEL, page.width // 3)
+    room = page.width - label - 4
+    drawn = heat(judged, fabric, room)
+    wide = 2 if len(drawn.labels) * 2 <= room else 1
+    none = "." if page.style.ascii else "·"
+    for row, name in enumerate(drawn.labels):
+        parts: list[Part] = []
+        for column in range(len(drawn.labels)):
+            char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), none)
+            parts.append((char.ljust(wide), hue))
+        page.add_line(page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts))
+    block = f"a cell is {drawn.block} x {drawn.block} nodes, its worst run: " if drawn.block > 1 else ""
+    page.add("  ", f"{block}■ normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
+
+
+def _char(judged_run: JudgedRun | None, none: str) -> tuple[str, str]:
+    if judged_run is None:
+        return none, "dim"
+    match judged_run.standing:
+        case Standing.NORMAL:
+            return "■", "nvlink"
+        case Standing.LOW:
+            share = judged_run.share or 0.0
+            return str(min(int(share * 10), 9)), "error" if share < SEVERE_SHARE else "doubtful"
+        case Standing.FAILED:
+            return "x", "error"
+        case _:
+            return "?", "unknown"
 
 
 def sweep_json(

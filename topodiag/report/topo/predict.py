@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import BY_WEIGHT, Graph, Pattern
@@ -248,15 +247,11 @@ def predict_json(
     prediction: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
 ) -> Document:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
-    return document_of(
-        "predict.PredictDocument", prediction, inputs=inputs, not_observed=not_observed, **_decisions(prediction)
-    )
+    given = {"inputs": inputs, "not_observed": not_observed, "line": prediction.line or None, "system": prediction}
+    return document_of("predict.PredictDocument", prediction, **given)
 
 
 def prediction_json(prediction: Prediction) -> Document:
     """The decisions alone, as `topo what-if` prints them twice."""
-    return from_model("what-if.Prediction", prediction, schema_version=VERSIONS["what-if"], **_decisions(prediction))
-
-
-def _decisions(prediction: Prediction) -> dict[str, Any]:
-    return {"line": prediction.line or None, "system": prediction}
+    given = {"schema_version": VERSIONS["what-if"], "line": prediction.line or None, "system": prediction}
+    return from_model("what-if.Prediction", prediction, **given)

@@ -13,9 +13,9 @@ from benchmarks import inspector_machine
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.app.case.build import _related as related
-from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
+from topodiag.expect.inspector import beside_model
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from topodiag.draw.plot import plot_svg
+from topodiag.draw.scale import SIZE
 from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
 from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, figures, grid_of
-from topodiag.report.plot.scale import SIZE
-from topodiag.report.plot.svg import plot_svg
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_gbs
 

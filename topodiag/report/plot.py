@@ -1,8 +1,8 @@
 """Plots: `draw_plot` on a page of the terminal, `plot_svg` as text.
 
->>> from topodiag.report.plot.scale import SIZE, BANDWIDTH, Mark, Series
->>> from topodiag.report.plot.svg import plot_svg
->>> from topodiag.report.plot.terminal import draw_plot
+>>> from topodiag.draw.scale import SIZE, BANDWIDTH, Mark, Series
+>>> from topodiag.draw.plot import plot_svg
+>>> from topodiag.report.plot import draw_plot
 >>> measured = Series("measured", [(1 << 20, 12.0), (1 << 24, 90.0), (1 << 28, 180.0)])
 >>> svg = plot_svg([measured], x=SIZE, y=BANDWIDTH, title="all_reduce", marks=[Mark(1 << 22, "bandwidth-bound")])
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
+from topodiag.draw.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 from topodiag.report.text import Page, Part
 
 HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")

@@ -12,8 +12,7 @@ import numpy as np
 from topodiag.draw.svg import Canvas, tag, width_of
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
-from topodiag.placement.view import NOBODY, UNUSABLE, Look, View
-from topodiag.report.place.look import shares
+from topodiag.placement.view import NOBODY, UNUSABLE, Look, View, shares
 from topodiag.words.hosts import short_names
 
 CELL, GAP, LABEL, ROW = 18, 3, 110, 22

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.draw.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 from topodiag.draw.svg import Canvas, spelt
-from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 
 HUES = ("good", "net", "warn", "other", "bad", "ink")
 """Of the series by their place; names of the drawings' palette."""

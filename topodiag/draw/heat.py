@@ -5,11 +5,9 @@ from __future__ import annotations
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.text import Page, Part
-from topodiag.sweep.words import SEVERE_SHARE, run_words
+from topodiag.sweep.words import run_words
 from topodiag.words.fold import fold_hosts
 
-_LEAST_LABEL, _MOST_LABEL = 4, 24
 _SIDE = 96
 """Cells of a side of the SVG at most; more nodes are folded, since a cell must be seen."""
 _WORST = {Standing.FAILED: 0, Standing.LOW: 1, Standing.NORMAL: 2, Standing.UNKNOWN: 3}
@@ -51,39 +49,6 @@ def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
 def rank(judged_run: JudgedRun) -> tuple[int, float]:
     """Worst first."""
     return _WORST[judged_run.standing], judged_run.share if judged_run.share is not None else 1.0
-
-
-def draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
-    """The matrix on the page, one character a cell, and what the characters mean."""
-    longest = max((len(node) for node in fabric.nodes), default=0) + 8
-    label = min(max(longest, _LEAST_LABEL), _MOST_LABEL, page.width // 3)
-    room = page.width - label - 4
-    drawn = heat(judged, fabric, room)
-    wide = 2 if len(drawn.labels) * 2 <= room else 1
-    none = "." if page.style.ascii else "·"
-    for row, name in enumerate(drawn.labels):
-        parts: list[Part] = []
-        for column in range(len(drawn.labels)):
-            char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), none)
-            parts.append((char.ljust(wide), hue))
-        page.add_line(page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts))
-    block = f"a cell is {drawn.block} x {drawn.block} nodes, its worst run: " if drawn.block > 1 else ""
-    page.add("  ", f"{block}■ normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
-
-
-def _char(judged_run: JudgedRun | None, none: str) -> tuple[str, str]:
-    if judged_run is None:
-        return none, "dim"
-    match judged_run.standing:
-        case Standing.NORMAL:
-            return "■", "nvlink"
-        case Standing.LOW:
-            share = judged_run.share or 0.0
-            return str(min(int(share * 10), 9)), "error" if share < SEVERE_SHARE else "doubtful"
-        case Standing.FAILED:
-            return "x", "error"
-        case _:
-            return "?", "unknown"
 
 
 _CELL, _LEFT, _TOP, _WIDE = 14, 180, 56, 660

@@ -1,17 +1,13 @@
-"""The machine of a measured run as NCCL's log tells of it: the system that it printed, its NICs and its network."""
+"""The machine of a measured run as NCCL printed it in its log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.machine import Machine
-from topodiag.expect.hypotheses import Evidence
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Outcome
-from topodiag.model.job_wires import seen_kind
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
@@ -60,11 +56,3 @@ def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:
         return None
     _, host, system = max(prints, key=lambda row: row[0])
     return host, system
-
-
-def known_of(run: BenchRun, machine: Machine, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> Evidence:
-    """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
-    names, hosts = machine.hosts(outcome.node for outcome in machine.node_outcomes), machine.hosts(run.hosts)
-    all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
-    logs = tuple(dict.fromkeys((*outcomes, *machine.job_outcomes)))
-    return Evidence(machine.node_outcomes, logs, all_nodes, seen_kind(jobs or machine.jobs))

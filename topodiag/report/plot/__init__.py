@@ -1,1 +1,0 @@
-"""Curves in the terminal and as SVG."""
