@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
+from topodiag.model.events import Event
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_s
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Communicator, Event, FlightRecord, Job
+    from topodiag.model.job import Communicator, FlightRecord, Job
+    from topodiag.model.job import Event as JobEvent
     from topodiag.model.ras import RasAnswer
     from topodiag.model.step_pace import Pace
 
@@ -83,7 +84,7 @@ def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
             yield _kernel(event, host, start, names.get(event.bus_id or "", ""))
 
 
-def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> ClockedEvent:
+def _kernel(event: Event, host: str, start: float | None, nic: str) -> ClockedEvent:
     """A message of the kernel: by the wall, or by seconds since boot, which a capture ties to the wall."""
     same = f"gpu {event.bus_id}" if event.kind in ("xid", "gpu-lost") and event.bus_id else f"port {nic}" if nic else ""
     shown, text = event.time_s, event.text[:_MOST_TEXT]
@@ -152,7 +153,7 @@ def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[
         )
 
 
-def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
+def _event(job: Job, event: JobEvent, identity: Identity) -> ClockedEvent:
     """A line that tells of something wrong. A watchdog tells how long it waited: its time is the start of the wait."""
     host, bus = event.host, event.details.get("bus_id", "")
     rank = job.by_rank.get(event.rank)
@@ -171,19 +172,19 @@ def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
     )
 
 
-def waited_s(event: Event) -> float | None:
+def waited_s(event: JobEvent) -> float | None:
     """How long a watchdog's line says that an operation ran."""
     ran = event.details.get("ran_ms", "")
     return int(ran) / 1000 if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13 else None
 
 
-def _wait_words(event: Event, waited: float) -> str:
+def _wait_words(event: JobEvent, waited: float) -> str:
     seq = event.details.get("seq", "")
     operation = " ".join(part for part in (event.details.get("op", ""), f"number {seq}" if seq else "") if part)
     return f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(waited)}"
 
 
-def _common_key(event: Event, bus: str) -> str:
+def _common_key(event: JobEvent, bus: str) -> str:
     """What a line has in common with other prints of the same event: the operation, the GPU or the port."""
     seq, port = event.details.get("seq", ""), event.details.get("hca", "")
     if seq and waited_s(event) is not None:

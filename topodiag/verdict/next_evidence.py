@@ -73,7 +73,8 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     for host in finding.where.nodes[:1]:
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
-        yield _step("hidden" if active_ports(scene, (host,)) else "inside", inside)
+        up = active_ports(scene, (host,))
+        yield _step("inside", inside, why=_DATA["inside"]["up" if up else "unknown"])
 
 
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
