@@ -157,10 +157,6 @@ def transport_kind(via: str) -> str:
     return "/".join(parts[:2]) if parts[0] == "NET" else parts[0]
 
 
-def uses_gdr(via: str) -> bool:
-    return "GDRDMA" in via
-
-
 def between_nodes(conns: Connections) -> Mask:
     """Entries over the network between two hosts."""
     across: Mask = conns.over(_over_network) & ((conns.host < 0) | (conns.host != conns.peer_host))

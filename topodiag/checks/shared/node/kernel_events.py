@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
 
 from topodiag.hardware.xids import Xid, process_of, xid
 from topodiag.lazy import dataclass
+from topodiag.model.clock_text import stamp
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.events import Event, Trust
 from topodiag.model.node import Node
@@ -126,10 +126,7 @@ def when(event: Event) -> str:
     if event.time_s is None:
         return ""
     if event.time_s >= EPOCH_S:
-        try:
-            return datetime.fromtimestamp(event.time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        except (ValueError, OverflowError, OSError):
-            return ""
+        return stamp(event.time_s)
     return f"{in_s(event.time_s)} after boot"
 
 
