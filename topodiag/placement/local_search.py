@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.placement.price import Floats, pairs_of, price_placement, span_time_us, spans_of
+from topodiag.placement.price import Floats, price_placement, rows_of, span_time_us, spans_of
 from topodiag.placement.small_search import STARTS, search
 
 SMALL = 16
@@ -35,7 +35,7 @@ class _RunningPrice:
         self.cluster = cluster
         self.slot = slot.copy()
         self.known: dict[tuple[int, int, int, int, int], float] = {}
-        self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
+        self.rows = [rows_of(demand) for demand in demands]
         self.demands = list(demands)
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
         self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]

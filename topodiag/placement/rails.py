@@ -17,7 +17,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.placement.price import pairs_of, price_placement, rail_level, span_time_us, spans_of
+from topodiag.placement.price import price_placement, rail_level, rows_of, span_time_us, spans_of
 from topodiag.placement.shares import Class, make_seats
 from topodiag.words.fold import grouped
 
@@ -53,7 +53,7 @@ def on_rails(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> 
     """The same ranks in the same nodes, on GPUs that cost no more; `start` where nothing is gained."""
     if rail_level(cluster) < 1:
         return start
-    real = [demand for demand in demands if demand.size > 1 and len(demand.groups)]
+    real = [demand for demand in demands if demand.talks]
     rows = [row for number, demand in enumerate(real) for row in _rows(cluster, demand, number, start)]
     work = _Turning(cluster, rows, start)
     if not work.off:
@@ -66,7 +66,7 @@ def on_rails(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> 
 
 def _rows(cluster: Cluster, demand: Demand, place: int, start: Assignment) -> Iterable[_Row]:
     """The groups of a demand for which a step would wait longer off their rails than for any that is on."""
-    groups = pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups
+    groups = rows_of(demand)
     spans = spans_of(cluster, groups, start)
     kinds, which = np.unique(np.stack([spans.nodes, spans.least, spans.level], axis=1), axis=0, return_inverse=True)
     size = groups.shape[1]
