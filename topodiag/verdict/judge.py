@@ -28,6 +28,7 @@ from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
 from topodiag.words.dialect import Maker
+from topodiag.words.fold import grouped
 
 if TYPE_CHECKING:
     from topodiag.placement.job_step import JobStep
@@ -102,19 +103,12 @@ def _why_unknown(beside: Sequence[Tree], case: Case, result: Result, scene: Scen
 
 def _mixed(case: Case) -> Iterator[str]:
     """Whose GPUs the evidence is of, where it is of two makers': no job runs on both."""
-    held: dict[Maker, dict[str, None]] = {}
-    for node in case.nodes:
-        for maker in makers_of(node):
-            held.setdefault(maker, {})[node.host] = None
-    for job in case.jobs:
-        for maker in makers_of_all(jobs=(job,)):
-            held.setdefault(maker, {})[f"job {job.name}"] = None
-    for run in case.runs:
-        of_run = run_maker(run)
-        if of_run is not None:
-            held.setdefault(of_run, {})[run.source or "a measured run"] = None
+    named = [(maker, node.host) for node in case.nodes for maker in makers_of(node)]
+    named += [(maker, f"job {job.name}") for job in case.jobs for maker in makers_of_all(jobs=(job,))]
+    named += [(maker, run.source or "a measured run") for run in case.runs if (maker := run_maker(run)) is not None]
+    held = grouped(dict.fromkeys(named))
     if len(held) > 1:
-        parts = (f"{maker.value}: {', '.join(list(held[maker])[:QUOTED_NAMES])}" for maker in Maker if maker in held)
+        parts = (f"{maker.value}: {', '.join(held[maker][:QUOTED_NAMES])}" for maker in Maker if maker in held)
         yield f"The evidence is of GPUs of two makers, which no job has together ({'; '.join(parts)})."
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
+from operator import attrgetter
 
 from topodiag.checks.shared.topo_file import alone
 from topodiag.expect.as_built import built_tree
@@ -22,7 +23,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
-from topodiag.model.job import Communicator, Hca, Job, Process
+from topodiag.model.job import Hca, Job, Process
 from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
@@ -38,7 +39,7 @@ from topodiag.nccl.topo.printed import tree_of_print
 from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import canonical, rates
-from topodiag.verdict.pricing.mend import Ground, HostGround, Machine, View
+from topodiag.verdict.pricing.mend import Ground, HostGround, Machine
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
@@ -70,7 +71,7 @@ class _Open:
     given: dict[str, str]
     env: dict[str, str]
     built: Element | None = None
-    views: list[View] = field(default_factory=list)
+    views: list[Element] = field(default_factory=list)
 
 
 def ground_of(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
@@ -174,7 +175,7 @@ class _Sources:
                 self._by_short.setdefault(short_name(node.host), node)
         for process in job.processes if job is not None else ():
             self.processes.setdefault(process.host, []).append(process)
-        for comm in sorted(job.communicators, key=_size, reverse=True) if job is not None else ():
+        for comm in sorted(job.communicators, key=attrgetter("nranks"), reverse=True) if job is not None else ():
             self.prints = {**comm.systems, **self.prints}
         for process in job.processes if job is not None else ():
             if process.system is not None:
@@ -232,10 +233,6 @@ def _switched_gbs(system: NcclSystem) -> float:
     return max((link.gbs for link in system.links if link.kind == "NVL" and link.b.startswith("NVS")), default=0.0)
 
 
-def _size(comm: Communicator) -> int:
-    return comm.nranks
-
-
 def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Claims) -> None:
     """Fills in what the sources show of a host."""
     processes = sources.processes.get(host.name, ())
@@ -247,18 +244,16 @@ def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Cl
         return
     nics = max((nics_of(process) for process in processes), key=len, default={})
     tree = canonical(_with_names(tree, nics))
-    host.views.append(View(tree, f"NCCL's print of {host.name}"))
+    host.views.append(tree)
     if host.built is None:
         host.built = _repaired(tree)
 
 
 def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     file = node.nccl_file
-    source = f"the capture of {node.host}"
     gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
     if file is not None and alone(node):
-        host.built = _repaired(canonical(file.tree))
-        host.views.append(View(canonical(file.tree), source))
+        _take_file(host, file)
         return
     bare = replace(node, nccl_file=None)
     settings = {setting.name: setting.value for setting in node.settings}
@@ -268,14 +263,20 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     except LackingError:
         if file is None or file_is_wrong:
             return
-        host.built = _repaired(canonical(file.tree))
-        host.views.append(View(canonical(file.tree), source))
+        _take_file(host, file)
         return
     built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
     if file is not None and not file_is_wrong:
         built = loaded(file.tree, built)
     host.built = canonical(built)
-    host.views.append(View(canonical(loaded(file.tree, element) if file is not None else element), source))
+    host.views.append(canonical(loaded(file.tree, element) if file is not None else element))
+
+
+def _take_file(host: _Open, file: NcclFile) -> None:
+    """The host is what its topology file says."""
+    tree = canonical(file.tree)
+    host.built = _repaired(tree)
+    host.views.append(tree)
 
 
 @lru_cache(maxsize=64)

@@ -35,22 +35,14 @@ class Machine:
         return replace(self, env=tuple(sorted({**dict(self.env), name: value}.items())))
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A host as one source shows it; `source` in words ("the bundle of n1")."""
-
-    tree: Element
-    source: str
-
-
 @dataclass(frozen=True)
 class HostGround:
-    """One host of a ground. `built` is what it should be, `views` what sources show, the one to trust first; `given`
-    are the NCCL_ variables in force there, also those that are a cause."""
+    """One host of a ground. `built` is what it should be, `views` its tree by each source, the one to trust first;
+    `given` are the NCCL_ variables in force there, also those that are a cause."""
 
     name: str
     built: Machine
-    views: tuple[View, ...] = ()
+    views: tuple[Element, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
     node: Node | None = None
     job: Job | None = None

@@ -17,7 +17,7 @@ from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, me
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import without_mend
-from topodiag.verdict.pricing.step import step_price
+from topodiag.verdict.pricing.step import shares_of_step
 from topodiag.words.hosts import short_name
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -206,11 +206,10 @@ def _with_step(  # noqa: PLR0917 - one price
 ) -> Price:
     """The price with the share of a training step, where that can be told."""
     built, hurt = _machines(ground, [], case), _machines(ground, [part], case)
-    taken = step_price(ground, built, hurt, min(reach.only / reach.whole, 1.0), step)
-    if taken is None:
+    shares = shares_of_step(ground, built, hurt, min(reach.only / reach.whole, 1.0), step)
+    if not shares:
         return price
-    spread = (taken.least, taken.most)
-    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.basis)
+    return replace(price, step_share=shares[0], step_range=(min(shares), max(shares)), step_said=step.basis)
 
 
 _OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
