@@ -1,7 +1,7 @@
 """What the comparison keeps of one node: who it is, what its checks found, and its facts by family.
 
 The facts of a family that most nodes have alike are kept once: a digest names them by what they are, and nodes with
-equal facts share one object (`Pool`). Identities and what is of the moment are not compared.
+equal facts share one object. Identities and what is of the moment are not compared.
 """
 
 from __future__ import annotations
@@ -183,13 +183,3 @@ def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
         (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
     ]
     return (*pairs, ("NVLink domain", seen.domain)) if seen.domain else tuple(pairs)
-
-
-class Pool:
-    """Equal facts of many nodes as one object."""
-
-    def __init__(self) -> None:
-        self._known: dict[Facts, Facts] = {}
-
-    def shared(self, facts: Facts) -> Facts:
-        return self._known.setdefault(facts, facts)

@@ -27,7 +27,7 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
     for cause in sorted(causes, key=lambda cause: cause.status is CauseStatus.ESTABLISHED):
         for step in _steps(cause, result, scene):
             evidences.setdefault((step.where, step.command), step)
-    if not causes and state not in (State.HEALTHY,):
+    if not causes and state is not State.HEALTHY:
         for step in _where_nothing_was_found(scene):
             evidences.setdefault((step.where, step.command), step)
     return tuple(evidences.values())[:MAX_STEPS]
@@ -78,22 +78,20 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 
 
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
-    captured = scene.hosts(node.host for node in scene.case.nodes)
-    missing = [host for host in finding.where.nodes if scene.host(host) not in captured]
+    missing = [host for host in finding.where.nodes if scene.host(host) not in scene.captured]
     question = _DATA["opens"].get(finding.id, "")
     if not missing or (not question and names_a_cause(finding, scene)):
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
-    siblings = sorted(host for host in hosts if scene.host(host) in captured)
-    known = f"; its peers {fold_hosts(siblings)} have captures" if siblings else ""
+    peers = sorted(host for host in hosts if scene.host(host) in scene.captured)
+    known = f"; its peers {fold_hosts(peers)} have captures" if peers else ""
     yield _capture_of(missing, f"{question or _NO_CAPTURE}{known}")
 
 
 def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
     """What would tell something where nothing was found and the case is not healthy."""
-    captured = scene.hosts(node.host for node in scene.case.nodes)
     for job in scene.case.jobs:
-        missing = [host for host in job.hosts if scene.host(host) not in captured]
+        missing = [host for host in job.hosts if scene.host(host) not in scene.captured]
         if missing:
             yield _capture_of(missing, _NO_CAPTURE)
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)

@@ -36,6 +36,16 @@ class Scene:
         return short_name(self.case.identity.name(name))
 
     @cached_property
+    def captured(self) -> frozenset[str]:
+        """The machines that have a capture."""
+        return self.hosts(node.host for node in self.case.nodes)
+
+    @cached_property
+    def machines(self) -> frozenset[str]:
+        """All machines that the jobs or the captures name."""
+        return self.captured | self.hosts(host for job in self.case.jobs for host in job.hosts)
+
+    @cached_property
     def makers(self) -> frozenset[Maker]:
         """Whose GPUs the evidence speaks of."""
         return makers_of_all(self.case.nodes, self.case.jobs, self.case.runs)

@@ -89,8 +89,7 @@ def _only_effect(cause: Finding, scene: Scene) -> bool:
         return False
     if cause.id in _ON_MACHINE:
         logs = {path for job in scene.case.jobs for path in job.files}
-        captured = scene.hosts(node.host for node in scene.case.nodes)
-        return not (scene.nodes(cause) <= captured and any(line.source not in logs for line in cause.evidence))
+        return not (scene.nodes(cause) <= scene.captured and any(line.source not in logs for line in cause.evidence))
     return True
 
 

@@ -83,6 +83,8 @@ class Mend(ABC):
     NCCL knows links, and not what host memory or a TCP stack make of them."""
     unreckoned: ClassVar[str] = ""
     """What takes that share, in words that go on after "NCCL's model leaves out ..."."""
+    lacks_nics: ClassVar[bool] = False
+    """Whether the nodes of the finding lack NICs: they are built as their peers are."""
 
     @abstractmethod
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
@@ -95,8 +97,4 @@ class Mend(ABC):
 
     def claims_file(self, finding: Finding) -> bool:
         """Whether a topology file is the cause: a machine as built is without it."""
-        return False
-
-    def claims_nics(self, finding: Finding) -> bool:
-        """Whether the nodes of the finding lack NICs: they are built as their peers are."""
         return False

@@ -122,8 +122,7 @@ class FewerNics(Mend):
     """NICs that NCCL does not have or that run below their rate, as a source shows them. NICs that a finding names and
     that no source shows at all are gone."""
 
-    def claims_nics(self, finding: Finding) -> bool:
-        return True
+    lacks_nics = True
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         names = frozenset(finding.where.nics)

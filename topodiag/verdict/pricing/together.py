@@ -84,7 +84,7 @@ def _claims(parts: Sequence[Part], case: Case) -> Claims:
             hosts = {case.identity.name(node) for node in finding.where.nodes}
             settings |= mend.claimed_settings(finding)
             files |= hosts if mend.claims_file(finding) else set()
-            lacking |= hosts if mend.claims_nics(finding) else set()
+            lacking |= hosts if mend.lacks_nics else set()
     return Claims(frozenset(settings), frozenset(files), frozenset(lacking))
 
 
