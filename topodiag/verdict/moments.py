@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass, regex
@@ -66,16 +67,8 @@ def said_by(case: Case, identity: Identity) -> list[ClockedEvent]:
 def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
     taken, start = captured(node), booted(node)
     if taken is not None:
-        yield ClockedEvent(
-            CAPTURE,
-            host,
-            "the node is captured",
-            taken,
-            True,
-            stamp=node.time.value or "",
-            within_s=1.0,
-            origin=node.time.origin,
-        )
+        when, what = node.time, "the node is captured"
+        yield ClockedEvent(CAPTURE, host, what, taken, True, stamp=when.get(""), within_s=1.0, origin=when.origin)
     if start is not None:
         yield ClockedEvent(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
     names = {nic.bus_id: nic.name for nic in node.nics if nic.bus_id}
@@ -87,22 +80,19 @@ def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
 def _kernel(event: Event, host: str, start: float | None, nic: str) -> ClockedEvent:
     """A message of the kernel: by the wall, or by seconds since boot, which a capture ties to the wall."""
     same = f"gpu {event.bus_id}" if event.kind in ("xid", "gpu-lost") and event.bus_id else f"port {nic}" if nic else ""
-    shown, text = event.time_s, event.text[:_MOST_TEXT]
+    shown = event.time_s
+    message = ClockedEvent(KERNEL, host, event.text[:_MOST_TEXT], None, origin=event.origin)
     if shown is None:
-        return ClockedEvent(KERNEL, host, text, None, origin=event.origin)
+        return message
     if shown >= EPOCH_S:
         zoned = _ZONED.search(event.origin.text[:80]) is not None
-        return ClockedEvent(
-            KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same
-        )
-    written = f"{in_s(shown)} after boot"
+        return replace(message, time=shown, utc=zoned, stamp=stamp(shown), within_s=1.0, same=same)
+    message = replace(message, stamp=f"{in_s(shown)} after boot")
     if start is None:
-        return ClockedEvent(KERNEL, host, text, None, stamp=written, origin=event.origin)
-    within = 1.0 + shown * _DRIFT
+        return message
     # Its clock is the capture's: counted from its boot, which is UTC.
-    return ClockedEvent(
-        CAPTURE, host, text, start + shown, True, stamp=written, within_s=within, origin=event.origin, same=same
-    )
+    within_s = 1.0 + shown * _DRIFT
+    return replace(message, source=CAPTURE, time=start + shown, utc=True, within_s=within_s, same=same)
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------

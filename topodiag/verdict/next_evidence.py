@@ -9,7 +9,7 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
 from topodiag.verdict.scene import Scene
-from topodiag.verdict.status import names_a_cause
+from topodiag.verdict.status import is_only_effect
 from topodiag.words.fold import fold_hosts
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
@@ -80,7 +80,7 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     missing = [host for host in finding.where.nodes if scene.host(host) not in scene.captured]
     question = _DATA["opens"].get(finding.id, "")
-    if not missing or (not question and names_a_cause(finding, scene)):
+    if not missing or (not question and not is_only_effect(finding, scene)):
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
     peers = sorted(host for host in hosts if scene.host(host) in scene.captured)

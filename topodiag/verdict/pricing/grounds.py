@@ -332,14 +332,11 @@ def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> list[str]:
     texts = []
     for host in hosts:
         poor = host.built is not None and _network_mbps(host) < _network_mbps(best)
-        if host.built is None or (poor and any(_is(host.name, name) for name in claims.nics)):
+        lacking = host.name in claims.nics or short_name(host.name) in map(short_name, claims.nics)
+        if host.built is None or (poor and lacking):
             host.built = best.built
             texts.append(f"{host.name} is taken to be built as {best.name} is")
     return texts
-
-
-def _is(host: str, name: str) -> bool:
-    return host == name or short_name(host) == short_name(name)
 
 
 def _network_mbps(host: _Open) -> int:

@@ -173,12 +173,9 @@ def clocks_of(job: Job) -> Clocks:
         times = _times(job, communicator)
         if len(times) > 1:
             middle = median_low(times.values())
-            return Clocks({host: _apart(ts - middle) for host, ts in times.items()})
+            ahead_s = {host: ts - middle for host, ts in times.items()}
+            return Clocks({host: ahead if abs(ahead) > BARRIER_S else 0.0 for host, ahead in ahead_s.items()})
     return Clocks()
-
-
-def _apart(seconds: float) -> float:
-    return seconds if abs(seconds) > BARRIER_S else 0.0
 
 
 def _times(job: Job, communicator: Communicator) -> dict[str, float]:
