@@ -23,7 +23,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
-from topodiag.model.job import Hca, Job, Process
+from topodiag.model.job import Hca, Job
 from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
@@ -40,6 +40,7 @@ from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import canonical, rates
 from topodiag.verdict.pricing.mend import Ground, HostGround, Machine
+from topodiag.words.fold import grouped
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
@@ -165,21 +166,19 @@ class _Sources:
 
     def __init__(self, case: Case, job: Job | None) -> None:
         self.case = case
-        self.processes: dict[str, list[Process]] = {}
-        self.prints: dict[str, NcclSystem] = {}
+        processes = job.processes if job is not None else ()
+        communicators = job.communicators if job is not None else ()
+        self.processes = grouped((process.host, process) for process in processes)
+        # What several have of a host is that of the largest communicator, else of its first process.
+        self.prints = {process.host: process.system for process in processes[::-1] if process.system is not None}
+        for comm in sorted(communicators, key=attrgetter("nranks"), reverse=True)[::-1]:
+            self.prints |= comm.systems
         self._by_name: dict[str, Node] = {}
         self._by_short: dict[str, Node] = {}
         for node in case.nodes:
             if node.gpus:
                 self._by_name.setdefault(case.identity.name(node.host), node)
                 self._by_short.setdefault(short_name(node.host), node)
-        for process in job.processes if job is not None else ():
-            self.processes.setdefault(process.host, []).append(process)
-        for comm in sorted(job.communicators, key=attrgetter("nranks"), reverse=True) if job is not None else ():
-            self.prints = {**comm.systems, **self.prints}
-        for process in job.processes if job is not None else ():
-            if process.system is not None:
-                self.prints.setdefault(process.host, process.system)
 
     def node(self, host: str) -> Node | None:
         """The capture of a host."""
