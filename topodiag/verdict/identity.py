@@ -23,7 +23,8 @@ ONE_BOOT_S = 300.0
 wall's, which NTP sets."""
 MOST_ALIASES = 64
 """Other names kept of one machine."""
-_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log", "RAS")
+_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log", "RAS",
+          "flight recorder")  # fmt: skip
 """Whose name a machine bears: what it calls itself, then what its site calls it."""
 
 
@@ -45,8 +46,7 @@ class _Machines:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
     def __init__(self, named: Sequence[NamedHost]) -> None:
-        self.voices = sorted(named, key=lambda voice: (_TRUST.index(voice.source) if voice.source in _TRUST else 9,
-                                                   voice.name, voice.group))  # fmt: skip
+        self.voices = sorted(named, key=lambda voice: (_TRUST.index(voice.source), voice.name, voice.group))
         self.of = list(range(len(self.voices)))
         self.members: dict[int, list[int]] = {at: [at] for at in self.of}
         self.ties: list[dict[str, str]] = [{} for _ in self.voices]
@@ -316,8 +316,7 @@ def _of_two_boots(several: Sequence[NamedHost]) -> bool:
 def _name_of(several: Iterable[NamedHost]) -> str:
     """What the machine calls itself; a name that topodiag read off a file stands behind all others, and an address
     behind a name."""
-    return min(several, key=lambda voice: (not voice.real, bool(address_of(voice.name)),
-                                          _TRUST.index(voice.source) if voice.source in _TRUST else 9,
+    return min(several, key=lambda voice: (not voice.real, bool(address_of(voice.name)), _TRUST.index(voice.source),
                                           voice.name)).name  # fmt: skip
 
 

@@ -116,9 +116,7 @@ def state_of_jobs(result: Result, case: Case) -> State | None:
     """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
     scene = Scene(case)
     bearing, _ = _parted(trees(result.findings, scene), result, scene)
-    findings = [
-        finding for tree in bearing for finding in (tree.root, *(consequence.finding for consequence in tree.below))
-    ]
+    findings = [finding for tree in bearing for finding in (tree.root, *tree.effects)]
     jobs = [job for job in case.jobs if not scene.is_recorder(job) and job.name not in scene.earlier]
     return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
@@ -132,9 +130,7 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
         tree for tree in faults if not happened or _bears(tree, scene) or takes_part(tree.root, result.findings, scene)
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
-    bearing += [
-        tree for tree in notes if any(consequence.finding.severity > Severity.INFO for consequence in tree.below)
-    ]
+    bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
     bearing = bearing or faults or (_open(notes, result) if happened else [])
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
@@ -147,7 +143,7 @@ def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
 
 def _bears(tree: Tree, scene: Scene) -> bool:
     """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be modelled."""
-    if any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below):
+    if _met_by_a_job(tree):
         return True
     root = tree.root
     hosts = {host for hosts in scene.hosts_of_jobs.values() for host in hosts}
@@ -158,14 +154,16 @@ def _bears(tree: Tree, scene: Scene) -> bool:
     return met and root.id.startswith("JOB")
 
 
+def _met_by_a_job(tree: Tree) -> bool:
+    return any(effect.id.startswith(_OF_A_JOB) for effect in tree.effects)
+
+
 def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     finding = tree.root
     against = contradictions(finding, scene, result.benchmarks)
     status = status_of(finding, scene, against)
     if of_another_time(finding, scene):
-        status = at_another_time(
-            status, any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below)
-        )
+        status = at_another_time(status, _met_by_a_job(tree))
     mechanism = _mechanism(tree)
     if not mechanism and (part := takes_part(finding, result.findings, scene)):
         mechanism = f"{part}: a part of a loss that a dearer cause explains"

@@ -92,7 +92,7 @@ def is_only_effect(cause: Finding, scene: Scene) -> bool:
 def _only_waits(cause: Finding, scene: Scene) -> bool:
     if cause.id != "JOB005":
         return False
-    errors = [event for event in scene.errors(cause) if event is not None]
+    errors = scene.errors(cause)
     return not errors or all(event.kind in _WAITS for event in errors)
 
 
