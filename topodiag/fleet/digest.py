@@ -6,7 +6,6 @@ equal facts share one object. Identities and what is of the moment are not compa
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
@@ -20,7 +19,7 @@ from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.topics import Topic
-from topodiag.words.fold import grouped
+from topodiag.words.fold import grouped, most_of
 from topodiag.words.own_data import own_data
 
 Key = tuple[str, str, str]
@@ -164,11 +163,10 @@ def _no_gpu(node: Node) -> tuple[Facts, ...]:
 def traits_of(node: Node) -> tuple[tuple[str, str], ...]:
     """What a node is compared by, from its evidence and not from its name: product, GPU, role, and whether the capture
     was taken on the host or in a container."""
-    names = Tally(gpu.name.value for gpu in node.gpus if gpu.name.value)
     container = node.os.container.value
     return (
         ("product", node.system.value or ""),
-        ("GPU", names.most_common(1)[0][0] if names else ""),
+        ("GPU", most_of((gpu.name.value for gpu in node.gpus if gpu.name.value), "")),
         ("role", "GPU node" if node.gpus else "no GPU"),
         ("captured in", "" if container in (None, "none") else str(container)),
     )

@@ -235,13 +235,11 @@ def bound_us(cluster: Cluster, demand: Demand) -> float:
     if size <= per_node and whole:
         return span_time_us(cluster, demand, size, 1, size, 0)
     per_node = min(per_node, -(-size // 2)) if size <= per_node else per_node
-    best = float("inf")
-    for number, level in enumerate(cluster.levels, start=1):
-        room = np.bincount(level.group, weights=cluster.usable.sum(axis=1), minlength=level.groups)
-        if room.max(initial=0) >= size:
-            nodes = -(-size // max(per_node, 1))
-            best = min(best, span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), number))
-    if best == float("inf"):
-        nodes = -(-size // max(per_node, 1))
-        best = span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), len(cluster.levels) + 1)
-    return best
+    nodes = -(-size // max(per_node, 1))
+    roomy = [
+        number
+        for number, level in enumerate(cluster.levels, start=1)
+        if np.bincount(level.group, weights=free).max(initial=0) >= size
+    ]
+    levels = roomy or [len(cluster.levels) + 1]
+    return min(span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), level) for level in levels)

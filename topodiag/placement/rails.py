@@ -72,16 +72,15 @@ def _rows(cluster: Cluster, demand: Demand, place: int, start: Assignment) -> It
     size = groups.shape[1]
     straight = max(span_time_us(cluster, demand, size, *kind) for kind in kinds.tolist())
     parting = rail_level(cluster)
-    for number, kind in enumerate(kinds.tolist()):
-        if kind[2] != parting:
+    for number, (nodes, least, level) in enumerate(kinds.tolist()):
+        if level != parting:
             continue
-        nodes, least, level = kind
         times = [span_time_us(cluster, demand, size, nodes, least, level, index) for index in range(least + 1)]
         need = next(on_rail for on_rail, time in enumerate(times) if time <= straight * (1 + 1e-12))
         if need:
             lost = demand.urgency * (times[0] - straight)
             for row in groups[which.ravel() == number].tolist():
-                yield _Row(place, tuple(row), kind[1], need, lost)
+                yield _Row(place, tuple(row), least, need, lost)
 
 
 class _Turning:
@@ -145,9 +144,7 @@ class _Turning:
     def changes(self, number: int, settled: frozenset[int]) -> list[tuple[float, Change]]:
         """(gain, ranks with their new slots) of what brings a group to one more rail in all its nodes and takes none
         from the settled; best first."""
-        domains: dict[int, list[int]] = {}
-        for rank in self.rows[number].ranks:
-            domains.setdefault(self.domain[self.slot[rank] // self.slots], []).append(rank)
+        domains = grouped((self.domain[self.slot[rank] // self.slots], rank) for rank in self.rows[number].ranks)
         has = {
             name: Counter(self.slot[rank] % self.slots % self.rails for rank in mine) for name, mine in domains.items()
         }
@@ -242,10 +239,7 @@ class _Turning:
 
     def by_node(self, number: int) -> dict[int, list[int]]:
         """The ranks of a group by node."""
-        by_node: dict[int, list[int]] = {}
-        for rank in self.rows[number].ranks:
-            by_node.setdefault(self.slot[rank] // self.slots, []).append(rank)
-        return by_node
+        return grouped((self.slot[rank] // self.slots, rank) for rank in self.rows[number].ranks)
 
     def undo(self, at: int) -> None:
         """Take back all changes after so many."""

@@ -168,9 +168,7 @@ class _Machines:
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
         its own, and only where one machine of the jobs has no capture yet, and fits."""
-        single = [at for at in range(len(self.voices)) if len(self.members[self.of[at]]) == 1]
-        captures = [at for at in single if self.voices[at].node >= 0 and self.voices[at].buses]
-        unnamed = [at for at in captures if not self.voices[at].real]
+        unnamed = self._unnamed()
         machines = self._without_capture()
         for at in unnamed:
             fits = [root for root, hosts in machines.items() if all(_fits(self.voices[at], host) for host in hosts)]
@@ -183,6 +181,11 @@ class _Machines:
                 hosts = few(sorted(self.voices[root].name for root in fits))
                 text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
                 self._conflict(name, text, self.voices[at].origin)
+
+    def _unnamed(self) -> list[int]:
+        """The captures that bear no name of their own, and are joined to nobody."""
+        single = ((at, voice) for at, voice in enumerate(self.voices) if len(self.members[self.of[at]]) == 1)
+        return [at for at, voice in single if voice.node >= 0 and voice.buses and not voice.real]
 
     def _without_capture(self) -> dict[int, list[NamedHost]]:
         """What speaks of the GPUs of each machine that has no capture."""

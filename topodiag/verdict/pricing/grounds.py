@@ -205,7 +205,7 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
     NCCL's print says of the product. None where nothing tells it."""
     for host in hosts:
         for gpu in host.node.gpus if host.node is not None else ():
-            spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+            spec = catalog.gpu_by_name(gpu.name.get(""))
             if gpu.sm.value or spec is not None:
                 return gpu.sm.value or (spec.sm if spec is not None else None)
     names = {device.name for device in run.devices if device.name}
@@ -250,7 +250,7 @@ def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Cl
 
 def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     file = node.nccl_file
-    gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
+    gpu = catalog.gpu_by_name(_product(node))
     if file is not None and alone(node):
         _take_file(host, file)
         return
