@@ -25,7 +25,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.repair import repair
 from topodiag.verdict.pricing.edits import canonical
-from topodiag.verdict.pricing.mend import HostGround, Machine, View
+from topodiag.verdict.pricing.mend import HostGround, Machine
 from topodiag.verdict.pricing.registry import mend_of
 
 CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus" / "topo"
@@ -105,7 +105,7 @@ def trees_of(machine: Degraded) -> tuple[Element, Element]:
     """The whole machine, and the same with the cause put in by its mend."""
     found = tree_of(machine.name)
     whole = tree_of(machine.whole) if machine.whole else canonical(repair(found).tree)
-    host = HostGround(machine.name, Machine(whole), (View(found, machine.name),))
+    host = HostGround(machine.name, Machine(whole), (found,))
     where = Where(gpus=machine.gpus, nics=machine.nics)
     finding = Finding(machine.check, Severity.ERROR, "", "", "", (), where, Cost(share=0.5))
     mend = mend_of(machine.check)

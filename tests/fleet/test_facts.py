@@ -9,10 +9,11 @@ from tests.checks.bent import Built, machine
 from tests.checks.nodes import hgx_h100, read
 from tests.tables import examples, parts
 from topodiag.fleet.facts import facts_of
+from topodiag.model.events import Event
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent, Os
+from topodiag.model.system import Os
 
 
 def rows(node: Node) -> dict[tuple[str, str, str], NodeFact]:
@@ -63,6 +64,7 @@ def test_which_gpus_a_gpu_may_reach_is_a_fact_of_it() -> None:
 def test_troubles_in_the_kernels_log_are_counted_by_part_and_kind() -> None:
     node = hgx_h100()
     at = Origin("dmesg.txt", 4)
-    events = tuple(KernelEvent("xid", "Xid 79", at, bus_id=node.gpus[2].bus_id, code=79) for _ in range(3))
+    fields = {"bus_id": node.gpus[2].bus_id or "", "code": 79}
+    events = tuple(Event("xid", "", "Xid 79", at, fields) for _ in range(3))
     fact = rows(replace(node, events=events))["kernel log", "gpu2", "xid 79"]
     assert (fact.value, fact.kind, fact.source) == (3, FactKind.COUNTER, "dmesg.txt:4")

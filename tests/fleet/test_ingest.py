@@ -82,7 +82,7 @@ def test_a_cluster_gives_the_same_facts_and_the_same_fleet(
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

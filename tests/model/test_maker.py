@@ -5,15 +5,15 @@ import pytest
 from tests.tables import examples
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.devices import Gpu, PciDevice
+from topodiag.model.events import Event
 from topodiag.model.maker import dialect_of, maker_named, makers_of, run_maker
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.model.system import KernelEvent
 from topodiag.words.dialect import AMD, NVIDIA, Maker
 
 
-def event(kind: str) -> KernelEvent:
-    return KernelEvent(kind, "", Origin("dmesg", 1))
+def event(kind: str) -> Event:
+    return Event(kind, "", "", Origin("dmesg", 1))
 
 
 def function(bus_id: str, vendor: int, code: int) -> dict[str, PciDevice]:

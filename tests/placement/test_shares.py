@@ -68,6 +68,25 @@ def test_a_split_stays_within_its_leaf_while_its_class_says_so() -> None:
     st.lists(st.integers(0, 4), min_size=3, max_size=3),
 )
 def test_no_gpu_has_two_seats_and_no_share_is_too_small(free: list[int], size: int, least: list[int]) -> None:
+    check_seats(free, size, least)
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=20, max_size=40),
+    st.integers(33, 40),
+    st.lists(st.integers(0, 2), min_size=3, max_size=3),
+)
+def test_nor_where_groups_are_of_many_nodes(free: list[int], size: int, least: list[int]) -> None:
+    check_seats(free, size, least)
+
+
+def test_groups_of_many_nodes_take_the_largest_nodes_and_leave_no_rests() -> None:
+    machines = cluster([8] * 34 + [4] * 2)
+    seats = make_seats(machines, free_of(machines), 136, Class((4, 4, 4)), 2)
+    assert [len(parts) for parts in seats.parts] == [17, 17]
+
+
+def check_seats(free: list[int], size: int, least: list[int]) -> None:
     machines = cluster(free, [node % 2 for node in range(len(free))])
     seats = make_seats(machines, free_of(machines), size, Class(tuple(least)), 99)
     taken = np.zeros(len(free), np.int64)

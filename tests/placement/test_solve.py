@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
 from topodiag.placement.pack import pack
 from topodiag.placement.price import price_placement, spans_of
-from topodiag.placement.solve import NoRoomError, solve
+from topodiag.placement.seats import SeatError
+from topodiag.placement.solve import solve
 
 
 def cluster(free: list[int], leaf: list[int], slots: int = 8) -> Cluster:
@@ -74,7 +75,7 @@ def test_stages_of_a_pipeline_stand_in_physical_order() -> None:
 
 
 def test_more_ranks_than_gpus_are_refused_in_one_line() -> None:
-    with pytest.raises(NoRoomError, match="9 ranks do not fit on 8 usable GPUs of 1 nodes"):
+    with pytest.raises(SeatError, match="9 ranks do not fit on 8 usable GPUs of 1 node"):
         solve(cluster([8], [0]), [], 9)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from tests.checks import jobs, nodes
 from tests.checks.nodes import read
+from topodiag.model.events import Event
 from topodiag.model.job import Communicator, Job
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
 NOON = 1_760_000_000.0
@@ -36,13 +36,13 @@ def capture(host: str, *, serial: int = 0, **changes: Any) -> Node:
     return replace(node, **(fields | changes))
 
 
-def kernel_log(host: str, *events: KernelEvent) -> Node:
+def kernel_log(host: str, *events: Event) -> Node:
     return Node(host, events=events, told=frozenset({Topic.KERNEL_LOG}))
 
 
-def xid(time: float | None, code: int = 79, bus: str = "0000:10:00.0", text: str = "") -> KernelEvent:
+def xid(time: float | None, code: int = 79, bus: str = "0000:10:00.0", text: str = "") -> Event:
     text = text or f"NVRM: Xid (PCI:{bus[:-2]}): {code}, pid=1"
-    return KernelEvent("xid", text, Origin("kern.log", 1, text), time, bus, code)
+    return Event("xid", "", text, Origin("kern.log", 1, text), {"bus_id": bus, "code": code}, time_s=time)
 
 
 def on(job: Job, *hosts: str) -> Job:

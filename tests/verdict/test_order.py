@@ -12,10 +12,10 @@ from tests.checks import jobs
 from tests.tables import examples
 from topodiag.checks.registry import ids
 from topodiag.model.case import Case
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.verdict import conditions
 from topodiag.verdict.order import arranged
 from topodiag.verdict.registry import RULES, relations_of
@@ -63,7 +63,7 @@ def test_storage_that_came_back_explains_a_wait_of_its_time_and_length(
     lasted_s: int, waited_ms: int, watchdog_at: float | None, explains: bool
 ) -> None:
     lines = [Origin("dmesg", at, text) for at, text in ((1, "not responding"), (2, "OK"))]
-    events = [KernelEvent("storage", line.text, line, MARCH + at * lasted_s) for at, line in enumerate(lines)]
+    events = [Event("storage", "", line.text, line, time_s=MARCH + at * lasted_s) for at, line in enumerate(lines)]
     watchdog = jobs.event("watchdog", "timed out", ts=watchdog_at, details={"ran_ms": str(waited_ms), "seq": "7"})
     case = Case(nodes=(Node("n0", events=tuple(events)),), jobs=(jobs.job(2, events=[watchdog]),))
     [above, *_] = arranged([found("JOB006"), replace(found("HST006", I), evidence=tuple(lines))], case)

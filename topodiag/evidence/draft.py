@@ -16,7 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event
 from topodiag.model.provenance import Fact, NotObserved, Origin
-from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
+from topodiag.model.system import ConfLine, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -149,7 +149,7 @@ class NodeDraft:
         self.sample_interval_s = 0.0
         self.singles: dict[str, Entity] = {}
         self.pairs: list[PairOffer] = []
-        self.events: list[KernelEvent] = []
+        self.events: list[Event] = []
         self.reports: list[Event] = []
         self.tables: list[Table] = []
         self.processes: list[Process] = []

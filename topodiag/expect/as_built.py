@@ -20,6 +20,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.topo.detect import Detected, tree_of
 from topodiag.nccl.topo.repair import LEAST_SIBLINGS, clear_majority, repair
+from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbps
 
 
@@ -104,11 +105,11 @@ def with_rdma(tree: Element) -> Element:
 
 def _families(node: Node) -> list[list[Nic]]:
     """Compute NICs of one product; a single one has no sibling to be like."""
-    families: dict[tuple[str, str], list[Nic]] = {}
-    for nic in compute_nics(node):
-        if nic.ports:
-            kind = (nic.part.get("") or nic.hca_type.get(""), nic.transport.get("").lower())
-            families.setdefault(kind, []).append(nic)
+    families = grouped(
+        ((nic.part.get("") or nic.hca_type.get(""), nic.transport.get("").lower()), nic)
+        for nic in compute_nics(node)
+        if nic.ports
+    )
     return [family for family in families.values() if len(family) > LEAST_SIBLINGS]
 
 

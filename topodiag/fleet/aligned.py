@@ -6,11 +6,11 @@ for these slots. Where all slots are the same, names stay: that they are exchang
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.fleet.digest import Digest, Facts, Key, Reading
+from topodiag.words.fold import most_of
 
 _CARDS = ("nic", "storage network", "management network")
 _NAMED = frozenset({*_CARDS, "firmware", "mtu", "pci"})
@@ -21,7 +21,7 @@ _SLOT, _PAIRING, _NEAREST = "bus id", "pairing", "nearest network cards"
 def aligned(nodes: Sequence[Digest]) -> list[Digest]:
     """The nodes, with the cards of those that have others than most named by their slots."""
     slots = [_slots(node) for node in nodes]
-    usual = Tally(slots).most_common(1)[0][0]
+    usual = most_of(slots, ())
     name_at = {slot: name for name, slot in usual}
     known: dict[tuple[object, ...], Facts] = {}
     return [

@@ -9,10 +9,8 @@ nodes count as equally near, and it is said. A bundle that cannot be read costs 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -26,10 +24,10 @@ from topodiag.model.cluster_facts import ClusterFacts, natural, nested, partitio
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
+from topodiag.words.fold import most_of
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.units import in_gbps
 
-_T = TypeVar("_T", bound=Hashable)
 DEPTH = 3
 """Folders below the one that is given in which bundles are looked for: a folder per rack, or per day."""
 _ARCHIVES = (".tar.gz", ".tgz")
@@ -139,8 +137,7 @@ def read_one(path: str) -> NodeSeen:
 
 def rank_nodes_of(node: Node, path: str) -> NodeSeen:
     """A node as one of a cluster."""
-    names = Counter(gpu.name.value for gpu in node.gpus if gpu.name.value)
-    product = catalog.gpu_by_name(names.most_common(1)[0][0]) if names else None
+    product = catalog.gpu_by_name(most_of((gpu.name.value for gpu in node.gpus if gpu.name.value), ""))
     rates = [
         port.rate_gbps.value
         for nic in node.nics
@@ -159,7 +156,7 @@ def rank_nodes_of(node: Node, path: str) -> NodeSeen:
         domain=domain,
         system=_system(node, product, domain),
         gpu=product.name if product is not None else "",
-        nics=(len(rates), Counter(rates).most_common(1)[0][0]) if rates else (0, 0.0),
+        nics=(len(rates), most_of(rates, 0.0)),
         tiers=_tiers(node),
     )
 
@@ -176,12 +173,12 @@ def _system(node: Node, product: GpuSpec | None, domain: str) -> str:
 
 def _domain(gpus: Sequence[Gpu]) -> str:
     """Cluster UUID and clique of a node's GPUs that are part of a fabric beyond it, "" where none is."""
-    domains = Counter(
+    domains = (
         f"{gpu.fabric.cluster_uuid.value}.{gpu.fabric.clique_id.value or 0}"
         for gpu in gpus
         if gpu.fabric.cluster_uuid.value not in (None, "", _NO_DOMAIN) and gpu.fabric.state.value in (None, "completed")
     )
-    return domains.most_common(1)[0][0] if domains else ""
+    return most_of(domains, "")
 
 
 def _tiers(node: Node) -> tuple[tuple[str, str], ...]:
@@ -196,7 +193,7 @@ def _tiers(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFacts:
-    usual, system = _most([node.nics for node in nodes]), _most([node.system for node in nodes])
+    usual, system = most_of((node.nics for node in nodes), (0, 0.0)), most_of((node.system for node in nodes), "")
     out = {number: node for number, node in enumerate(nodes) if node.out}
     kinds, labels = _levels(nodes)
     notes += (*_mixed(nodes, usual, system), *_lacking(nodes, kinds))
@@ -211,7 +208,7 @@ def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFac
         free={at: tuple(gpu for gpu in range(node.gpus) if gpu not in node.out) for at, node in out.items()},
         rails=usual[0] if usual[0] > 1 else 0,
         system=system,
-        gpu=_most([node.gpu for node in nodes]),
+        gpu=most_of((node.gpu for node in nodes), ""),
         notes=tuple(notes),
         nics=usual if usual[0] else None,
         sample=next(node.path for node in nodes if node.system == system),
@@ -255,7 +252,3 @@ def _levels(nodes: Sequence[NodeSeen]) -> tuple[list[str], list[list[str | None]
         for number in range(depth)
     ]
     return kinds, labels
-
-
-def _most(values: Sequence[_T]) -> _T:
-    return Counter(values).most_common(1)[0][0]

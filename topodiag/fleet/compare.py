@@ -19,7 +19,7 @@ from topodiag.fleet.explained import explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
 from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
@@ -32,22 +32,6 @@ _ROLL_OUT = 3
 _COME_UP = frozenset(own_data("fleet/families")["come_up"])
 """Families and facts that come up in the minutes after a boot."""
 _PART_NAME = regex(r"[0-9]{1,12}")
-
-
-@dataclass(frozen=True, slots=True)
-class _OutlierFact:
-    """One fact of one part that some nodes have otherwise."""
-
-    family: str
-    part: str
-    key: str
-    unit: str
-    value: str
-    usual: str
-    usual_count: int
-    total: int
-    nodes: tuple[int, ...]
-    source: str
 
 
 def compared(nodes: Sequence[Digest], roots: Sequence[str] = ()) -> tuple[tuple[Cohort, ...], tuple[int, ...]]:
@@ -72,7 +56,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     places = _places(nodes, roots)
     young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
     same: list[Column] = []
-    outlier_facts: list[_OutlierFact] = []
+    by_part: list[Outlier] = []
     parted_: list[tuple[Column, FamilyTable, Split]] = []
     varying: list[tuple[str, str]] = []
     count = 0
@@ -87,11 +71,11 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
                 varying.append((column.family, column.key))
             rolled = _roll_outs(column, table, split, places)
             known = replace(split, outliers=tuple(v for v in split.outliers if v not in rolled))
-            outlier_facts += _outlier_facts(column, table, known, young if _comes_up(column) else frozenset())
+            by_part += _outliers(column, table, known, nodes, young if _comes_up(column) else frozenset())
             groups = (*(split.groups or (split.usual,)), *rolled)
             if len(groups) > 1:
                 parted_.append((column, table, replace(split, groups=groups)))
-    outliers = explained([*_merged(outlier_facts, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
+    outliers = explained([*_merged(by_part, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
     return replace(
         cohort,
         compared=count,
@@ -122,17 +106,20 @@ def _comes_up(column: Column) -> bool:
     return column.family in _COME_UP or f"{column.family}: {column.key}" in _COME_UP
 
 
-def _outlier_facts(
-    column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]
-) -> Iterator[_OutlierFact]:
+def _outliers(
+    column: Column, table: FamilyTable, split: Split, nodes: Sequence[Digest], left_out: frozenset[int]
+) -> Iterator[Outlier]:
+    """One for each value of a fact of one part that some nodes have otherwise."""
     key = (column.part, column.key, column.unit)
     usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
     count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
     for value in split.outliers:
-        nodes = tuple(at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out)
-        if nodes:
-            source = table.source(key, nodes[0])
-            yield _OutlierFact(column.family, *key, value, usual, count, column.known, nodes, source)
+        members = [at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out]
+        if members:
+            yield Outlier(
+                column.family, column.key, (column.part,), value, usual, tuple(nodes[at].host for at in members),
+                count, column.known, unit=column.unit, source=table.source(key, members[0]),
+            )  # fmt: skip
 
 
 # --- what is equal --------------------------------------------------------------------------------------------------
@@ -155,30 +142,28 @@ def part_order(part: str) -> tuple[object, ...]:
 # --- what is odd ----------------------------------------------------------------------------------------------------
 
 
-def _merged(outliers: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
-    """The same key on the same nodes is one outlier with all of its parts."""
+def _merged(outliers: Iterable[Outlier], nodes: Sequence[Digest]) -> Iterator[Outlier]:
+    """The same key on the same nodes is one outlier with all of its parts, and with its price."""
+    by_host = {node.host: node for node in nodes}
     alike = grouped(((outlier.family, outlier.key, outlier.nodes), outlier) for outlier in outliers)
-    for (family, key, members), own in alike.items():
-        own.sort(key=lambda outlier: part_order(outlier.part))
-        pairs = {(outlier.value, outlier.usual) for outlier in own}
-        permuted = len(own) > 1 and len(pairs) > 1 and sorted(e.value for e in own) == sorted(e.usual for e in own)
-        one = len(pairs) == 1
-        differences = [(outlier.part, outlier.value, outlier.usual) for outlier in own]
-        price = price_of(family, key, differences, nodes[members[0]])
-        yield Outlier(
-            family=family,
-            key=key,
-            parts=tuple(outlier.part for outlier in own),
-            value=own[0].value if one else "; ".join(f"{outlier.part} {outlier.value}" for outlier in own),
-            usual=own[0].usual if one else "; ".join(f"{outlier.part} {outlier.usual}" for outlier in own),
-            nodes=tuple(nodes[member].host for member in members),
+    for (family, key, hosts), own in alike.items():
+        own.sort(key=lambda outlier: part_order(outlier.parts[0]))
+        differences = [(outlier.parts[0], outlier.value, outlier.usual) for outlier in own]
+        price = price_of(family, key, differences, by_host[hosts[0]])
+        merged = replace(own[0], gbs_lost=price.gbs, unpriced=price.why_not)
+        if len({(value, usual) for _, value, usual in differences}) > 1:
+            permuted = sorted(value for _, value, _ in differences) == sorted(usual for _, _, usual in differences)
+            merged = replace(
+                merged,
+                value="; ".join(f"{part} {value}" for part, value, _ in differences),
+                usual="; ".join(f"{part} {usual}" for part, _, usual in differences),
+                how=How.PERMUTED if permuted else How.UNLIKE,
+            )
+        yield replace(
+            merged,
+            parts=tuple(part for part, _, _ in differences),
             usual_count=min(outlier.usual_count for outlier in own),
             total=max(outlier.total for outlier in own),
-            how=How.PERMUTED if permuted else How.UNLIKE,
-            unit=own[0].unit,
-            source=own[0].source,
-            gbs_lost=price.gbs,
-            unpriced=price.why_not,
         )
 
 

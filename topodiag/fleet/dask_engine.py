@@ -80,14 +80,10 @@ def _library() -> Any:
 @contextlib.contextmanager
 def _client(where: str, workers: int | None) -> Iterator[Any]:
     distributed = _library()
-    quiet = {"dashboard_address": _ANY_PORT, "silence_logs": 50}
     with contextlib.ExitStack() as stack:
-        if where == LOCAL:
-            cluster = stack.enter_context(_local(workers or cpus(), quiet, distributed))
-            yield stack.enter_context(distributed.Client(cluster))
-        elif where == SLURM:
-            cluster = stack.enter_context(_slurm(workers))
-            yield stack.enter_context(distributed.Client(cluster))
+        if where in (LOCAL, SLURM):
+            cluster = _local(workers or cpus(), distributed) if where == LOCAL else _slurm(workers)
+            yield stack.enter_context(distributed.Client(stack.enter_context(cluster)))
         else:
             try:
                 client = distributed.Client(where, timeout=_CONNECT_S)
@@ -100,10 +96,12 @@ def _client(where: str, workers: int | None) -> Iterator[Any]:
             yield stack.enter_context(client)
 
 
-def _local(count: int, quiet: dict[str, Any], distributed: Any) -> Any:
+def _local(count: int, distributed: Any) -> Any:
     """Workers as processes of this machine."""
     try:
-        return distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet)
+        return distributed.LocalCluster(
+            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=_ANY_PORT, silence_logs=50
+        )
     except Exception as error:  # noqa: BLE001 - a worker that is killed while it starts: RuntimeError, of its nanny
         raise TopodiagError(
             f"the workers of dask did not start: {error}",

@@ -60,17 +60,11 @@ def _pci_link(node: Node, device: PciDevice, part: str) -> Rows:
 
 
 def _fabric(gpu: Gpu, part: str) -> Rows:
-    gpu_fabric = gpu.fabric
-    yield from rows_of("fabric", part, gpu_fabric)
-    if gpu_fabric.problems.value is not None:
-        yield NodeFact(
-            "nvlink",
-            part,
-            "fabric problems",
-            gpu_fabric.problems.value or "none",
-            source=source_of(gpu_fabric.problems),
-        )
-    yield from rows_of("place in a fabric", part, gpu_fabric)
+    yield from rows_of("fabric", part, gpu.fabric)
+    problems = gpu.fabric.problems
+    if problems.value is not None:
+        yield NodeFact("nvlink", part, "fabric problems", problems.value or "none", source=source_of(problems))
+    yield from rows_of("place in a fabric", part, gpu.fabric)
 
 
 def _nvlinks(gpu: Gpu, part: str) -> Rows:
@@ -124,7 +118,7 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows
 def _nvlinks_told(node: Node, gpu: Gpu) -> bool:
     """Whether the evidence says which NVLinks there are, or that there are none. Without it the paths are those of PCIe
     alone, and a node whose nvidia-smi hangs would stand apart for what was not read."""
-    spec = gpu_by_name(gpu.name.value) if gpu.name.value else None
+    spec = gpu_by_name(gpu.name.get(""))
     without = spec is not None and not spec.nvlinks
     return bool(node.smi_matrix or gpu.nvlinks or gpu.nvlink_note.known or without)
 

@@ -1,12 +1,11 @@
 """What the comparison keeps of one node: who it is, what its checks found, and its facts by family.
 
 The facts of a family that most nodes have alike are kept once: a digest names them by what they are, and nodes with
-equal facts share one object (`Pool`). Identities and what is of the moment are not compared.
+equal facts share one object. Identities and what is of the moment are not compared.
 """
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
@@ -20,7 +19,7 @@ from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.topics import Topic
-from topodiag.words.fold import grouped
+from topodiag.words.fold import grouped, most_of
 from topodiag.words.own_data import own_data
 
 Key = tuple[str, str, str]
@@ -164,11 +163,10 @@ def _no_gpu(node: Node) -> tuple[Facts, ...]:
 def traits_of(node: Node) -> tuple[tuple[str, str], ...]:
     """What a node is compared by, from its evidence and not from its name: product, GPU, role, and whether the capture
     was taken on the host or in a container."""
-    names = Tally(gpu.name.value for gpu in node.gpus if gpu.name.value)
     container = node.os.container.value
     return (
         ("product", node.system.value or ""),
-        ("GPU", names.most_common(1)[0][0] if names else ""),
+        ("GPU", most_of((gpu.name.value for gpu in node.gpus if gpu.name.value), "")),
         ("role", "GPU node" if node.gpus else "no GPU"),
         ("captured in", "" if container in (None, "none") else str(container)),
     )
@@ -183,13 +181,3 @@ def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
         (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
     ]
     return (*pairs, ("NVLink domain", seen.domain)) if seen.domain else tuple(pairs)
-
-
-class Pool:
-    """Equal facts of many nodes as one object."""
-
-    def __init__(self) -> None:
-        self._known: dict[Facts, Facts] = {}
-
-    def shared(self, facts: Facts) -> Facts:
-        return self._known.setdefault(facts, facts)

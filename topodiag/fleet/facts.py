@@ -94,12 +94,9 @@ def _kernel_log(node: Node) -> Rows:
     first: dict[tuple[str, str], str] = {}
     counts: Tally[tuple[str, str]] = Tally()
     for event in node.events:
-        key = (gpu_at.get(event.bus_id or "", event.bus_id or ""), _spelled(event.kind, event.code))
+        kind = event.kind if event.code is None else f"{event.kind} {event.code}"
+        key = (gpu_at.get(event.bus_id or "", event.bus_id or ""), kind)
         counts[key] += 1
         first.setdefault(key, str(event.origin))
     for (part, kind), count in sorted(counts.items()):
         yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
-
-
-def _spelled(kind: str, code: int | None) -> str:
-    return kind if code is None else f"{kind} {code}"

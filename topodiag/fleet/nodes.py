@@ -14,7 +14,7 @@ from topodiag.evidence.intake.pieces import refusal
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
-from topodiag.fleet.digest import Digest, Pool, digest_of
+from topodiag.fleet.digest import Digest, Facts, digest_of
 from topodiag.fleet.sibling_nodes import Siblings
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
@@ -54,12 +54,12 @@ def read_fleet(
     places = list(dict.fromkeys(place for path in paths for place in _places(path)))
     chunk = _DASK_CHUNK if dask else CHUNK
     tasks = [places[at : at + chunk] for at in range(0, len(places), chunk)]
-    pool = Pool()
+    known: dict[Facts, Facts] = {}
     nodes: list[Digest] = []
     left_out: list[NotObserved] = []
     done = 0
     for number, (digests, broken) in enumerate(_by_all(tasks, workers, dask)):
-        nodes += (_shared(digest, pool) for digest in digests)
+        nodes += (_shared(digest, known) for digest in digests)
         left_out += broken
         done += len(tasks[number])
         if on_read is not None:
@@ -90,7 +90,7 @@ def _by_all(tasks: Sequence[list[str]], workers: int | None, dask: str | None) -
 
 def read_some(places: Iterable[str]) -> Read:
     """The digests at some places, and what cannot be read of them."""
-    pool = Pool()
+    known: dict[Facts, Facts] = {}
     digests: list[Digest] = []
     broken: list[NotObserved] = []
     for place in places:
@@ -102,7 +102,7 @@ def read_some(places: Iterable[str]) -> Read:
                 if digest.is_empty:
                     broken.append(NotObserved(place, "holds nothing that was read of the node"))
                 else:
-                    digests.append(_shared(digest, pool))
+                    digests.append(_shared(digest, known))
         except InputError as error:
             broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ").removeprefix(f"{place}/")))
     return digests, broken
@@ -135,9 +135,10 @@ def _input(evidence: Evidence, name: str) -> Input:
     return Input(name, "capture", digest, lines=sum(blob.data.count(b"\n") for blob in files))
 
 
-def _shared(digest: Digest, pool: Pool) -> Digest:
-    facts = tuple(pool.shared(fact) for fact in digest.facts)
-    return replace(digest, facts=facts, counted=pool.shared(digest.counted))
+def _shared(digest: Digest, known: dict[Facts, Facts]) -> Digest:
+    """The digest with those of its facts that are known already: equal facts of many nodes are one object."""
+    facts = tuple(known.setdefault(fact, fact) for fact in digest.facts)
+    return replace(digest, facts=facts, counted=known.setdefault(digest.counted, digest.counted))
 
 
 def _latest(nodes: Sequence[Digest]) -> tuple[list[Digest], list[NotObserved]]:

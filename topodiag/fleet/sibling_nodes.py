@@ -33,9 +33,9 @@ from topodiag.fleet.identities import (
 )
 from topodiag.fleet.node_parts import Measured, Place, UnlikeError, Varying
 from topodiag.lazy import dataclass
+from topodiag.model.events import Event
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.model.system import KernelEvent
 
 _said_of = attrgetter(*(part.name for part in fields(Item) if part.name != "duration_s"))
 """All that the manifest says of an item, but for how long it took."""
@@ -57,7 +57,7 @@ class Difference:
 
     new: Identities
     numbers: dict[Place, Measured]
-    events: tuple[KernelEvent, ...] | None = None
+    events: tuple[Event, ...] | None = None
     """What happened on the node, where logs alone say it."""
 
 
@@ -137,14 +137,14 @@ class Pattern:
         events = self._events(evidence) if logs else self.node.events
         return replace(whole, events=events) if events is not None else None
 
-    def _events(self, evidence: Evidence) -> tuple[KernelEvent, ...] | None:
+    def _events(self, evidence: Evidence) -> tuple[Event, ...] | None:
         """What happened on a sibling; None where its logs, or the pattern's, say more than that."""
         mine = [text.apart for text in self._texts if text.apart is not None]
         if not self._by_logs:
             return None
         pairs = zip(self._texts, evidence.blobs, strict=True)
         theirs = [read_apart(blob) for text, blob in pairs if text.apart is not None]
-        events: list[KernelEvent] = []
+        events: list[Event] = []
         for old, new in zip(mine, theirs, strict=True):
             if new is None or (new.told, new.read) != (old.told, old.read):
                 return None

@@ -127,17 +127,14 @@ class Tree:
             self._settle()
 
     def _settle(self) -> None:
-        if len(self.young) < self.group and not self._shrinks():
-            self.old += self.young
-            self.old_bytes += self.young_bytes
-            self.young, self.young_bytes = [], 0
-        else:
+        if len(self.young) >= self.group or self._shrinks():
             merged = _merged(self.young)
             self.young, self.young_bytes = [merged], merged.facts.nbytes
-            if self.young_bytes >= YOUNG_BYTES // 2:
-                self.old += self.young
-                self.old_bytes += self.young_bytes
-                self.young, self.young_bytes = [], 0
+            if self.young_bytes < YOUNG_BYTES // 2:
+                return
+        self.old += self.young
+        self.old_bytes += self.young_bytes
+        self.young, self.young_bytes = [], 0
         if self.spill and self.old_bytes > MOST_BYTES:
             self.on_disk += [replace(part, facts=on_disk(part.facts)) for part in self.old]
             self.old, self.old_bytes = [], 0

@@ -142,6 +142,11 @@ class Demand:
     def size(self) -> int:
         return int(self.groups.shape[1]) if self.groups.ndim == 2 else 0
 
+    @property
+    def talks(self) -> bool:
+        """Whether any rank sends to another one."""
+        return self.size > 1 and len(self.groups) > 0
+
     def waited_us(self, call_us: float) -> float:
         """What a step waits for calls of so many us each."""
         total = call_us * self.calls

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from math import nan
 
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
@@ -34,11 +33,11 @@ class Scope(StrEnum):
 REMARK = "host.remark"
 """What a tool says that is wrong with a part and no check judges."""
 OUT_OF_SERVICE = "host.out_of_service"
+"""A scheduler or a health check holds a node out of service and names no part that a check judges."""
 SCHEDULED = "host.scheduled"
 """How a scheduler lists a node: no report of a fault, with `state`, `gres` and `reason`."""
 NODE_DOWN = "job.node_down"
 """A node of a job that its scheduler lists as down."""
-"""A scheduler or a health check holds a node out of service and names no part that a check judges."""
 
 NO_FIELDS: Mapping[str, Value] = {}
 
@@ -50,8 +49,16 @@ class Event:
     `kind` is the name that checks ask for (`gpudirect.module_missing`); `signature` the id of the entry. `fields` hold
     what the sentence names, by the fixed names of `evidence/signatures/fields.py`. `host`, `rank` and `pid` are those
     that the launcher or the logger put before the line; "" and -1 where they say nothing. `time_s` is seconds since the
-    epoch, or since boot for the kernel's own stamp; NaN where the line has none. `count` says how often the same
+    epoch, or since boot for the kernel's own stamp; None where the line has none. `count` says how often the same
     sentence with the same fields stands in the text.
+
+    Kinds of the kernel's messages: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the driver could
+    not start a GPU), gpu-reset (it refuses work on a GPU until a reset), gsp (the processor of a GPU does not answer
+    its driver), aer, mlx5, link, link-set (somebody takes a link down), nvrm, pcie-bandwidth, iommu (how it is set up),
+    iommu-fault (an access that it refused), cpu (the processor, its memory, or the kernel itself), storage (a server or
+    disk that does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error
+    (another line that it calls an error). Of them an agent tells what it remembers, and nothing of what came before
+    (the last Xid of a GPU).
     """
 
     kind: str
@@ -64,5 +71,17 @@ class Event:
     host: str = ""
     rank: int = -1
     pid: int = -1
-    time_s: float = nan
+    time_s: float | None = None
     count: int = 1
+
+    @property
+    def bus_id(self) -> str | None:
+        """The device that the sentence is about."""
+        named = self.fields.get("bus_id")
+        return str(named) if named else None
+
+    @property
+    def code(self) -> int | None:
+        """The number of an Xid or SXid."""
+        number = self.fields.get("code")
+        return int(number) if number is not None else None

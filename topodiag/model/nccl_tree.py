@@ -49,6 +49,10 @@ class Element:
         """The ports of the NICs on a PCI function."""
         return tuple(net for nic in self.having("nic") for net in nic.having("net"))
 
+    def holds(self, tag: str) -> bool:
+        """Whether there is an element of a tag in it."""
+        return any(element.tag == tag for element in self.walk())
+
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in the order of the file."""
         stack = [self]

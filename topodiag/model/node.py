@@ -11,7 +11,7 @@ from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDe
 from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
-from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+from topodiag.model.system import ConfLine, Cpu, Os, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -61,7 +61,8 @@ class Node:
     """What a test of copies between two GPUs measured, GB/s."""
     passed_tests: Fact[tuple[str, ...]] = Fact()
     """Tests of DCGM that all GPUs passed."""
-    events: tuple[KernelEvent, ...] = ()
+    events: tuple[Event, ...] = ()
+    """What the kernel reports."""
     reports: tuple[Event, ...] = ()
     """What programs, agents and persons report of the node in sentences of the catalogue."""
     tables: tuple[Table, ...] = ()

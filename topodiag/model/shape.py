@@ -68,7 +68,7 @@ def shape_of(node: Node, named: Callable[[str], bool]) -> list[Group]:
     for device in ends:
         pci = node.pci.get(device.bus_id) if device.bus_id else None
         chain = node.ancestors(device.bus_id)[::-1][:MAX_DEPTH] if device.bus_id else ()
-        numa = _numa(device, pci, chain, only)
+        numa = _numa(node, device, only)
         affinity = device.cpu_affinity.get("") if numa is None and isinstance(device, Gpu) else ""
         at = stems[numa, affinity]
         for bridge in chain:
@@ -81,15 +81,12 @@ def shape_of(node: Node, named: Callable[[str], bool]) -> list[Group]:
     return sorted(groups, key=lambda group: (group.numa is None, group.numa or 0, not group.cpus))
 
 
-def _numa(
-    device: Gpu | Nic | PciDevice, pci: PciDevice | None, chain: tuple[PciDevice, ...], only: int | None
-) -> int | None:
+def _numa(node: Node, device: Gpu | Nic | PciDevice, only: int | None) -> int | None:
     """The device's own word, else that of its function or a bridge above, else the `only` node that there is."""
-    facts = [device.numa, *([pci.numa] if pci else []), *(bridge.numa for bridge in reversed(chain))]
-    for fact in facts:
-        if fact.value is not None and fact.value >= 0:
-            return fact.value
-    return only
+    number = device.numa.get(-1)
+    if number < 0 and device.bus_id:
+        number = node.hung_from(device.bus_id)
+    return number if number >= 0 else only
 
 
 def _children(stem: _Stem, named: Callable[[str], bool]) -> list[Branch | Leaf]:

@@ -64,7 +64,7 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The pace of one series. `typical` in the series' unit is the median after the warm-up, `low` and `high` hold the
-    middle 80 % of the steps; `levels` are in order, `slow` are numbers of single slow steps, `every` the distance in
+    middle 80 % of the steps; `levels` are in order, `slow` are numbers of single slow steps, `period` the distance in
     which they recur (0: none), `drift` how many times the steps became longer little by little (1: none), `resized` the
     first step of another batch or sequence, -1 where they stay. It is of the `start`th of `starts` of its log."""
 

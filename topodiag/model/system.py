@@ -1,12 +1,10 @@
-"""The software side of a node: kernel, driver, services, processes, settings, kernel messages."""
+"""The software side of a node: kernel, driver, services, processes, settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
-from topodiag.model.events import NO_FIELDS, Value
 from topodiag.model.provenance import Fact, Origin
 
 
@@ -71,31 +69,6 @@ class Os:
 
 IOMMU_UNITS = "units in /sys/class/iommu"
 """How an event begins that says which IOMMUs the kernel runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelEvent:
-    """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
-    driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), gsp (the
-    processor of a GPU does not answer its driver), aer, mlx5, link, link-set (somebody takes a
-    link down), nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the
-    processor, its memory, or the kernel itself), storage (a server or disk that
-    does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
-    that it calls an error). `signature` is the entry of the catalogue that took the message, and `fields` what it names
-    there, beside `bus_id` and `code`."""
-
-    kind: str
-    text: str
-    origin: Origin
-    time_s: float | None = None
-    bus_id: str | None = None
-    code: int | None = None
-    gpu: int = -1
-    """The GPU's number where that is told, which the log never does."""
-    of_log: bool = True
-    """False for what a program remembers of the log, and nothing of all that came before it (the last Xid of a GPU)."""
-    signature: str = ""
-    fields: Mapping[str, Value] = field(default_factory=lambda: NO_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,15 @@ from topodiag.placement.declared import DeclaredRanks
 from topodiag.placement.groups import Talk
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
-from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement, span_time_us
+from topodiag.placement.price import (
+    DemandCost,
+    Floats,
+    PlacementCost,
+    domains_of,
+    price_demand,
+    price_placement,
+    span_time_us,
+)
 from topodiag.placement.rails import on_rails
 from topodiag.placement.solve import in_order, solve
 from topodiag.words.units import percent
@@ -226,7 +234,7 @@ def level_name(cluster: Cluster, level: int) -> str:
 def audit(cluster: Cluster, talk: Talk, assignment: Assignment, *, name: str = "the layout") -> Audit:
     """Judge a layout. Raises AuditError."""
     check(cluster, talk, assignment)
-    demands = [demand for demand in talk.demands if demand.size > 1 and len(demand.groups)]
+    demands = [demand for demand in talk.demands if demand.talks]
     now = price_placement(cluster, demands, assignment)
     best_map = compare_with(cluster, talk, assignment)
     best = price_placement(cluster, demands, best_map)
@@ -280,13 +288,6 @@ def _dimensions(
         yield DimensionAudit(
             name, mine, theirs, domains_of(cluster, groups, assignment), domains_of(cluster, groups, best_map)
         )
-
-
-def domains_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
-    """NVLink domains that each group spans."""
-    domains = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[groups])], axis=1)
-    counts: Ints = 1 + (np.diff(domains, axis=1) != 0).sum(axis=1)
-    return counts
 
 
 def _group_us(costs: Sequence[DemandCost], groups: int) -> Floats:

@@ -89,7 +89,7 @@ def model_step(name: str, cluster: Cluster, talk: Talk, assignment: Assignment) 
     """The step of a model on the seats that the ranks have; None where nothing says what is computed."""
     if talk.base_us is None:
         return None
-    demands = tuple(demand for demand in talk.demands if demand.size > 1 and len(demand.groups))
+    demands = tuple(demand for demand in talk.demands if demand.talks)
     return ModelStep(name, talk.base_us, price_placement(cluster, demands, assignment).demands)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.placement.price import Floats, pairs_of, price_placement, span_time_us, spans_of
+from topodiag.placement.price import Floats, price_placement, rows_of, span_time_us, spans_of
 from topodiag.placement.small_search import STARTS, search
 
 SMALL = 16
@@ -35,7 +35,7 @@ class _RunningPrice:
         self.cluster = cluster
         self.slot = slot.copy()
         self.known: dict[tuple[int, int, int, int, int], float] = {}
-        self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
+        self.rows = [rows_of(demand) for demand in demands]
         self.demands = list(demands)
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
         self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]
@@ -184,7 +184,7 @@ class _Moves:
             some, others = here, there
         elif kind == 4:
             some = self.fragment(one, here)
-        return self.placed((some, here), (others, there), target)
+        return self.placed(some, here, others, there, target)
 
     def fragment(self, rank: int, here: Ints) -> Ints:
         """The ranks of the rank's group of the heaviest demand that are in its node."""
@@ -194,16 +194,16 @@ class _Moves:
         nodes: Ints = np.intersect1d(self.state.rows[0][owners[0]], here)
         return nodes
 
-    def placed(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints], target: int) -> tuple[Ints, Ints] | None:
-        """(ranks, all ranks of their node) go to another node, and some of its ranks come back; both take the GPUs that
-        the others leave, and free ones. None where these are too few."""
+    def placed(self, some: Ints, here: Ints, others: Ints, there: Ints, target: int) -> tuple[Ints, Ints] | None:
+        """Some of the ranks here go to another node, and others of those there come back; both take the GPUs that the
+        others leave, and free ones. None where these are too few."""
         slot = self.state.slot
-        home = int(self.cluster.node_of(slot[one[0][:1]])[0])
+        home = int(self.cluster.node_of(slot[some[:1]])[0])
         slots = []
-        for ranks, node, leaving, there in ((one[0], target, other[0], other[1]), (other[0], home, one[0], one[1])):
-            free = np.setdiff1d(node * self.cluster.slots + self.usable[node], slot[there])
+        for ranks, node, leaving, present in ((some, target, others, there), (others, home, some, here)):
+            free = np.setdiff1d(node * self.cluster.slots + self.usable[node], slot[present])
             into = np.concatenate([slot[leaving], free])
             if into.size < ranks.size:
                 return None
             slots.append(np.sort(into[: ranks.size]))
-        return np.concatenate([one[0], other[0]]), np.concatenate(slots)
+        return np.concatenate([some, others]), np.concatenate(slots)

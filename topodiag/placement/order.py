@@ -22,8 +22,14 @@ def weight(demand: Demand) -> float:
 
 def heaviest_first(demands: Sequence[Demand]) -> list[Demand]:
     """Demands with more than one rank in a group, the heaviest first; of equal ones the smaller groups."""
-    real = [demand for demand in demands if demand.size > 1 and len(demand.groups)]
+    real = [demand for demand in demands if demand.talks]
     return sorted(real, key=lambda demand: (-weight(demand), demand.size, demand.dimension))
+
+
+def by_family(numbers: Ints, family: Ints) -> list[Ints]:
+    """These numbers in parts of one family each, in the order of the families; `family` is that of every number."""
+    order = numbers[np.argsort(family[numbers], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(family[order])) + 1)
 
 
 def labels(world: int, demands: Sequence[Demand]) -> list[Ints]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.placement.order import heaviest_first, labels
+from topodiag.placement.order import by_family, heaviest_first, labels
 from topodiag.placement.price import price_placement
 from topodiag.placement.shares import Seats, classes, make_seats
 
@@ -218,9 +218,8 @@ def _lay(work: _Arranging, units: Ints, seats: Ints, level: int) -> None:
     if level < 0:
         work.seat[units] = seats[: len(units)]
         return
-    _, which, room = np.unique(work.regions[level][seats], return_inverse=True, return_counts=True)
-    order = np.argsort(which, kind="stable")
-    members = np.split(seats[order], np.cumsum(room)[:-1])
+    members = by_family(seats, work.regions[level])
+    room = np.asarray([len(part) for part in members], np.int64)
     places = np.argsort(-room, kind="stable")
     shared = _first_fit(work.families, units, room[places])
     for place, mine in zip(places.tolist(), shared, strict=True):
@@ -235,12 +234,10 @@ def _first_fit(families: Sequence[Ints], units: Ints, room: Ints) -> list[Ints]:
     for family in families[::-1]:
         if not units.size:
             break
-        order = np.argsort(family[units], kind="stable")
-        runs = np.split(units[order], np.flatnonzero(np.diff(family[units][order])) + 1)
         start: dict[int, int] = {}
         """By size, the first place that may still have room for it: room only falls."""
         rest: list[Ints] = []
-        for run in runs:
+        for run in by_family(units, family):
             place = start.get(len(run), 0)
             while place < len(left) and left[place] < len(run):
                 place += 1

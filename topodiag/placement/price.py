@@ -135,9 +135,21 @@ def pairs_of(groups: Ints) -> Ints:
     return np.stack([left, right], axis=1) if left.size else np.zeros((0, 2), np.int64)
 
 
+def rows_of(demand: Demand) -> Ints:
+    """The ranks of each call: those of a group; of a pipeline two neighbours."""
+    return pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups
+
+
+def domains_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
+    """NVLink domains that each group spans."""
+    domains = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[groups])], axis=1)
+    counts: Ints = 1 + (np.diff(domains, axis=1) != 0).sum(axis=1)
+    return counts
+
+
 def price_demand(cluster: Cluster, demand: Demand, assignment: Assignment) -> DemandCost:
     """One demand under an assignment. A `send_recv` demand is priced over neighbours in its rows (a pipeline)."""
-    if demand.size < 2 or not len(demand.groups):
+    if not demand.talks:
         empty = np.zeros(0, np.int64)
         return DemandCost(demand, Spans(empty, empty, empty, empty), np.zeros(0), 0.0, 0.0)
     if demand.collective == "send_recv":
@@ -223,13 +235,11 @@ def bound_us(cluster: Cluster, demand: Demand) -> float:
     if size <= per_node and whole:
         return span_time_us(cluster, demand, size, 1, size, 0)
     per_node = min(per_node, -(-size // 2)) if size <= per_node else per_node
-    best = float("inf")
-    for number, level in enumerate(cluster.levels, start=1):
-        room = np.bincount(level.group, weights=cluster.usable.sum(axis=1), minlength=level.groups)
-        if room.max(initial=0) >= size:
-            nodes = -(-size // max(per_node, 1))
-            best = min(best, span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), number))
-    if best == float("inf"):
-        nodes = -(-size // max(per_node, 1))
-        best = span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), len(cluster.levels) + 1)
-    return best
+    nodes = -(-size // max(per_node, 1))
+    roomy = [
+        number
+        for number, level in enumerate(cluster.levels, start=1)
+        if np.bincount(level.group, weights=free).max(initial=0) >= size
+    ]
+    levels = roomy or [len(cluster.levels) + 1]
+    return min(span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), level) for level in levels)

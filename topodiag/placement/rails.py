@@ -17,7 +17,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.placement.price import pairs_of, price_placement, rail_level, span_time_us, spans_of
+from topodiag.placement.price import price_placement, rail_level, rows_of, span_time_us, spans_of
 from topodiag.placement.shares import Class, make_seats
 from topodiag.words.fold import grouped
 
@@ -53,7 +53,7 @@ def on_rails(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> 
     """The same ranks in the same nodes, on GPUs that cost no more; `start` where nothing is gained."""
     if rail_level(cluster) < 1:
         return start
-    real = [demand for demand in demands if demand.size > 1 and len(demand.groups)]
+    real = [demand for demand in demands if demand.talks]
     rows = [row for number, demand in enumerate(real) for row in _rows(cluster, demand, number, start)]
     work = _Turning(cluster, rows, start)
     if not work.off:
@@ -66,22 +66,21 @@ def on_rails(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> 
 
 def _rows(cluster: Cluster, demand: Demand, place: int, start: Assignment) -> Iterable[_Row]:
     """The groups of a demand for which a step would wait longer off their rails than for any that is on."""
-    groups = pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups
+    groups = rows_of(demand)
     spans = spans_of(cluster, groups, start)
     kinds, which = np.unique(np.stack([spans.nodes, spans.least, spans.level], axis=1), axis=0, return_inverse=True)
     size = groups.shape[1]
     straight = max(span_time_us(cluster, demand, size, *kind) for kind in kinds.tolist())
     parting = rail_level(cluster)
-    for number, kind in enumerate(kinds.tolist()):
-        if kind[2] != parting:
+    for number, (nodes, least, level) in enumerate(kinds.tolist()):
+        if level != parting:
             continue
-        nodes, least, level = kind
         times = [span_time_us(cluster, demand, size, nodes, least, level, index) for index in range(least + 1)]
         need = next(on_rail for on_rail, time in enumerate(times) if time <= straight * (1 + 1e-12))
         if need:
             lost = demand.urgency * (times[0] - straight)
             for row in groups[which.ravel() == number].tolist():
-                yield _Row(place, tuple(row), kind[1], need, lost)
+                yield _Row(place, tuple(row), least, need, lost)
 
 
 class _Turning:
@@ -145,9 +144,7 @@ class _Turning:
     def changes(self, number: int, settled: frozenset[int]) -> list[tuple[float, Change]]:
         """(gain, ranks with their new slots) of what brings a group to one more rail in all its nodes and takes none
         from the settled; best first."""
-        domains: dict[int, list[int]] = {}
-        for rank in self.rows[number].ranks:
-            domains.setdefault(self.domain[self.slot[rank] // self.slots], []).append(rank)
+        domains = grouped((self.domain[self.slot[rank] // self.slots], rank) for rank in self.rows[number].ranks)
         has = {
             name: Counter(self.slot[rank] % self.slots % self.rails for rank in mine) for name, mine in domains.items()
         }
@@ -242,10 +239,7 @@ class _Turning:
 
     def by_node(self, number: int) -> dict[int, list[int]]:
         """The ranks of a group by node."""
-        by_node: dict[int, list[int]] = {}
-        for rank in self.rows[number].ranks:
-            by_node.setdefault(self.slot[rank] // self.slots, []).append(rank)
-        return by_node
+        return grouped((self.slot[rank] // self.slots, rank) for rank in self.rows[number].ranks)
 
     def undo(self, at: int) -> None:
         """Take back all changes after so many."""

@@ -14,6 +14,7 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.cut import TOGETHER, Cut, cuts
+from topodiag.placement.order import by_family
 from topodiag.placement.price import span_time_us
 from topodiag.words.fold import grouped
 
@@ -89,10 +90,7 @@ def _cut(cluster: Cluster, free: Ints, size: int, allowed: Class) -> Seats:
         if not least:
             continue
         later = next((size for size in allowed.least[level + 1 :] if size), 0)
-        left = np.flatnonzero(free >= least)
-        region = regions(cluster)[level]
-        order = left[np.argsort(region[left], kind="stable")]
-        for members in np.split(order, np.flatnonzero(np.diff(region[order])) + 1):
+        for members in by_family(np.flatnonzero(free >= least), regions(cluster)[level]):
             _cut_region(seats, free, members.tolist(), least, later)
     return seats
 
@@ -147,10 +145,7 @@ def _seats(cluster: Cluster, free: Ints, size: int, allowed: Class, rounds: tupl
     for frugal in rounds:
         for least, region in passes:
             if least:
-                left = np.flatnonzero(free >= least)
-                order = left[np.argsort(region[left], kind="stable")]
-                cuts = np.flatnonzero(np.diff(region[order])) + 1
-                for members in np.split(order, cuts):
+                for members in by_family(np.flatnonzero(free >= least), region):
                     _split(seats, free, members, least, frugal=frugal)
     return seats
 

@@ -10,7 +10,7 @@ from math import fsum
 import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.placement.price import pairs_of, span_time_us
+from topodiag.placement.price import rows_of, span_time_us
 from topodiag.words.fold import grouped
 
 STARTS = 16
@@ -55,10 +55,7 @@ def _seated(cluster: Cluster, nodes: Sequence[int]) -> Assignment:
 class _State:
     def __init__(self, cluster: Cluster, demands: Sequence[Demand]) -> None:
         self.cluster, self.demands = cluster, list(demands)
-        self.rows = [
-            (pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups).tolist()
-            for demand in demands
-        ]
+        self.rows = [rows_of(demand).tolist() for demand in demands]
         self.groups = [demand.groups.tolist() for demand in demands]
         self.owners = grouped(
             (rank, (number, place))

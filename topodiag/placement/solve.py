@@ -14,7 +14,6 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.model.errors import TopodiagError
 from topodiag.model.place_map import PlaceMap
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.exchange import nodes_by_first_rank
@@ -22,17 +21,14 @@ from topodiag.placement.groups import Talk
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import FEWER_RANKS, layings
-from topodiag.placement.price import PlacementCost, price_placement, rail_level
+from topodiag.placement.price import PlacementCost, domains_of, price_placement, rail_level
 from topodiag.placement.rails import on_rails
+from topodiag.placement.seats import check_room
 
 OTHERS = 12
 """Layings from which the search of a small job starts too."""
 _ALIKE = 1e-9
 """Share by which the times of two maps differ that are the same."""
-
-
-class NoRoomError(TopodiagError):
-    """More ranks than usable GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +71,8 @@ def solve(
 ) -> Solution:
     """A slot for every rank of a job of `world` ranks. `tries` bounds the local search (None: by size). What is found
     is never worse than `at_most`. On each node ranks take GPUs in their order, as launchers number them, where rails
-    make no other order faster. Raises NoRoomError."""
-    if world > cluster.free:
-        raise NoRoomError(
-            f"{world} ranks do not fit on {cluster.free} usable GPUs of {cluster.nodes} nodes",
-            hint="take in more nodes, or ask for fewer ranks",
-        )
+    make no other order faster. Raises SeatError."""
+    check_room(cluster, world)
     real = heaviest_first(demands)
 
     def by_rail(laid: Assignment) -> Assignment:
@@ -139,12 +131,10 @@ def _splits(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment)
     whole = int(np.bincount(cluster.nvlink_domain).max(initial=0)) * cluster.slots
     for demand in demands:
         repeated = any(split.dimension == demand.dimension for split in splits)
-        if repeated or demand.size < 2 or not len(demand.groups) or not demand.keep_together:
+        if repeated or not demand.talks or not demand.keep_together:
             continue
         need = -(-demand.size // max(whole, 1))
-        domain = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[demand.groups])], axis=1)
-        spans = 1 + (domain[:, 1:] != domain[:, :-1]).sum(axis=1)
-        wide = np.flatnonzero(spans > need)
+        wide = np.flatnonzero(domains_of(cluster, demand.groups, assignment) > need)
         if not wide.size:
             continue
         ranks = demand.groups[wide[0]]

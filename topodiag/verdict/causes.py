@@ -34,12 +34,15 @@ class Tree:
         self.root = root
         self.below: list[Consequence] = []
 
+    @property
+    def effects(self) -> list[Finding]:
+        """The findings that follow from it."""
+        return [consequence.finding for consequence in self.below]
+
     def take(self, other: Tree, why: str) -> None:
         """Hang another tree below this one; of one fault the finding that tells more stays above."""
-        root, own = (
-            other.root,
-            [Consequence(consequence.finding, consequence.why, consequence.depth + 1) for consequence in other.below],
-        )
+        root = other.root
+        own = [replace(consequence, depth=consequence.depth + 1) for consequence in other.below]
         if (why == SAME_FAULT and _tells_more(root, self.root)) or (why == PEERS and _owns_port(root)):
             self.root, root = root, self.root
         self.below += [Consequence(root, why, 1), *own]
@@ -59,13 +62,11 @@ def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
         above = finding.follows
         if above is None or not roots:
             roots.append(Tree(finding))
-            depth = {}
+            depth = {(finding.id, finding.message): 0}
         else:
             level = depth.get((above.check, above.message), 0) + 1
             roots[-1].below.append(Consequence(finding, above.why, level))
             depth.setdefault((finding.id, finding.message), level)
-            continue
-        depth[finding.id, finding.message] = 0
     roots = _merged_roots(roots, scene)
     for tree in roots:
         tree.root = _at_its_place(tree, scene)
@@ -76,13 +77,13 @@ def _at_its_place(tree: Tree, scene: Scene) -> Finding:
     """The root on the one node that all below it names, where it names none itself. A fault of hardware is on the node
     that shows what follows from it; what a job shows may be said by a peer, unless the job has no other host."""
     root = tree.root
-    named = {node: consequence.finding for consequence in tree.below for node in scene.nodes(consequence.finding)}
+    named = {node for finding in tree.effects for node in scene.nodes(finding)}
     if root.where.nodes or len(named) != 1 or not root.id.startswith(_ON_HARDWARE):
         return root
-    [node], own = named, [consequence.finding for consequence in tree.below if consequence.finding.where.nodes]
+    own = [finding for finding in tree.effects if finding.where.nodes]
     hosts = [hosts for name, hosts in scene.hosts_of_jobs.items() if name in root.where.jobs or not root.where.jobs]
     if not (
-        any(finding.id.startswith(_ON_HARDWARE) for finding in own) or (hosts and all(host == {node} for host in hosts))
+        any(finding.id.startswith(_ON_HARDWARE) for finding in own) or (hosts and all(host == named for host in hosts))
     ):
         return root
     name = own[0].where.nodes[0]

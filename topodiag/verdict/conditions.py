@@ -85,7 +85,7 @@ def takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
         return False
     if other.id == "JOB006":
         return "ncclUniqueId" in other.message
-    errors = [event for event in scene.errors(other) if event is not None]
+    errors = scene.errors(other)
     return bool(errors) and all(of_store(event) for event in errors)
 
 
@@ -94,20 +94,20 @@ def has_the_port(cause: Finding, _: Finding, scene: Scene) -> bool:
 
 
 def leaves_a_rank_to_nobody(cause: Finding, other: Finding, scene: Scene) -> bool:
-    errors = [event for event in scene.errors(other) if event is not None]
+    errors = scene.errors(other)
     if not errors or not comes_from(cause, scene, of_number):
         return False
     return all(of_number(event) or event.kind in _WAITED or of_store(event) for event in errors)
 
 
 def is_more_than_a_wait(cause: Finding, _: Finding, scene: Scene) -> bool:
-    kinds = [event.kind for event in scene.errors(cause) if event is not None]
+    kinds = [event.kind for event in scene.errors(cause)]
     return bool(kinds) and not _WAITED.issuperset(kinds)
 
 
 def keeps_ranks_out(cause: Finding, other: Finding, scene: Scene) -> bool:
     """A watchdog reports that somebody is behind: it keeps nobody from a collective."""
-    kinds = [event.kind for event in scene.errors(cause) if event is not None]
+    kinds = [event.kind for event in scene.errors(cause)]
     return other.id != "JOB006" or not kinds or not _WAITED.issuperset(kinds)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from topodiag.model.case import Case
 from topodiag.model.clock_text import stamp
 from topodiag.model.identity import Conflict, Host, Identity, Tie
+from topodiag.model.provenance import Origin
 from topodiag.verdict.names import NOBODY, NamedHost, in_name, voices
 from topodiag.words.fold import few, grouped
 from topodiag.words.hosts import address_of, short_name
@@ -22,7 +23,8 @@ ONE_BOOT_S = 300.0
 wall's, which NTP sets."""
 MOST_ALIASES = 64
 """Other names kept of one machine."""
-_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log", "RAS")
+_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log", "RAS",
+          "flight recorder")  # fmt: skip
 """Whose name a machine bears: what it calls itself, then what its site calls it."""
 
 
@@ -44,8 +46,7 @@ class _Machines:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
     def __init__(self, named: Sequence[NamedHost]) -> None:
-        self.voices = sorted(named, key=lambda voice: (_TRUST.index(voice.source) if voice.source in _TRUST else 9,
-                                                   voice.name, voice.group))  # fmt: skip
+        self.voices = sorted(named, key=lambda voice: (_TRUST.index(voice.source), voice.name, voice.group))
         self.of = list(range(len(self.voices)))
         self.members: dict[int, list[int]] = {at: [at] for at in self.of}
         self.ties: list[dict[str, str]] = [{} for _ in self.voices]
@@ -75,22 +76,19 @@ class _Machines:
         texts: set[str] = set()
         for tie in ties:
             node = at_name.get(tie.names[0].lower()) or at_name.get(short_name(tie.names[0]))
-            machine = (
-                node[0]
-                if node
-                else self._add(
-                    NamedHost(tie.names[0], "list of pods", "pods", in_name(tie.names[0]), origin=tie.origin)
-                )
-            )
-            if not node:
-                at_name.setdefault(tie.names[0].lower(), []).append(machine)
-                at_name.setdefault(short_name(tie.names[0]), []).append(machine)
+            if node:
+                machine = node[0]
+            else:
+                name = tie.names[0]
+                machine = self._add(NamedHost(name, "list of pods", "pods", in_name(name), origin=tie.origin))
+                at_name.setdefault(name.lower(), []).append(machine)
+                at_name.setdefault(short_name(name), []).append(machine)
             for name in tie.names[1:]:
                 if len(owner[name.lower()]) > 1:
                     if name not in texts and not address_of(name):
                         texts.add(name)
                         nodes = few(sorted(owner[name.lower()]))
-                        self._open(name, f"{name} ran on several nodes: {nodes}", tie)
+                        self._conflict(name, f"{name} ran on several nodes: {nodes}", tie.origin)
                     continue
                 self.ties[machine].setdefault(name, tie.how)
                 for at in at_name.get(name.lower(), ()):
@@ -104,7 +102,7 @@ class _Machines:
             known |= voice.addresses if voice.node >= 0 else in_name(voice.name)
         known |= {address for ties in self.ties for name in ties if (address := address_of(name))}
         for address, groups in sorted(self._holders().items()):
-            roots = sorted({self._root(at) for several in groups.values() for at in several})
+            roots = sorted({self.of[at] for several in groups.values() for at in several})
             if len(roots) > 1 and self._are_several(address, groups, roots):
                 self.shared.add(address)
                 self._nobodys(address, groups)
@@ -127,9 +125,9 @@ class _Machines:
     def _are_several(self, address: str, groups: Mapping[str, Set[int]], roots: Sequence[int]) -> bool:
         """Whether an address is of several machines: one source gives it to two, two captures have it (a bridge, an
         address that moves between machines), or two machines that name themselves differently."""
-        if any(len({self._root(at) for at in several}) > 1 for several in groups.values()):
+        if any(len({self.of[at] for at in several}) > 1 for several in groups.values()):
             return True
-        captured = {self._root(at) for several in groups.values() for at in several
+        captured = {self.of[at] for several in groups.values() for at in several
                     if self.voices[at].node >= 0 and address not in in_name(self.voices[at].name)}  # fmt: skip
         own = [names for root in roots if (names := self._own_names(root))]
         return len(captured) > 1 or (len(own) > 1 and not set.intersection(*own))
@@ -142,11 +140,10 @@ class _Machines:
         """Said of an address by which a source calls a machine: that several bridges have one is how bridges are."""
         voices_ = [self.voices[at] for several in groups.values() for at in sorted(several)]
         called = [voice for voice in voices_ if address_of(voice.name) == address]
-        others = sorted({self.voices[self._root(at)].name for several in groups.values() for at in several
+        others = sorted({self.voices[self.of[at]].name for several in groups.values() for at in several
                          if address_of(self.voices[at].name) != address})  # fmt: skip
         if called and len(others) > 1:
-            text = f"{address} may be {few(others)}: each of them has that address"
-            self.conflicts.append(Conflict(address, text, tuple(filter(None, [called[0].origin]))))
+            self._conflict(address, f"{address} may be {few(others)}: each of them has that address", called[0].origin)
 
     def by_boot(self) -> None:
         """Captures of one boot: nothing else is as sure."""
@@ -162,17 +159,16 @@ class _Machines:
         holders: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.voices):
             for identity in ids(voice):
-                holders[identity].add(self._root(at))
+                holders[identity].add(self.of[at])
         for identity, several in sorted(holders.items()):
-            roots = sorted({self._root(at) for at in several})
+            roots = sorted({self.of[at] for at in several})
             if len(roots) == 2:
                 self._join(roots[0], roots[1], how(identity), sure=sure)
 
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
         its own, and only where one machine of the jobs has no capture yet, and fits."""
-        unnamed = [at for at, voice in enumerate(self.voices)
-                   if voice.node >= 0 and not voice.real and voice.buses and self._is_single(at)]  # fmt: skip
+        unnamed = self._unnamed()
         machines = self._without_capture()
         for at in unnamed:
             fits = [root for root, hosts in machines.items() if all(_fits(self.voices[at], host) for host in hosts)]
@@ -184,12 +180,17 @@ class _Machines:
             elif fits:
                 hosts = few(sorted(self.voices[root].name for root in fits))
                 text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
-                self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.voices[at].origin]))))
+                self._conflict(name, text, self.voices[at].origin)
+
+    def _unnamed(self) -> list[int]:
+        """The captures that bear no name of their own, and are joined to nobody."""
+        single = ((at, voice) for at, voice in enumerate(self.voices) if len(self.members[self.of[at]]) == 1)
+        return [at for at, voice in single if voice.node >= 0 and voice.buses and not voice.real]
 
     def _without_capture(self) -> dict[int, list[NamedHost]]:
         """What speaks of the GPUs of each machine that has no capture."""
         speaking = ((at, voice) for at, voice in enumerate(self.voices) if voice.buses and voice.node < 0)
-        return grouped((self._root(at), voice) for at, voice in speaking if not self._captures(at))
+        return grouped((self.of[at], voice) for at, voice in speaking if not self._captures(at))
 
     # --- joining ---
 
@@ -200,7 +201,7 @@ class _Machines:
         if numbers:
             both = [self.voices[at].origin for at in (captures[0], numbers[0])]
             text = f"two machines call themselves {name}: no GPU and no adapter of one capture is in the other"
-            self.conflicts.append(Conflict(name, text, tuple(filter(None, both))))
+            self._conflict(name, text, *both)
         first = next(at for at in several if at not in numbers)
         for at in several:
             if at not in numbers and at != first:
@@ -214,7 +215,7 @@ class _Machines:
         rival = next((sorted(both) for _, both in sorted(groups.items()) if len(both) > 1), None)
         if rival is not None:
             if short in names:
-                self.conflicts.append(Conflict(short, f"{short} may be {few(rival)}: a source has both"))
+                self._conflict(short, f"{short} may be {few(rival)}: a source has both")
             return
         first = by_name[names[0]][0]
         for name in names[1:]:
@@ -222,7 +223,7 @@ class _Machines:
                 self._join(first, at, "the same name without its domain", sure=True)
 
     def _join(self, one: int, other: int, how: str, *, sure: bool = False) -> None:
-        a, b = self._root(one), self._root(other)
+        a, b = self.of[one], self.of[other]
         if a == b or (not sure and not self._may_join(a, b)):
             return
         a, b = sorted((a, b))  # the more trusted voice stands first
@@ -246,8 +247,8 @@ class _Machines:
                     return False
         return True
 
-    def _open(self, subject: str, text: str, tie: Tie) -> None:
-        self.conflicts.append(Conflict(subject, text, (tie.origin,) if tie.origin else ()))
+    def _conflict(self, subject: str, text: str, *lines: Origin | None) -> None:
+        self.conflicts.append(Conflict(subject, text, tuple(line for line in lines if line is not None)))
 
     def _add(self, voice: NamedHost) -> int:
         self.voices.append(voice)
@@ -257,14 +258,8 @@ class _Machines:
         self.ties.append({})
         return at
 
-    def _root(self, at: int) -> int:
-        return self.of[at]
-
-    def _is_single(self, at: int) -> bool:
-        return len(self.members[self._root(at)]) == 1
-
     def _captures(self, at: int) -> bool:
-        return any(self.voices[other].node >= 0 for other in self.members[self._root(at)])
+        return any(self.voices[other].node >= 0 for other in self.members[self.of[at]])
 
     def _by_name(self) -> dict[str, list[int]]:
         numbers = grouped(
@@ -273,14 +268,14 @@ class _Machines:
         # A short name that several machines have leads to none of them.
         return {name: several for name, several in numbers.items()
                 if name in {self.voices[at].name.lower() for at in several}
-                or len({self._root(at) for at in several}) == 1}  # fmt: skip
+                or len({self.of[at] for at in several}) == 1}  # fmt: skip
 
     # --- the answer ---
 
     def hosts(self) -> tuple[Host, ...]:
         taken: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.voices):
-            taken[short_name(voice.name)].add(self._root(at))
+            taken[short_name(voice.name)].add(self.of[at])
         joined = []
         for root, members in self.members.items():
             several = [self.voices[at] for at in sorted(members)]
@@ -300,8 +295,7 @@ class _Machines:
             boot = stamp(boots[-1]) if boots else ""
             if _of_two_boots(several):
                 when = f", {stamp(boots[0])} and {boot}" if boots and boots[-1] - boots[0] > ONE_BOOT_S else ""
-                text = f"its captures are of two boots{when}: counters began anew between them"
-                self.conflicts.append(Conflict(name, text))
+                self._conflict(name, f"its captures are of two boots{when}: counters began anew between them")
             joined.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
         return tuple(sorted(joined, key=lambda host: (host.name, host.sources)))
 
@@ -325,8 +319,7 @@ def _of_two_boots(several: Sequence[NamedHost]) -> bool:
 def _name_of(several: Iterable[NamedHost]) -> str:
     """What the machine calls itself; a name that topodiag read off a file stands behind all others, and an address
     behind a name."""
-    return min(several, key=lambda voice: (not voice.real, bool(address_of(voice.name)),
-                                          _TRUST.index(voice.source) if voice.source in _TRUST else 9,
+    return min(several, key=lambda voice: (not voice.real, bool(address_of(voice.name)), _TRUST.index(voice.source),
                                           voice.name)).name  # fmt: skip
 
 

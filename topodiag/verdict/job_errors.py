@@ -20,13 +20,13 @@ _STORE = regex(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
 
 def error_is(other: Finding, scene: Scene, *kinds: str) -> bool:
     """Whether the first error of the finding's job is of one of these kinds, or only consequences are in the log."""
-    errors = scene.errors(other)
+    errors = [scene.first_errors[name] for name in scene.jobs(other)]
     return not errors or any(event is None or event.kind in kinds for event in errors)
 
 
 def error_says(other: Finding, scene: Scene, *words: str) -> bool:
     """Whether the text of the first error of the finding's job holds one of these words."""
-    return any(event is not None and any(word in event.text for word in words) for event in scene.errors(other))
+    return any(word in event.text for event in scene.errors(other) for word in words)
 
 
 def comes_from(finding: Finding, scene: Scene, lines: Callable[[Event], bool]) -> bool:

@@ -21,13 +21,12 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     texts = []
     scene = Scene(case)
     hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
-    captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
     logged = sum(map(_is_logged, case.jobs))
     read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
     texts.append(read if logged else "log none")
-    texts += _captures(captured, hosts)
+    texts += _captures(scene.captured, hosts)
     programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
     texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
     flight = len({record.rank for job in case.jobs for record in job.flight})

@@ -28,6 +28,7 @@ from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
 from topodiag.words.dialect import Maker
+from topodiag.words.fold import grouped
 
 if TYPE_CHECKING:
     from topodiag.placement.job_step import JobStep
@@ -102,19 +103,12 @@ def _why_unknown(beside: Sequence[Tree], case: Case, result: Result, scene: Scen
 
 def _mixed(case: Case) -> Iterator[str]:
     """Whose GPUs the evidence is of, where it is of two makers': no job runs on both."""
-    held: dict[Maker, dict[str, None]] = {}
-    for node in case.nodes:
-        for maker in makers_of(node):
-            held.setdefault(maker, {})[node.host] = None
-    for job in case.jobs:
-        for maker in makers_of_all(jobs=(job,)):
-            held.setdefault(maker, {})[f"job {job.name}"] = None
-    for run in case.runs:
-        of_run = run_maker(run)
-        if of_run is not None:
-            held.setdefault(of_run, {})[run.source or "a measured run"] = None
+    named = [(maker, node.host) for node in case.nodes for maker in makers_of(node)]
+    named += [(maker, f"job {job.name}") for job in case.jobs for maker in makers_of_all(jobs=(job,))]
+    named += [(maker, run.source or "a measured run") for run in case.runs if (maker := run_maker(run)) is not None]
+    held = grouped(dict.fromkeys(named))
     if len(held) > 1:
-        parts = (f"{maker.value}: {', '.join(list(held[maker])[:QUOTED_NAMES])}" for maker in Maker if maker in held)
+        parts = (f"{maker.value}: {', '.join(held[maker][:QUOTED_NAMES])}" for maker in Maker if maker in held)
         yield f"The evidence is of GPUs of two makers, which no job has together ({'; '.join(parts)})."
 
 
@@ -122,9 +116,7 @@ def state_of_jobs(result: Result, case: Case) -> State | None:
     """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
     scene = Scene(case)
     bearing, _ = _parted(trees(result.findings, scene), result, scene)
-    findings = [
-        finding for tree in bearing for finding in (tree.root, *(consequence.finding for consequence in tree.below))
-    ]
+    findings = [finding for tree in bearing for finding in (tree.root, *tree.effects)]
     jobs = [job for job in case.jobs if not scene.is_recorder(job) and job.name not in scene.earlier]
     return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
@@ -138,9 +130,7 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
         tree for tree in faults if not happened or _bears(tree, scene) or takes_part(tree.root, result.findings, scene)
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
-    bearing += [
-        tree for tree in notes if any(consequence.finding.severity > Severity.INFO for consequence in tree.below)
-    ]
+    bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
     bearing = bearing or faults or (_open(notes, result) if happened else [])
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
@@ -153,7 +143,7 @@ def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
 
 def _bears(tree: Tree, scene: Scene) -> bool:
     """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be modelled."""
-    if any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below):
+    if _met_by_a_job(tree):
         return True
     root = tree.root
     hosts = {host for hosts in scene.hosts_of_jobs.values() for host in hosts}
@@ -164,14 +154,16 @@ def _bears(tree: Tree, scene: Scene) -> bool:
     return met and root.id.startswith("JOB")
 
 
+def _met_by_a_job(tree: Tree) -> bool:
+    return any(effect.id.startswith(_OF_A_JOB) for effect in tree.effects)
+
+
 def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     finding = tree.root
     against = contradictions(finding, scene, result.benchmarks)
     status = status_of(finding, scene, against)
     if of_another_time(finding, scene):
-        status = at_another_time(
-            status, any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below)
-        )
+        status = at_another_time(status, _met_by_a_job(tree))
     mechanism = _mechanism(tree)
     if not mechanism and (part := takes_part(finding, result.findings, scene)):
         mechanism = f"{part}: a part of a loss that a dearer cause explains"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
+from topodiag.model.events import Event
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_s
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Communicator, Event, FlightRecord, Job
+    from topodiag.model.job import Communicator, FlightRecord, Job
+    from topodiag.model.job import Event as JobEvent
     from topodiag.model.ras import RasAnswer
     from topodiag.model.step_pace import Pace
 
@@ -65,16 +67,8 @@ def said_by(case: Case, identity: Identity) -> list[ClockedEvent]:
 def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
     taken, start = captured(node), booted(node)
     if taken is not None:
-        yield ClockedEvent(
-            CAPTURE,
-            host,
-            "the node is captured",
-            taken,
-            True,
-            stamp=node.time.value or "",
-            within_s=1.0,
-            origin=node.time.origin,
-        )
+        when, what = node.time, "the node is captured"
+        yield ClockedEvent(CAPTURE, host, what, taken, True, stamp=when.get(""), within_s=1.0, origin=when.origin)
     if start is not None:
         yield ClockedEvent(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
     names = {nic.bus_id: nic.name for nic in node.nics if nic.bus_id}
@@ -83,25 +77,22 @@ def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
             yield _kernel(event, host, start, names.get(event.bus_id or "", ""))
 
 
-def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> ClockedEvent:
+def _kernel(event: Event, host: str, start: float | None, nic: str) -> ClockedEvent:
     """A message of the kernel: by the wall, or by seconds since boot, which a capture ties to the wall."""
     same = f"gpu {event.bus_id}" if event.kind in ("xid", "gpu-lost") and event.bus_id else f"port {nic}" if nic else ""
-    shown, text = event.time_s, event.text[:_MOST_TEXT]
+    shown = event.time_s
+    message = ClockedEvent(KERNEL, host, event.text[:_MOST_TEXT], None, origin=event.origin)
     if shown is None:
-        return ClockedEvent(KERNEL, host, text, None, origin=event.origin)
+        return message
     if shown >= EPOCH_S:
         zoned = _ZONED.search(event.origin.text[:80]) is not None
-        return ClockedEvent(
-            KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same
-        )
-    written = f"{in_s(shown)} after boot"
+        return replace(message, time=shown, utc=zoned, stamp=stamp(shown), within_s=1.0, same=same)
+    message = replace(message, stamp=f"{in_s(shown)} after boot")
     if start is None:
-        return ClockedEvent(KERNEL, host, text, None, stamp=written, origin=event.origin)
-    within = 1.0 + shown * _DRIFT
+        return message
     # Its clock is the capture's: counted from its boot, which is UTC.
-    return ClockedEvent(
-        CAPTURE, host, text, start + shown, True, stamp=written, within_s=within, origin=event.origin, same=same
-    )
+    within_s = 1.0 + shown * _DRIFT
+    return replace(message, source=CAPTURE, time=start + shown, utc=True, within_s=within_s, same=same)
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------
@@ -152,7 +143,7 @@ def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[
         )
 
 
-def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
+def _event(job: Job, event: JobEvent, identity: Identity) -> ClockedEvent:
     """A line that tells of something wrong. A watchdog tells how long it waited: its time is the start of the wait."""
     host, bus = event.host, event.details.get("bus_id", "")
     rank = job.by_rank.get(event.rank)
@@ -171,19 +162,19 @@ def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
     )
 
 
-def waited_s(event: Event) -> float | None:
+def waited_s(event: JobEvent) -> float | None:
     """How long a watchdog's line says that an operation ran."""
     ran = event.details.get("ran_ms", "")
     return int(ran) / 1000 if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13 else None
 
 
-def _wait_words(event: Event, waited: float) -> str:
+def _wait_words(event: JobEvent, waited: float) -> str:
     seq = event.details.get("seq", "")
     operation = " ".join(part for part in (event.details.get("op", ""), f"number {seq}" if seq else "") if part)
     return f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(waited)}"
 
 
-def _common_key(event: Event, bus: str) -> str:
+def _common_key(event: JobEvent, bus: str) -> str:
     """What a line has in common with other prints of the same event: the operation, the GPU or the port."""
     seq, port = event.details.get("seq", ""), event.details.get("hca", "")
     if seq and waited_s(event) is not None:

@@ -9,7 +9,7 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
 from topodiag.verdict.scene import Scene
-from topodiag.verdict.status import names_a_cause
+from topodiag.verdict.status import is_only_effect
 from topodiag.words.fold import fold_hosts
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
@@ -27,7 +27,7 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
     for cause in sorted(causes, key=lambda cause: cause.status is CauseStatus.ESTABLISHED):
         for step in _steps(cause, result, scene):
             evidences.setdefault((step.where, step.command), step)
-    if not causes and state not in (State.HEALTHY,):
+    if not causes and state is not State.HEALTHY:
         for step in _where_nothing_was_found(scene):
             evidences.setdefault((step.where, step.command), step)
     return tuple(evidences.values())[:MAX_STEPS]
@@ -73,26 +73,25 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     for host in finding.where.nodes[:1]:
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
-        yield _step("hidden" if active_ports(scene, (host,)) else "inside", inside)
+        up = active_ports(scene, (host,))
+        yield _step("inside", inside, why=_DATA["inside"]["up" if up else "unknown"])
 
 
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
-    captured = scene.hosts(node.host for node in scene.case.nodes)
-    missing = [host for host in finding.where.nodes if scene.host(host) not in captured]
+    missing = [host for host in finding.where.nodes if scene.host(host) not in scene.captured]
     question = _DATA["opens"].get(finding.id, "")
-    if not missing or (not question and names_a_cause(finding, scene)):
+    if not missing or (not question and not is_only_effect(finding, scene)):
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
-    siblings = sorted(host for host in hosts if scene.host(host) in captured)
-    known = f"; its peers {fold_hosts(siblings)} have captures" if siblings else ""
+    peers = sorted(host for host in hosts if scene.host(host) in scene.captured)
+    known = f"; its peers {fold_hosts(peers)} have captures" if peers else ""
     yield _capture_of(missing, f"{question or _NO_CAPTURE}{known}")
 
 
 def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
     """What would tell something where nothing was found and the case is not healthy."""
-    captured = scene.hosts(node.host for node in scene.case.nodes)
     for job in scene.case.jobs:
-        missing = [host for host in job.hosts if scene.host(host) not in captured]
+        missing = [host for host in job.hosts if scene.host(host) not in scene.captured]
         if missing:
             yield _capture_of(missing, _NO_CAPTURE)
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from topodiag.model.clock_text import EPOCH_S, booted
+from topodiag.model.events import Event
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.verdict.names import NOBODY, only_kernel_log
 from topodiag.words.fold import grouped
 from topodiag.words.hosts import address_of, short_name
@@ -95,7 +95,7 @@ def _with_log(node: Node, log: Node) -> Node:
     )
 
 
-def _clock_difference(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: float | None) -> float | None:
+def _clock_difference(own: Sequence[Event], other: Sequence[Event], start: float | None) -> float | None:
     """How many seconds a log is behind another one of the same machine, by the difference that most events share which
     both print; None without one.
 
@@ -122,7 +122,7 @@ def _clock_difference(own: Sequence[KernelEvent], other: Sequence[KernelEvent], 
     return best * SAME_S if len(near[best]) > 1 or texts == 1 else None
 
 
-def wall_s(event: KernelEvent, start: float | None) -> float | None:
+def wall_s(event: Event, start: float | None) -> float | None:
     """Seconds of the epoch, None where they cannot be told."""
     if event.time_s is None or event.time_s >= EPOCH_S:
         return event.time_s

@@ -94,9 +94,7 @@ def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str
 def _seen_everywhere(check: str, subjects: dict[str, set[str]], scene: Scene) -> bool:
     """Whether a check was clean on every machine in question, or of every job that is there."""
     jobs, clean = {job.name for job in scene.case.jobs}, subjects.get(check, set())
-    machines = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
-    machines |= scene.hosts(node.host for node in scene.case.nodes)
-    of_jobs, of_machines = bool(jobs) and jobs <= clean, bool(clean) and machines <= scene.hosts(clean - jobs)
+    of_jobs, of_machines = bool(jobs) and jobs <= clean, bool(clean) and scene.machines <= scene.hosts(clean - jobs)
     return "" in clean or of_jobs or of_machines
 
 
@@ -117,7 +115,5 @@ def _on(nodes: Sequence[str], scene: Scene) -> str:
     """On which nodes, and how many of those that the evidence names they are; "" for none."""
     if not nodes:
         return ""
-    known = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
-    known |= scene.hosts(node.host for node in scene.case.nodes)
-    seen = len(scene.hosts(nodes))
-    return f" on {fold_hosts(nodes)}" + (f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else "")
+    seen, known = len(scene.hosts(nodes)), len(scene.machines)
+    return f" on {fold_hosts(nodes)}" + (f" ({seen} of {plural(known, 'node')} seen)" if seen < known else "")

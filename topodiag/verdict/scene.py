@@ -36,6 +36,16 @@ class Scene:
         return short_name(self.case.identity.name(name))
 
     @cached_property
+    def captured(self) -> frozenset[str]:
+        """The machines that have a capture."""
+        return self.hosts(node.host for node in self.case.nodes)
+
+    @cached_property
+    def machines(self) -> frozenset[str]:
+        """All machines that the jobs or the captures name."""
+        return self.captured | self.hosts(host for job in self.case.jobs for host in job.hosts)
+
+    @cached_property
     def makers(self) -> frozenset[Maker]:
         """Whose GPUs the evidence speaks of."""
         return makers_of_all(self.case.nodes, self.case.jobs, self.case.runs)
@@ -105,7 +115,7 @@ class Scene:
 
     @cached_property
     def first_errors(self) -> dict[str, Event | None]:
-        """What JOB005 takes for the first error, by job."""
+        """What JOB005 takes for the first error, by job; None for a job that shows only what follows from others."""
         from topodiag.checks.shared.job.first_error import first_error  # noqa: PLC0415 - a scan of nodes needs no check of jobs
 
         return {job.name: first_error(job) for job in self.case.jobs}
@@ -132,9 +142,9 @@ class Scene:
         """Whether a job is dumps of the flight recorder alone, whose ranks are those of the one log beside it."""
         return len(self.case.jobs) == 2 and bool(job.flight) and not job.files
 
-    def errors(self, finding: Finding) -> list[Event | None]:
-        """The first errors of the jobs of a finding; None for a job that shows only what follows from others."""
-        return [self.first_errors[name] for name in self.jobs(finding)]
+    def errors(self, finding: Finding) -> list[Event]:
+        """The first errors of the jobs of a finding, without jobs that show only what follows from others."""
+        return [error for name in self.jobs(finding) if (error := self.first_errors[name]) is not None]
 
     def jobs_of(self, finding: Finding) -> list[Job]:
         names = set(self.jobs(finding))

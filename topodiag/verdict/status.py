@@ -55,7 +55,7 @@ def contradictions(cause: Finding, scene: Scene, benchmarks: Sequence[Benchmark]
 def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseStatus:
     """By the confidence of the finding, what kind of thing it sees, and what speaks against it."""
     status = _BY_CONFIDENCE[cause.confidence]
-    if not cause.evidence or cause.severity is Severity.INFO or _only_effect(cause, scene):
+    if not cause.evidence or cause.severity is Severity.INFO or is_only_effect(cause, scene):
         status = _at_most(status, CauseStatus.LIKELY)
     if _only_waits(cause, scene):
         status = CauseStatus.HYPOTHESIS
@@ -79,25 +79,20 @@ def at_another_time(status: CauseStatus, is_met: bool) -> CauseStatus:
     return _at_most(status, CauseStatus.LIKELY if is_met else CauseStatus.HYPOTHESIS)
 
 
-def names_a_cause(cause: Finding, scene: Scene) -> bool:
-    """Whether the finding says what makes it so, and not only what is seen."""
-    return not _only_effect(cause, scene)
-
-
-def _only_effect(cause: Finding, scene: Scene) -> bool:
+def is_only_effect(cause: Finding, scene: Scene) -> bool:
+    """Whether the finding says only what is seen, and not what makes it so."""
     if not cause.id.startswith(_EFFECTS) or cause.settings or _SETTING.search(cause.message):
         return False
     if cause.id in _ON_MACHINE:
         logs = {path for job in scene.case.jobs for path in job.files}
-        captured = scene.hosts(node.host for node in scene.case.nodes)
-        return not (scene.nodes(cause) <= captured and any(line.source not in logs for line in cause.evidence))
+        return not (scene.nodes(cause) <= scene.captured and any(line.source not in logs for line in cause.evidence))
     return True
 
 
 def _only_waits(cause: Finding, scene: Scene) -> bool:
     if cause.id != "JOB005":
         return False
-    errors = [event for event in scene.errors(cause) if event is not None]
+    errors = scene.errors(cause)
     return not errors or all(event.kind in _WAITS for event in errors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -22,6 +23,12 @@ def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return groups
+
+
+def most_of(values: Iterable[T], default: T) -> T:
+    """The value that comes most often, of several the first; `default` without any."""
+    ((value, _),) = Counter(values).most_common(1) or [(default, 0)]
+    return value
 
 
 def neighbours(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:

@@ -14,9 +14,9 @@ from tests.verdict.judged import running, verdict
 from topodiag.checks.host.driver import DriverMismatch
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.model.verdict import CauseStatus
 
@@ -28,7 +28,7 @@ OLD = """\
 """
 
 
-def events(text: str) -> tuple[KernelEvent, ...]:
+def events(text: str) -> tuple[Event, ...]:
     return tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
 
 

@@ -18,10 +18,10 @@ from topodiag.checks.pcie.acs import AcsBetweenPeers
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.devices import PciDevice
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.model.system import KernelEvent
 
 REDIRECTING = 0x1D
 """SrcValid, ReqRedir, CmpltRedir, UpstreamFwd: what a kernel with an IOMMU sets."""
@@ -105,9 +105,9 @@ def test_ports_between_gpus_that_nvlink_joins_do_not_matter() -> None:
 # --- faults ---------------------------------------------------------------------------------------------------
 
 
-def fault(text: str, bus_id: str | None) -> KernelEvent:
+def fault(text: str, bus_id: str | None) -> Event:
     (event,) = KernelLog().parse(Blob("dmesg", text.encode())).records
-    return replace(event, bus_id=bus_id)
+    return replace(event, fields={**event.fields, "bus_id": bus_id or ""})
 
 
 AMD = "nvidia 0000:42:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"

@@ -14,7 +14,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, known
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.nccl.topo.changes import Change, apply
-from topodiag.verdict.pricing.mend import HostGround, Machine, View
+from topodiag.verdict.pricing.mend import HostGround, Machine
 
 PRODUCT = "NVIDIA H100 80GB HBM3"
 SIZE = 16 << 30
@@ -90,5 +90,5 @@ def host(
 ) -> HostGround:
     """A host as built, which a source shows with these changes."""
     shown = tree(*changes)
-    view = View(edit(shown) if edit is not None else shown, "a capture")
+    view = edit(shown) if edit is not None else shown
     return HostGround("n2", Machine(tree()), (view,), dict(given or {}))

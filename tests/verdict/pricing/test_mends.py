@@ -12,7 +12,7 @@ from topodiag.model.finding import Cost
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_values
 from topodiag.verdict.pricing.edits import canonical, nvlinks_by_gpu, rates, with_less, with_nets
-from topodiag.verdict.pricing.mend import CannotError, HostGround, Machine, Mend, View
+from topodiag.verdict.pricing.mend import CannotError, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 
 
@@ -54,7 +54,7 @@ def test_what_a_fault_does_to_a_machine(
         return
     machine = inflicted(check, on, **named)
     shown = {
-        "tree": "shown" if machine.tree == on.views[0].tree != tree() else "built" if machine.tree == tree() else "",
+        "tree": "shown" if machine.tree == on.views[0] != tree() else "built" if machine.tree == tree() else "",
         "pace": machine.pace,
         "network": machine.network,
         "env": dict(machine.env),
@@ -86,7 +86,7 @@ def test_ports_of_a_virtual_nic_are_shown_and_none_is_lost() -> None:
 
 
 def test_a_virtual_nic_keeps_the_ports_that_are_left() -> None:
-    built = HostGround("n2", Machine(merged(tree())), (View(tree(remove("mlx5_3"), rate("mlx5_2=200")), "a capture"),))
+    built = HostGround("n2", Machine(merged(tree())), (tree(remove("mlx5_3"), rate("mlx5_2=200")),))
     machine = inflicted("NIC005", built, nics=("mlx5_2", "mlx5_3"))
     assert rates(machine.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8) if dev != 3}
     assert "mlx5_2+mlx5_3" not in nets_of(machine.tree)

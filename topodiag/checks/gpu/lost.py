@@ -26,11 +26,11 @@ from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
 from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import AMD
 from topodiag.words.fold import grouped, plural
@@ -220,7 +220,7 @@ def _logged(node: Node) -> dict[str, list[Sign]]:
     return signs
 
 
-def _not_started(node: Node) -> list[KernelEvent]:
+def _not_started(node: Node) -> list[Event]:
     """Lines of older drivers on a GPU that they cannot start, which name no bus: not where the log says that firmware
     or another version of the driver is why, nor where the GPU of that minor number answers."""
     if any(event.kind == "gsp" or event.signature in _OTHER_REASON for event in node.events):

@@ -22,10 +22,10 @@ from topodiag.checks.shared.node.kernel_events import (
 from topodiag.hardware.xids import recovery_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
+from topodiag.model.events import Event
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import KernelEvent
 from topodiag.words.own_data import own_data
 
 NOTHING = frozenset({"none", "no action", "not needed"})
@@ -141,9 +141,9 @@ def _refusing(node: Node) -> Request | None:
     return Request(label_at(node, event.bus_id), "reset", source, event.origin)
 
 
-def _last_words(node: Node) -> dict[str, tuple[KernelEvent, str]]:
+def _last_words(node: Node) -> dict[str, tuple[Event, str]]:
     """The action that the last Xid 154 of each GPU says, in lower case."""
-    last: dict[str, tuple[KernelEvent, str]] = {}
+    last: dict[str, tuple[Event, str]] = {}
     for event in node.events:
         if event.kind == "xid" and event.code == 154:
             pair = recovery_of(event.text)

@@ -24,9 +24,9 @@ from topodiag.checks.shared.node.kernel_events import (
     xid_groups,
 )
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.words.fold import grouped, numbered, plural
 from topodiag.words.own_data import own_data
 
@@ -45,7 +45,7 @@ SIDES = {
     "either": "hardware or program",
 }
 
-NvlinkLine = tuple[NvlinkError | None, KernelEvent]
+NvlinkLine = tuple[NvlinkError | None, Event]
 """A line of Xid 144 to 150, read where its form is known."""
 
 NvlinkUnit = tuple[str, str, str]
@@ -255,7 +255,7 @@ class _Words(msgspec.Struct, frozen=True):
     side: str
     fix: tuple[str, ...]
 
-    def of(self, events: list[KernelEvent]) -> list[KernelEvent]:
+    def of(self, events: list[Event]) -> list[Event]:
         return [event for event in events if any(sign in event.text.lower() for sign in self.signs)]
 
 
@@ -270,7 +270,7 @@ def amd_troubles(node: Node) -> list[NodeFault]:
     return [_of_gpu(node, label, own) for label, own in events.items()]
 
 
-def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> NodeFault:
+def _of_gpu(node: Node, label: str, events: list[Event]) -> NodeFault:
     entry = next(entry for entry in _words() if entry.of(events))
     kernel_events, name = entry.of(events), named(node, label)
     return NodeFault(

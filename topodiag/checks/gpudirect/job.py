@@ -20,7 +20,6 @@ from topodiag.checks.shared.job.evidence import (
     ranks_on,
     settings_of,
     transport_kind,
-    uses_gdr,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word
@@ -31,6 +30,7 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.nccl_versions import read_minor
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.model.transports import uses_gdr
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
 

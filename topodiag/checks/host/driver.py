@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
@@ -68,11 +68,11 @@ class DriverMismatch(FaultCheck):
         return self.any_fault(judged, (_fault(judged, client, module or loaded or "", event, answers=answers),))
 
 
-def _refuses(event: KernelEvent) -> bool:
+def _refuses(event: Event) -> bool:
     return event.signature == "kernel.api_mismatch"
 
 
-def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
+def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
     """(the client's version, the module's, the line) of the last refusal; "" for a version that no line tells."""
     at = next((at for at in reversed(range(len(events))) if _refuses(events[at])), None)
     if at is None:
@@ -83,7 +83,7 @@ def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
     return client, module, events[at]
 
 
-def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, answers: bool) -> NodeFault:
+def _fault(node: Node, client: str, module: str, event: Event | None, *, answers: bool) -> NodeFault:
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if answers else "the libraries are others"
     return NodeFault(

@@ -13,7 +13,6 @@ from topodiag.checks.shared.job.evidence import (
     gpu_word,
     multi_node,
     named_by,
-    nic_world,
     piece,
     world_ranks,
 )
@@ -186,7 +185,7 @@ class NicOnOtherSocket(JobCheck):
 
     def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
         conns = job.connections
-        ranks = sorted({nic_world(conns, use.entry) for use in entries.values()} - {-1})
+        ranks = sorted({use.world for use in entries.values()} - {-1})
         first = next(iter(entries.values()))
         return self.finding(
             self.where(

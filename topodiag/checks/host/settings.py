@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import IOMMU_UNITS, KernelEvent
+from topodiag.model.system import IOMMU_UNITS
 
 MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
 """Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
@@ -145,7 +146,7 @@ def _iommu(node: Node) -> NodeFault | None:
     )
 
 
-def _iommu_line(node: Node, words: str) -> KernelEvent | None:
+def _iommu_line(node: Node, words: str) -> Event | None:
     """The kernel's first line on its IOMMU that holds these words, in lower case."""
     return next((event for event in node.events if event.kind == "iommu" and words in event.text.lower()), None)
 

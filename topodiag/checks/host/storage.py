@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_s
 
@@ -75,10 +75,10 @@ class StorageStalls(FaultCheck):
         return answer
 
 
-def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[NodeFault]:
+def _servers(events: Sequence[Event], whole: bool) -> Iterator[NodeFault]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
     for what, (silent, again) in _SERVERS.items():
-        outages: dict[str, list[list[KernelEvent]]] = defaultdict(list)
+        outages: dict[str, list[list[Event]]] = defaultdict(list)
         answering: set[str] = set()
         for event in events:
             name = str(event.fields["name"])
@@ -108,8 +108,8 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[NodeFault]:
             )
 
 
-def _disks(events: Sequence[KernelEvent]) -> NodeFault | None:
-    kernel_events: dict[str, KernelEvent] = {}
+def _disks(events: Sequence[Event]) -> NodeFault | None:
+    kernel_events: dict[str, Event] = {}
     for event in events:
         if event.signature in _DISKS:
             kernel_events.setdefault(str(event.fields["name"]), event)
@@ -125,7 +125,7 @@ def _disks(events: Sequence[KernelEvent]) -> NodeFault | None:
     )
 
 
-def _blocked(tasks: Sequence[KernelEvent]) -> NodeFault | None:
+def _blocked(tasks: Sequence[Event]) -> NodeFault | None:
     if not tasks:
         return None
     names = list(dict.fromkeys(str(event.fields["name"]) for event in tasks))

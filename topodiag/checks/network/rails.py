@@ -16,15 +16,14 @@ from topodiag.checks.shared.job.evidence import (
     between_nodes,
     fold,
     gpu_word,
+    host_name,
     multi_node,
     net_uses,
-    nic_host,
     nic_side,
-    nic_world,
     path_between,
     settings_of,
 )
-from topodiag.checks.shared.job.nic_uses import nic_uses, nics_by_host
+from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
@@ -35,13 +34,12 @@ from topodiag.words.fold import fold_runs, plural
 
 @dataclass(frozen=True, slots=True)
 class _Far:
-    """A GPU and the far NIC that it sends by: the first such connection, the path between them, a nearer NIC."""
+    """A GPU and the far NIC that it sends by: its first such use, the path between them, a nearer NIC."""
 
-    entry: int
+    use: NicUse
     gpu: str
     kind: str
     near: str
-    ports: tuple[str, ...]
 
 
 class FarNic(JobCheck):
@@ -95,7 +93,7 @@ class FarNic(JobCheck):
                     if (path_between(system, gpu.name, device.name) or taken or 99) <= NEAR]  # fmt: skip
             if taken > NEAR and near and net.name not in near:
                 label = gpu_word(job, use.world) or gpu.name
-                distance = _Far(use.entry, label, taken.name, use.names.get(near[0], near[0]), use.ports)
+                distance = _Far(use, label, taken.name, use.names.get(near[0], near[0]))
                 far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
         total = sum(use.entries for use in net_uses(job.connections))
         coverage = Coverage(judged, total, "connections")
@@ -118,7 +116,7 @@ class FarNic(JobCheck):
             return
         first = ends.first[0]
         hosts = sorted({conns.hosts[host] for host in ends.hosts})
-        names = listed.get(nic_host(conns, first.sender), {})
+        names = listed.get(host_name(conns, int(conns.host[first.sender])), {})
         out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
         count, total = ends.crossed, ends.channels
         asked = "0" in values
@@ -138,19 +136,18 @@ class FarNic(JobCheck):
         conns = job.connections
         labels = list(dict.fromkeys(entry.gpu for entry in entries))
         first = entries[0]
-        nic = "+".join(first.ports) or conns.label(first.entry)
-        ranks = sorted({nic_world(conns, entry.entry) for entry in entries})
+        nic = "+".join(first.use.ports) or conns.label(first.use.entry)
         return self.finding(
             self.where(
                 (host,),
-                ranks=[rank for rank in ranks if rank >= 0],
+                ranks=sorted({entry.use.world for entry in entries} - {-1}),
                 gpus=labels,
-                nics=sorted({port for entry in entries for port in entry.ports}),
+                nics=sorted({port for entry in entries for port in entry.use.ports}),
             ),
             self.advice("far nic", near=first.near),
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
-            evidence=[conns.origin(entry.entry) for entry in entries],
+            evidence=[conns.origin(entry.use.entry) for entry in entries],
             coverage=coverage,
         )
 

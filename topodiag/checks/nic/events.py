@@ -15,10 +15,10 @@ from topodiag.checks.shared.node.kernel_events import times
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic, NicPort, NicRole, PciKind
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.model.system import KernelEvent
 from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
@@ -44,7 +44,7 @@ ONCE_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PortTrouble:
     """One trouble of one adapter by the kernel log."""
 
     name: str
@@ -69,7 +69,7 @@ def of_bus(check: NodeCheck, node: Node) -> Iterator[Finding]:
 
 def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that its driver could not start, where nothing shows it at work after that."""
-    failed: dict[str, list[KernelEvent]] = defaultdict(list)
+    failed: dict[str, list[Event]] = defaultdict(list)
     for event in node.events:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
             if event.signature == "kernel.nic_not_started":
@@ -89,7 +89,7 @@ def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
         )
 
 
-def of_log(check: NodeCheck, node: Node, events: Iterable[Event]) -> Iterator[Finding]:
+def of_log(check: NodeCheck, node: Node, events: Iterable[PortTrouble]) -> Iterator[Finding]:
     """A finding for each trouble of an adapter by the kernel log."""
     for event in events:
         yield check.finding(
@@ -121,7 +121,7 @@ def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
     return tuple(lost.values())
 
 
-def links_down(node: Node) -> tuple[Event, ...]:
+def links_down(node: Node) -> tuple[PortTrouble, ...]:
     """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
     events = []
     for port in changes(node):
@@ -129,16 +129,16 @@ def links_down(node: Node) -> tuple[Event, ...]:
         last = port.events[-1]
         if is_down(last) and not known:
             words = f"its link went down{times([last])}, and the log does not show it up again"
-            events.append(Event(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
+            events.append(PortTrouble(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
     return tuple(events)
 
 
-def troubles(node: Node) -> tuple[Event, ...]:
+def troubles(node: Node) -> tuple[PortTrouble, ...]:
     """Unsteady links, stuck firmware, too little power, heat and bad modules."""
     return (*_unsteady(node), *_told_by_driver(node), *_poor_signals(node))
 
 
-def _unsteady(node: Node) -> Iterator[Event]:
+def _unsteady(node: Node) -> Iterator[PortTrouble]:
     for port in changes(node):
         name, events = port.name, port.events
         downs = [event for event in events[:-1] if is_down(event)]
@@ -147,22 +147,22 @@ def _unsteady(node: Node) -> Iterator[Event]:
             if _close_together(downs):
                 words = f"its link went down and came back {plural(flaps, 'time')}"
                 shown = tuple(event.origin for event in events)
-                yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.MEDIUM)
+                yield PortTrouble(name, "flap", Severity.WARNING, words, shown, Confidence.MEDIUM)
             continue
         again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
         if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
             words = f"its link went down and came back {plural(flaps, 'time')}"
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
-            yield Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
+            yield PortTrouble(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
         elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
             # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
             words = f"its link went down and came back once{times(once[:1])}"
             shown = tuple(event.origin for event in once)
-            yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
+            yield PortTrouble(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
 
 
-def _close_together(downs: Sequence[KernelEvent]) -> bool:
+def _close_together(downs: Sequence[Event]) -> bool:
     """Whether a port is lost again soon after it was lost: of a whole log, single losses are work on the machine."""
     return any(
         one.time_s is None or other.time_s is None or 0 <= other.time_s - one.time_s <= AGAIN_S
@@ -170,7 +170,7 @@ def _close_together(downs: Sequence[KernelEvent]) -> bool:
     )
 
 
-def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
+def _lost_once(events: Sequence[Event]) -> list[Event]:
     """The loss of a link and its return, where it did not stay down as long as somebody works on it."""
     at = next(at for at, event in enumerate(events) if is_down(event))
     down, up = events[at], events[at + 1]
@@ -179,7 +179,7 @@ def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
     return [down, up]
 
 
-def _told_by_driver(node: Node) -> Iterator[Event]:
+def _told_by_driver(node: Node) -> Iterator[PortTrouble]:
     kernel_events = grouped(
         ((name_of(node, event.bus_id, [event] if event.bus_id is None else None), phrase), event)
         for event in node.events
@@ -191,13 +191,13 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
         shown = tuple(event.origin for event in events)
         if kind != "power":
-            yield Event(name, kind, severity, f"{words}{times(events)}", shown)
+            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", shown)
         elif _carried_much(node):
-            yield Event(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+            yield PortTrouble(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
         elif _runs_fast(node, name):
-            yield Event(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
+            yield PortTrouble(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
         else:
-            yield Event(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
 
 
 def _runs_fast(node: Node, name: str) -> bool:
@@ -216,14 +216,14 @@ def _carried_much(node: Node) -> bool:
     return any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
 
 
-def _poor_signals(node: Node) -> Iterator[Event]:
+def _poor_signals(node: Node) -> Iterator[PortTrouble]:
     for nic in node.nics:
         for port in nic.ports:
             signal = port.signal if port.signal.known else _bit_errors(port)
             if signal.known and not is_foreign(nic):
                 words = f"its link is up with a poor signal: {signal.value}"
                 shown = (signal.origin,) if signal.origin is not None else ()
-                yield Event(nic.name, "signal", Severity.WARNING, words, shown)
+                yield PortTrouble(nic.name, "signal", Severity.WARNING, words, shown)
 
 
 def _bit_errors(port: NicPort) -> Fact[str]:
@@ -252,22 +252,22 @@ class Changes:
 
     name: str
     nic: Nic | None
-    events: tuple[KernelEvent, ...]
+    events: tuple[Event, ...]
     plain: bool = False
 
 
-def is_up(event: KernelEvent) -> bool:
+def is_up(event: Event) -> bool:
     return str(event.fields.get("reason", "")).lower() in _UPS
 
 
-def is_down(event: KernelEvent) -> bool:
+def is_down(event: Event) -> bool:
     return str(event.fields.get("reason", "")).lower() in _DOWNS
 
 
 def changes(node: Node) -> list[Changes]:
     """The ups and downs of each port that no evidence keeps from the job's traffic. A bond repeats what a driver says
     of a port: one of both is kept. A port that is set down, and comes back, has not changed by itself."""
-    by_port: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
+    by_port: dict[tuple[str | None, str], list[Event]] = defaultdict(list)
     plain: dict[tuple[str | None, str], bool] = {}
     buses: dict[str, str] = {}
     set_down: set[str] = set()
@@ -297,12 +297,12 @@ def changes(node: Node) -> list[Changes]:
     ]
 
 
-def _counts(event: KernelEvent) -> bool:
+def _counts(event: Event) -> bool:
     booted = event.time_s is None or event.time_s > BOOT_S
     return booted and event.kind in ("mlx5", "link") and (is_down(event) or is_up(event))
 
 
-def _leave_repeats(by_port: dict[tuple[str | None, str], list[KernelEvent]], buses: dict[str, str]) -> None:
+def _leave_repeats(by_port: dict[tuple[str | None, str], list[Event]], buses: dict[str, str]) -> None:
     for interface, bus_id in buses.items():
         of_bond, of_driver = (None, interface), (bus_id, "")
         if of_bond in by_port and of_driver in by_port:
@@ -310,7 +310,7 @@ def _leave_repeats(by_port: dict[tuple[str | None, str], list[KernelEvent]], bus
             del by_port[of_bond if drivers_own else of_driver]
 
 
-def _interface(event: KernelEvent) -> str:
+def _interface(event: Event) -> str:
     return str(event.fields.get("nic", ""))
 
 
@@ -323,7 +323,7 @@ def is_foreign(nic: Nic | None) -> bool:
     return nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
 
 
-def name_of(node: Node, bus_id: str | None, events: list[KernelEvent] | None = None) -> str:
+def name_of(node: Node, bus_id: str | None, events: list[Event] | None = None) -> str:
     nic = nic_of(node, bus_id)
     if nic is not None and nic.rdma_name:
         return nic.rdma_name

@@ -25,10 +25,10 @@ from topodiag.checks.nvlink.fabric_machine import (
 )
 from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
 from topodiag.model.devices import Gpu
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, grouped
 from topodiag.words.units import in_gbs
@@ -168,7 +168,7 @@ class FabricNotReady(NodeCheck):
             evidence=(node.os.nvml_error.origin,),
         )
 
-    def _versions_differ(self, node: Node, event: KernelEvent) -> Finding:
+    def _versions_differ(self, node: Node, event: Event) -> Finding:
         kernel, user = str(event.fields["version"]), str(event.fields["value"])
         return self.finding(
             self.where(node),
@@ -216,7 +216,7 @@ class FabricNotReady(NodeCheck):
         )
 
 
-def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
+def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> Event | None:
     """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
     last = next((event for event in reversed(node.events) if event.signature == "kernel.switch_mismatch"), None)
     up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)

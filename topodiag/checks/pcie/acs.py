@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, grouped, plural
 
@@ -153,7 +153,7 @@ class AcsBetweenPeers(NodeCheck):
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
-    def _refused(self, node: Node, faults: Sequence[KernelEvent], *, by_address: bool = False) -> Finding:
+    def _refused(self, node: Node, faults: Sequence[Event], *, by_address: bool = False) -> Finding:
         """Accesses that the IOMMU refused; `by_address` where only addresses tell that they are of a GPU or a NIC."""
         buses = tuple(dict.fromkeys(event.bus_id or "" for event in faults))
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
@@ -196,7 +196,7 @@ _OF_ENDS = frozenset({"xid", "gpu-lost", "gpu-init", "nvrm", "amdgpu", "mlx5"})
 """Kinds of kernel messages that only the driver of a GPU or of an adapter writes, of its own device."""
 
 
-def _faults(node: Node) -> tuple[KernelEvent, ...]:
+def _faults(node: Node) -> tuple[Event, ...]:
     """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
     Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
     owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
@@ -218,7 +218,7 @@ _AT_THE_END = 8
 LEAST_AT_PEERS = 2
 
 
-def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
+def _at_peers(node: Node) -> tuple[Event, ...]:
     """IOMMU faults of a device whose kind is not shown that reaches for windows of other devices, which hardly anything
     but GPUs and adapters does."""
     faults = (event for event in node.events if event.kind == "iommu-fault" and event.bus_id is not None)
@@ -231,7 +231,7 @@ def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
     )
 
 
-def _is_window(event: KernelEvent) -> bool:
+def _is_window(event: Event) -> bool:
     at = int(str(event.fields.get("address", "0")), 16)
     return _PEERS_FROM <= at < _PEERS_TO and not bin(at)[2:].startswith("1" * _AT_THE_END)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.model.events import Value
+from topodiag.model.events import Event, Value
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbs
 
@@ -32,18 +31,18 @@ def narrow_at_boot(check: NodeCheck, node: Node) -> Iterator[Finding]:
             yield _finding(check, node, event, had)
 
 
-def _is_limited(event: KernelEvent) -> bool:
+def _is_limited(event: Event) -> bool:
     fields = event.fields
     named = event.kind == "pcie-bandwidth" and "module" in fields and "expected" in fields
     return named and (fields["module"] in _OURS or int(fields["expected"]) >= WHOLE)
 
 
-def _kind(event: KernelEvent) -> tuple[Value, Value]:
+def _kind(event: Event) -> tuple[Value, Value]:
     """The driver of a device, and its own lanes."""
     return event.fields["module"], event.fields["expected"]
 
 
-def _finding(check: NodeCheck, node: Node, event: KernelEvent, had: int) -> Finding:
+def _finding(check: NodeCheck, node: Node, event: Event, had: int) -> Finding:
     fields, bus_id = event.fields, event.bus_id or ""
     lanes, able = int(fields["count"]), int(fields["expected"])
     gbs, able_gbs = in_gbs(float(fields["size"]) / 8), in_gbs(float(fields["value"]) / 8)

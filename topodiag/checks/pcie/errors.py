@@ -10,10 +10,10 @@ from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
+from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
-from topodiag.model.system import KernelEvent
 from topodiag.words.fold import grouped, plural
 from topodiag.words.units import in_s, spell_s
 
@@ -61,7 +61,7 @@ MIN_LOGGED = 100
 """Lines of corrected errors from which on the kernel log speaks against a link: a few come with every boot."""
 
 
-def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
+def _logged(node: Node) -> list[tuple[str, list[Event]]]:
     """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
     lines = (event for event in node.events if event.kind == "aer")
     own = [event for event in lines if str(event.fields.get("module", _OURS[0])).startswith(_OURS)]
@@ -113,7 +113,7 @@ class PcieErrors(NodeCheck):
         outcome = self._judge_counters(node)
         return self.add_findings(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
-    def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
+    def _of_log(self, node: Node, place: str, events: Sequence[Event]) -> Finding:
         hard = [event for event in events if "reason" in event.fields]
         kind = "uncorrectable" if hard else "corrected"
         return self.finding(

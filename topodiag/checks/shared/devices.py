@@ -37,7 +37,7 @@ SOC is what drivers before 2018 call SYS."""
 
 def gpu_spec(gpu: Gpu) -> GpuSpec | None:
     """The datasheet of a GPU, or None when its name is unknown or in no datasheet."""
-    return gpu_by_name(gpu.name.value) if gpu.name.value else None
+    return gpu_by_name(gpu.name.get(""))
 
 
 def word(node: Node, a: str, b: str) -> Fact[str]:

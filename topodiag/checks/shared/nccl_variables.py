@@ -22,11 +22,11 @@ class Variable:
     `2.18.1`, `until` "" while it is read; `by_name` where only its name says what it does."""
 
     name: str
-    since: str
-    until: str
     default: str
     what: str
-    by_name: bool
+    since: str = ""
+    until: str = ""
+    by_name: bool = False
     library: str = "NCCL"
 
 
@@ -41,22 +41,12 @@ def known() -> frozenset[str]:
 def variable(name: str) -> Variable | None:
     """What NCCL, RCCL or its runtime does with a variable, None for a name that none of them ever read."""
     held = own_data("checks/shared/nccl_parameters").get(name) or own_data("checks/shared/rccl_parameters").get(name)
-    if held is None:
-        return None
-    return Variable(
-        name,
-        held.get("since", ""),
-        held.get("until", ""),
-        held["default"],
-        held["what"],
-        held.get("by_name", False),
-        held.get("library", "NCCL"),
-    )
+    return Variable(name, **held) if held is not None else None
 
 
 def renamed(name: str) -> RenamedVariable | None:
     entry = own_data("checks/shared/nccl_variables")["old"].get(name)
-    return RenamedVariable(entry["now"], entry["what"]) if entry else None
+    return RenamedVariable(**entry) if entry else None
 
 
 def is_foreign(name: str) -> bool:

@@ -26,18 +26,11 @@ class Phrase:
 @cache
 def phrases(group: str) -> tuple[Phrase, ...]:
     """All entries of a group, in the order of the file."""
-    return tuple(
-        Phrase(
-            regex(entry["words"]),
-            entry.get("says", ""),
-            entry.get("fix", ""),
-            entry.get("cost", ""),
-            Severity[entry.get("severity", "warning").upper()],
-            entry.get("expected", ""),
-            entry.get("kind", ""),
-        )
-        for entry in own_data("checks/shared/phrases")[group]
-    )
+    return tuple(_phrase(**entry) for entry in own_data("checks/shared/phrases")[group])
+
+
+def _phrase(words: str, severity: str = "warning", **given: str) -> Phrase:
+    return Phrase(regex(words), severity=Severity[severity.upper()], **given)
 
 
 def phrase_in(group: str, text: str) -> Phrase | None:

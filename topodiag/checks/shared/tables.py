@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from topodiag.checks.shared.comparisons import far, unlike
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model import tables
 from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.node import Node
@@ -64,27 +64,22 @@ _COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
 """What a health agent's check is about, by the words of its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableFault:
-    """A row that shows a fault, by the kind of its event, in words with what the others have."""
-
-    fault: str
-    words: str
-    row: Row
-    trust: Trust = Trust.PERSON
-
-
 def reported_by_tables(node: Node) -> tuple[Event, ...]:
     """What the tables of a node's evidence show, as reports of others."""
     return tuple(
-        Event(outlier.fault, "table", outlier.words[:300], outlier.row.origin, trust=outlier.trust)
-        for table in node.tables
-        for outlier in [outlier for rule in _RULES for outlier in rule(table)][:MOST_SHOWN]
+        event for table in node.tables for event in [event for rule in _RULES for event in rule(table)][:MOST_SHOWN]
     )
 
 
-def _row_text(table: Table, place: int) -> str:
-    return " ".join(table.rows[place].origin.text.split())[:200]
+def _fault(kind: str, words: str, row: Row, trust: Trust = Trust.PERSON) -> Event:
+    """A row that shows a fault, in words with what the others have."""
+    return Event(kind, "table", words[:300], row.origin, trust=trust)
+
+
+def _fault_at(table: Table, place: int, kind: str, words: str) -> Event:
+    """The same, in the words of the row and behind them what the others have."""
+    row = table.rows[place]
+    return _fault(kind, f"{' '.join(row.origin.text.split())[:200]}: {words}", row)
 
 
 def _whose(row: Row, place: int) -> str:
@@ -95,7 +90,7 @@ def _whose(row: Row, place: int) -> str:
     return named or row.label or f"row {place + 1}"
 
 
-def _states(table: Table) -> Iterator[TableFault]:
+def _states(table: Table) -> Iterator[Event]:
     """A part that is down where nearly all others are up."""
     for part, fault in _FAULT_OF_STATE.items():
         words = {place: cell.strip().lower() for place, cell in table.column(f"{tables.STATE}{part}").items()}
@@ -103,28 +98,26 @@ def _states(table: Table) -> Iterator[TableFault]:
         outlier = unlike(is_bad, agree=MOST_AGREE)
         if outlier is not None and not outlier.usual:
             for place in outlier.odd:
-                yield TableFault(
-                    fault, f"{_row_text(table, place)}: {outlier.count} of {outlier.of} are not", table.rows[place]
-                )
+                yield _fault_at(table, place, fault, f"{outlier.count} of {outlier.of} are not")
 
 
-def _counts(table: Table) -> Iterator[TableFault]:
+def _counts(table: Table) -> Iterator[Event]:
     """Fewer of a part than the table says there should be."""
     for part, fault in _FAULT_OF_PART.items():
         wanted = table.column(f"{tables.WANT}{part}")
         for place, cell in table.column(f"{tables.HAVE}{part}").items():
             has, wants = _number(cell), _number(wanted.get(place, ""))
             if has is not None and wants is not None and 0 <= has < wants:
-                yield TableFault(fault, f"{_row_text(table, place)}: {has:g} of {wants:g}", table.rows[place])
+                yield _fault_at(table, place, fault, f"{has:g} of {wants:g}")
 
 
-def _memory(table: Table) -> Iterator[TableFault]:
+def _memory(table: Table) -> Iterator[Event]:
     for place, cell in table.column(tables.UNCORRECTED).items():
         if (_number(cell) or 0) >= 1:
-            yield TableFault("gpu.memory", f"{_row_text(table, place)}: uncorrected errors {cell}", table.rows[place])
+            yield _fault_at(table, place, "gpu.memory", f"uncorrected errors {cell}")
 
 
-def _clocks(table: Table) -> Iterator[TableFault]:
+def _clocks(table: Table) -> Iterator[Event]:
     """A busy GPU far slower than its busy peers."""
     loads = {place: _number(cell) for place, cell in table.column(tables.LOAD).items()}
     clocks = {
@@ -134,11 +127,11 @@ def _clocks(table: Table) -> Iterator[TableFault]:
     }
     if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
         for place in slow.odd:
-            words = f"{_row_text(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
-            yield TableFault("gpu.clocks", words, table.rows[place])
+            words = f"{in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
+            yield _fault_at(table, place, "gpu.clocks", words)
 
 
-def _late(table: Table) -> Iterator[TableFault]:
+def _late(table: Table) -> Iterator[Event]:
     """A rank whose own part of a step takes far longer than the others'. Of several steps the shortest counts: one may
     hold a checkpoint."""
     for name in table.columns:
@@ -151,14 +144,16 @@ def _late(table: Table) -> Iterator[TableFault]:
             who, took = _whose(table.rows[place], place), _number(cell)
             if took is not None and took * to_ms < times.get(who, float("inf")):
                 times[who], places[who] = took * to_ms, place
-        late = far(times, factor=TIMES, floor=LEAST_MS, close=CLOSE) if "rank" in " ".join(times).lower() else None
-        for who in late.odd if late is not None else ():
-            usual = in_ms(late.usual * 1000) if late is not None else ""
-            words = f"{who}: {name.removeprefix(tables.TIME)} {in_ms(times[who] * 1000)}, {usual} by the median"
-            yield TableFault("job.rank_late", words, table.rows[places[who]])
+        late = far(times, factor=TIMES, floor=LEAST_MS, close=CLOSE)
+        if late is None or "rank" not in " ".join(times).lower():
+            continue
+        usual, part = in_ms(late.usual * 1000), name.removeprefix(tables.TIME)
+        for who in late.odd:
+            words = f"{who}: {part} {in_ms(times[who] * 1000)}, {usual} by the median"
+            yield _fault("job.rank_late", words, table.rows[places[who]])
 
 
-def _differ(table: Table) -> Iterator[TableFault]:
+def _differ(table: Table) -> Iterator[Event]:
     """A host with another version or setting than most."""
     for name in table.columns:
         if name == tables.VERSION:
@@ -171,17 +166,13 @@ def _differ(table: Table) -> Iterator[TableFault]:
             continue
         by_host = {place: cell.lower() for place, cell in table.column(name).items()}
         hosts = [table.rows[place].cells.get(tables.HOST) or table.rows[place].label for place in by_host]
-        outlier = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
-        for place in outlier.odd if outlier is not None else ():
-            words = (
-                f"{_row_text(table, place)}: {outlier.count} of {outlier.of} have {outlier.usual}"
-                if outlier is not None
-                else ""
-            )
-            yield TableFault(fault, words, table.rows[place])
+        outlier = unlike(by_host, agree=least)
+        if outlier is not None and len(set(hosts)) == len(hosts) and all(hosts):
+            for place in outlier.odd:
+                yield _fault_at(table, place, fault, f"{outlier.count} of {outlier.of} have {outlier.usual}")
 
 
-def _waits(table: Table) -> Iterator[TableFault]:
+def _waits(table: Table) -> Iterator[Event]:
     """Processes that the kernel cannot end, in the client of a file system."""
     states = table.column(tables.PROCESS_STATE)
     stuck = [
@@ -191,23 +182,19 @@ def _waits(table: Table) -> Iterator[TableFault]:
     ]
     if stuck:
         where = few(list(dict.fromkeys(table.rows[place].cells[tables.WAITS_IN] for place in stuck)))
-        yield TableFault(
-            "storage.trouble",
-            f"{_row_text(table, stuck[0])}: {len(stuck)} processes wait in {where}",
-            table.rows[stuck[0]],
-        )
+        yield _fault_at(table, stuck[0], "storage.trouble", f"{len(stuck)} processes wait in {where}")
 
 
-def _links(table: Table) -> Iterator[TableFault]:
+def _links(table: Table) -> Iterator[Event]:
     """PCIe links narrower than both of their ends can be."""
     can = table.column(tables.CAN)
     for place, cell in table.column(tables.RUNS).items():
         wide, runs = _WIDTH.search(can.get(place, "")), _WIDTH.search(cell)
         if wide is not None and runs is not None and 0 < int(runs[1]) < int(wide[1]):
-            yield TableFault("pcie.degraded", f"{_row_text(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
+            yield _fault_at(table, place, "pcie.degraded", f"x{runs[1]} of x{wide[1]}")
 
 
-def _devices(table: Table) -> Iterator[TableFault]:
+def _devices(table: Table) -> Iterator[Event]:
     """Processes of one run of nccl-tests that call themselves the same rank: built without MPI, each measures alone."""
     holders: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for place, row in enumerate(table.rows):
@@ -217,15 +204,15 @@ def _devices(table: Table) -> Iterator[TableFault]:
     for (host, rank, gpu), pids in holders.items():
         if len(pids) > 1:
             words = f"{len(pids)} processes on {host} call themselves rank {rank}, on device {gpu}"
-            yield TableFault("gpu.shared", words, table.rows[max(pids.values())])
+            yield _fault("gpu.shared", words, table.rows[max(pids.values())])
     first = {host: places for (host, rank, _), places in holders.items() if rank == "0"}
     several = [row for row in table.rows if (_number(row.cells.get(tables.STARTED, "")) or 0) > 1]
     if several and len(first) > 1 and all(len(pids) == 1 for pids in first.values()):
         words = f"{len(first)} processes of one command call themselves rank 0, on {few(list(first))}"
-        yield TableFault("benchmark.ranks_alone", words, table.rows[max(max(pids.values()) for pids in first.values())])
+        yield _fault("benchmark.ranks_alone", words, table.rows[max(max(pids.values()) for pids in first.values())])
 
 
-def _agents(table: Table) -> Iterator[TableFault]:
+def _agents(table: Table) -> Iterator[Event]:
     """What a health agent calls ill itself."""
     for row in table.rows:
         cells = {name: row.cells.get(name, "").strip().lower() for name in (tables.VERDICT, tables.ILL, tables.WELL)}
@@ -235,21 +222,21 @@ def _agents(table: Table) -> Iterator[TableFault]:
             named = f"{about} {words}" if about else words
             fault = _component(about) or _component(words)
             if fault:
-                yield TableFault(fault, named, row)
+                yield _fault(fault, named, row)
 
 
-def _odd_gpus(table: Table) -> Iterator[TableFault]:
+def _odd_gpus(table: Table) -> Iterator[Event]:
     """GPUs with a value that no check asks about, and that a sound GPU does not show. It does not say what is wrong, if
     anything is: it is quoted, and leaves open whether the machine is well."""
     groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row in table.rows:
         cells, name = row.cells, f"GPU{row.cells.get(tables.GPU)}"
         if tables.FAILED_READING in cells:
-            yield TableFault(REMARK, f"{name}: a reading of it is an error", row)
+            yield _fault(REMARK, f"{name}: a reading of it is an error", row)
         if cells.get(tables.COMPUTE_MODE) == "Prohibited":
-            yield TableFault(REMARK, f"{name}: its compute mode lets no program use it", row)
+            yield _fault(REMARK, f"{name}: its compute mode lets no program use it", row)
         if int(cells.get(tables.CELSIUS, 0)) >= HOT_C:
-            yield TableFault(REMARK, f"{name}: {cells[tables.CELSIUS]} C", row)
+            yield _fault(REMARK, f"{name}: {cells[tables.CELSIUS]} C", row)
         if tables.MEMORY_MIB in cells and tables.PRODUCT in cells:
             groups[cells[tables.PRODUCT]].append((row, int(cells[tables.MEMORY_MIB])))
     for group in groups.values():
@@ -261,10 +248,10 @@ def _odd_gpus(table: Table) -> Iterator[TableFault]:
             if 0 < size < LEAST_SHARE * usual:
                 own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
                 words = f"GPU{row.cells[tables.GPU]}: its memory is {own}, and others of its kind have {others}"
-                yield TableFault(REMARK, words, row)
+                yield _fault(REMARK, words, row)
 
 
-def _given_out(table: Table) -> Iterator[TableFault]:
+def _given_out(table: Table) -> Iterator[Event]:
     """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""
     gives = {place: int(cell) for place, cell in table.column(tables.ALLOCATABLE).items()}
     products = table.column(tables.PRODUCT)
@@ -280,25 +267,25 @@ def _given_out(table: Table) -> Iterator[TableFault]:
             words = f"{row.label} gives out {count} GPUs, {table.rows[best].label} of the same product {gives[best]}"
         else:
             continue
-        yield TableFault("gpu.count_low", words, row, Trust.AGENT)
+        yield _fault("gpu.count_low", words, row, Trust.AGENT)
 
 
-def _totals(table: Table) -> Iterator[TableFault]:
+def _totals(table: Table) -> Iterator[Event]:
     """Errors of all NVLinks of a GPU together."""
     for name in table.columns:
         most = next((most for kind, most in MOST_TOTAL.items() if f"_{kind}_" in name), 0)
         for place, cell in table.column(name).items() if most and name.startswith(tables.TOTAL) else ():
             if float(cell) >= most:
                 row, field = table.rows[place], name.removeprefix(tables.TOTAL)
-                yield TableFault("nvlink.errors", f"GPU {row.cells[tables.GPU]}: {field} is {float(cell):.0f}", row)
+                yield _fault("nvlink.errors", f"GPU {row.cells[tables.GPU]}: {field} is {float(cell):.0f}", row)
 
 
-def _numa(table: Table) -> Iterator[TableFault]:
+def _numa(table: Table) -> Iterator[Event]:
     """Processors without memory. Memory without processors is usual (CXL, Grace's GPUs)."""
     for place, cell in table.column(tables.MEMORY_MB).items():
         row = table.rows[place]
         if cell == "0" and row.cells.get(tables.PROCESSORS, "0") != "0":
-            yield TableFault(REMARK, f"NUMA node {row.cells[tables.NUMA]} has processors and no memory", row)
+            yield _fault(REMARK, f"NUMA node {row.cells[tables.NUMA]} has processors and no memory", row)
 
 
 def _component(name: str) -> str:
@@ -312,7 +299,7 @@ def _number(cell: str) -> float | None:
     return float(match[1]) if match is not None else None
 
 
-_RULES: tuple[Callable[[Table], Iterator[TableFault]], ...] = (
+_RULES: tuple[Callable[[Table], Iterator[Event]], ...] = (
     _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents, _odd_gpus, _given_out,
     _totals, _numa,
 )  # fmt: skip

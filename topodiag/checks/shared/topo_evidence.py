@@ -75,7 +75,7 @@ def refusal_of(file: NcclFile, tree: Element, minor: int) -> Refusal | None:
     """Why NCCL 2.`minor` does not take the file on one node: its reader's words, else those by which it does not build
     the system of `tree`. None where it takes it, and where the tree names no GPU."""
     refusal = file.refusal(minor)
-    if refusal is not None or not has_gpus(tree):
+    if refusal is not None or not tree.holds("gpu"):
         return refusal
     try:
         first_system(tree, count_gpus(tree), minor=minor, settings=read_settings({}, minor))
@@ -98,13 +98,9 @@ def search_refusal_of(tree: Element, minor: int) -> Refusal | None:
     return Refusal("search", prediction.why, prediction.line, 0, "", minor, minor)
 
 
-def has_gpus(tree: Element) -> bool:
-    return any(element.tag == "gpu" for element in tree.walk())
-
-
 def ask(tree: Element, minor: int, nodes: int = 1, env: Mapping[str, str] | None = None) -> Prediction | None:
     """NCCL's decisions; None where there is no GPU to decide about, which NCCL fills in from the machine."""
-    if not has_gpus(tree):
+    if not tree.holds("gpu"):
         return None
     return predict_tree(tree, nodes=nodes, version=spell_version(minor), env=env, sizes=(PRICED_BYTES,))
 

@@ -107,7 +107,7 @@ class FileOfAnotherMachine(FileCheck):
         except LackingError:
             return None
         minor = file.asked[0] if file.asked else ASKED
-        nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
+        nodes = 2 if tree.holds("net") else 1
         ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted) or ours.ranks != plain.ranks:
             return None

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     devices_of,
-    has_gpus,
     machine_of,
     refusal_of,
     search_refusal_of,
@@ -86,7 +85,7 @@ class FileRefused(FileCheck):
         refusals = {minor: refusal for minor in asked if (refusal := refusal_of(file, tree, minor)) is not None}
         if refusals:
             return self.any_of(node, [self._report(node, file, refusals, len(asked))])
-        if not has_gpus(tree):
+        if not tree.holds("gpu"):
             why = "NCCL's reader takes it, but it names no GPU: the rest is up to the machine (--against BUNDLE)"
             return self.unknown(node, why)
         searched = _search_refusals(tree, file) if not of_rccl(tree) else {}  # RCCL goes on in the simple order

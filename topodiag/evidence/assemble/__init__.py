@@ -10,9 +10,10 @@ from topodiag.evidence.assemble.facts import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
 from topodiag.evidence.assemble.roles import system_name, with_roles
 from topodiag.evidence.draft import Entity, NodeDraft, PairOffer
+from topodiag.model.events import Event
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact
-from topodiag.model.system import Cpu, KernelEvent, Os
+from topodiag.model.system import Cpu, Os
 
 _P2P = "p2p:"
 COPIES = "copies"
@@ -80,9 +81,9 @@ def time_of(time: str) -> Fact[str]:
     return Fact(time) if time else Fact(why="no manifest")
 
 
-def distinct_events(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:
+def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
     """Messages of the kernel, each once: dmesg and the journal hold the same lines with the same times."""
-    once: dict[tuple[object, ...], KernelEvent] = {}
+    once: dict[tuple[object, ...], Event] = {}
     for number, event in enumerate(events):
         when = round(event.time_s, 3) if event.time_s is not None else (event.origin.source, number)
         once.setdefault((event.kind, event.text, when), event)

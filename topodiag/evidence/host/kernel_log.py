@@ -16,8 +16,7 @@ from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
-from topodiag.model.events import Scope, Trust
-from topodiag.model.system import KernelEvent
+from topodiag.model.events import Event, Scope, Trust
 from topodiag.words.dialect import Maker
 from topodiag.words.own_data import patterns
 
@@ -60,8 +59,8 @@ class KernelLog(Source):
             return True
         return next(_matches(head.encode("utf-8", "replace")), None) is not None
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
         count = 0
         for match in _matches(blob.plain):
@@ -91,19 +90,13 @@ def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, LineMatch]
             yield (number, line), when, message, taken
 
 
-def _event(blob: Blob, place: Place, when: float | None, message: str, taken: LineMatch) -> KernelEvent:
-    kind, code = taken.entry.says.removeprefix(f"{FAMILY}."), taken.fields.get("code")
-    bus_id = taken.fields.get("bus_id") or _bus_of(taken.entry, message)
-    return KernelEvent(
-        kind,
-        message[:MAX_TEXT],
-        blob.origin(*place),
-        when,
-        str(bus_id) if bus_id else None,
-        int(code) if code is not None else None,
-        signature=taken.entry.id,
-        fields=taken.fields,
-    )
+def _event(blob: Blob, place: Place, when: float | None, message: str, taken: LineMatch) -> Event:
+    fields = taken.fields
+    if "bus_id" not in fields and (bus_id := _bus_of(taken.entry, message)) is not None:
+        fields = {**fields, "bus_id": bus_id}
+    # An agent that writes to the log is quoted by it: the line is the log's.
+    kind = taken.entry.says.removeprefix(f"{FAMILY}.")
+    return Event(kind, taken.entry.id, message[:MAX_TEXT], blob.origin(*place), fields, time_s=when)
 
 
 def _split(line: str) -> tuple[float | None, str]:

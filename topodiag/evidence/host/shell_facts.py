@@ -21,7 +21,8 @@ from topodiag.evidence.interface import to_float, to_int
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
-from topodiag.model.system import IOMMU_UNITS, KernelEvent
+from topodiag.model.events import Event, Trust
+from topodiag.model.system import IOMMU_UNITS
 from topodiag.words.own_data import own_data, patterns
 
 UNLIMITED = -1
@@ -47,7 +48,7 @@ class ShellFacts(OfPage):
             page.mark(line.number)
             by_name.setdefault(name, []).append((line, value))
         for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
-            page.draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", line.origin, of_log=False))
+            page.draft.events.append(Event("iommu", "", f"{IOMMU_UNITS}: {units}", line.origin, trust=Trust.AGENT))
         missing = by_name.pop("absent_devices", [])
         for line, _ in missing[:1]:
             line.offer(system, "absent_devices", frozenset(str(name) for _, name in missing))

@@ -29,9 +29,8 @@ from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.events import Trust
+from topodiag.model.events import Event, Trust
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.system import KernelEvent
 from topodiag.model.tables import GPU, TOTAL, Row, Table
 from topodiag.words.own_data import own_data
 
@@ -147,11 +146,12 @@ def _xid(record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
     code = whole(record.value) if record.field == _XID else to_int(record.labels.get("xid"), low=1)
     if not code or code > MAX_XID or not record.value:
         return
-    if any(event.code == code and event.gpu == record.index for event in draft.events):
+    if any(event.code == code and event.fields.get("gpu") == record.index for event in draft.events):
         return
     why = record.labels.get("err_msg", "")[:120]
     text = f"Xid {code} by DCGM" + (f": {why}" if why else "")
-    draft.events.append(KernelEvent("xid", text, record.line.origin, None, bus_id, code, record.index, of_log=False))
+    fields = {"code": code, "gpu": record.index} | ({"bus_id": bus_id} if bus_id is not None else {})
+    draft.events.append(Event("xid", "", text, record.line.origin, fields, trust=Trust.AGENT))
 
 
 _Sample = dict[str, GpuField]

@@ -291,7 +291,7 @@ class _Reading:
         if number <= MOST_OF_ONE:
             event = Event(
                 entry.says, entry.id, taken.text, self._origin(place), taken.fields, entry.scope, entry.trust, host,
-                rank, line.pid, line.time_s,
+                rank, line.pid, None if isnan(line.time_s) else line.time_s,
             )  # fmt: skip
             self.events[key] = (entry, event)
             if entry.over is not None:

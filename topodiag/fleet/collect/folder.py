@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,13 +62,17 @@ class Folder:
 
     def valid_answers(self, nodes: Sequence[str]) -> dict[str, NodeAnswer]:
         """By node the latest answer that is still good: its file is there, and has the sum that it came with."""
+        held = self._document()
+        if held is None:
+            return {}
         sums = sums_of(str(self.path))
         wanted = set(nodes)
-        answers: dict[str, NodeAnswer] = {}
-        for answer in self._answers():
-            if answer.node in wanted and sums.get(answer.file) == answer.sha256 == self._sum(answer.file):
-                answers[answer.node] = answer
-        return answers
+        return {
+            answer.node: answer
+            for answer in (*held.before, *held.answers)
+            if answer.state is State.ANSWERED and answer.node in wanted
+            if sums.get(answer.file) == answer.sha256 == self._sum(answer.file)
+        }
 
     def keep(self, part: Path, answer: NodeAnswer) -> NodeAnswer:
         """Give a bundle that came whole its name, and write down its sum. What is no bundle is not kept. Raises
@@ -83,7 +87,8 @@ class Folder:
             return replace(answer, state=State.GARBAGE, why=f"what came whole {why}", sha256="", size=0)
         hung = tuple(dict.fromkeys(item.id for item in held.missing if item.status == "timeout"))
         name = file_name(answer.node, answer.boot_id, answer.time)
-        self._add_sum(answer.sha256, name)
+        self._sums.write(f"{answer.sha256}  {name}\n")
+        self._sums.flush()
         part.replace(self.path / name)
         for old in self._stubs(answer.node):
             old.unlink(missing_ok=True)
@@ -128,21 +133,8 @@ class Folder:
             if path.name.startswith(start) and path.name.count("-") == start.count("-") + 1
         ]  # fmt: skip
 
-    def _add_sum(self, digest: str, name: str) -> None:
-        self._sums.write(f"{digest}  {name}\n")
-        self._sums.flush()
-
-    def _answers(self) -> Iterator[NodeAnswer]:
-        """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
-        collect_document = self._document()
-        if collect_document is not None:
-            yield from (
-                answer
-                for answer in (*collect_document.before, *collect_document.answers)
-                if answer.state is State.ANSWERED
-            )
-
     def _document(self) -> CollectDocument | None:
+        """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
         try:
             with (self.path / ANSWERS).open("rb") as stream:
                 return read_document(stream.read(_MOST))

@@ -111,8 +111,8 @@ class Pump:
                 self._ask_to_end(running)
             if running.process.poll() is None:
                 continue
-            open_still = any(key.data[0] is running for key in self._selector.get_map().values() if not _writes(key))
-            if not open_still or now > running.end + KIND_S:
+            keys = [key for key in self._selector.get_map().values() if key.data[0] is running]
+            if not any(key.events & selectors.EVENT_READ for key in keys) or now > running.end + KIND_S:
                 self._ended(running)
 
     def _write(self, running: _Running, stream: IO[bytes]) -> None:
@@ -179,10 +179,6 @@ class Pump:
                 _signal(running.process, signal.SIGKILL)
                 running.process.wait()
             self._close(running)
-
-
-def _writes(key: selectors.SelectorKey) -> bool:
-    return bool(key.events & selectors.EVENT_WRITE)
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

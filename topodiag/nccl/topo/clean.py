@@ -92,7 +92,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     single = one_host(tree, host)
     tree, done = single.tree, list(single.done)
     root = _bare(tree, minor, RCCL_KNOWN if of_rccl(tree) else KNOWN)
-    if not any(element.tag == "gpu" for element in root.walk()):
+    if not root.holds("gpu"):
         raise UnfitError("there is no GPU in it")
     lost = sorted(_dropped(tree, root))
     if lost:

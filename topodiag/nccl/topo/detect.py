@@ -150,7 +150,7 @@ class _Detector:
     def _gpu(self, gpu: Gpu, rank: int) -> None:
         if gpu.bus_id is None:
             raise LackingError(f"no bus id of {gpu.label}")
-        spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+        spec = catalog.gpu_by_name(gpu.name.get(""))
         sm = gpu.sm.value or (spec.sm if spec else None)
         if sm is None:
             raise LackingError(f"no compute capability of {gpu.label}")
@@ -208,7 +208,7 @@ class _Detector:
 
     def _as_built(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """The links of an NVSwitch product of which nothing was seen: a tool that hung says nothing of the links."""
-        spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+        spec = catalog.gpu_by_name(gpu.name.get(""))
         seen = bool(gpu.nvlinks) or gpu.nvlink_note.known or any(gpu.label in pair for pair in self.node.smi_matrix)
         if seen or spec is None or not spec.nvswitch or spec.bridged or len(self.node.gpus) < 3:
             return {}

@@ -26,7 +26,7 @@ class UnfitSystemError(ValueError):
 def bare_gpus(tree: Element) -> list[Element]:
     """The PCI functions in which NCCL looks up GPUs: of a display class, without a GPU of the file. Empty where the
     file describes a GPU."""
-    if any(element.tag == "gpu" for element in tree.walk()):
+    if tree.holds("gpu"):
         return []
     return [element for element in tree.walk() if _is(element, "0x03") and element.get("vendor") in (None, _NVIDIA)]
 

@@ -15,13 +15,13 @@ from rich.text import Text
 from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
+from topodiag.model.events import Event
 from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
-from topodiag.model.system import KernelEvent
 from topodiag.report.text import Page, Part
 from topodiag.report.words import SIGNS
 from topodiag.words.units import in_gbps, in_gbs, spell_gbs
@@ -220,7 +220,7 @@ def _gpu_words(drawing: _Drawing, gpu: Gpu) -> Iterator[Part]:
         yield ("MIG", "doubtful")
 
 
-def _is_xid_of(event: KernelEvent, gpu: Gpu) -> bool:
+def _is_xid_of(event: Event, gpu: Gpu) -> bool:
     """The driver names the slot in an Xid, not the function."""
     if event.kind != "xid" or not event.bus_id or not gpu.bus_id:
         return False

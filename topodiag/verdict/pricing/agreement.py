@@ -53,12 +53,14 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
     numbers = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
     numbers += f", {percent(off, signed=True)}"
     loss, missing = whole - predicted, whole - measured
-    verb = "explain" if cause.startswith("these") else "explains"
+    many = cause.startswith("these")
+    verb, costs = ("explain", "cost") if many else ("explains", "costs")
     if loss < SLIGHT * whole:
         if missing < TOLERANCE * whole:
-            return Compared(Agreement.AGREES, f"{cause} cost{_s(cause)} almost nothing here, as measured ({numbers})")
+            return Compared(Agreement.AGREES, f"{cause} {costs} almost nothing here, as measured ({numbers})")
         return Compared(Agreement.PART, f"{in_gbs(predicted - measured)} stay unexplained ({numbers})")
-    if _loss_agrees(loss, missing) and max(measured, predicted) <= LEFT * min(measured, predicted):
+    is_missing = missing > 0 and abs(loss - missing) <= TOLERANCE * missing
+    if is_missing and max(measured, predicted) <= LEFT * min(measured, predicted):
         if abs(off) > TOLERANCE:
             numbers += f", losses {percent(loss / whole)} and {percent(missing / whole)}"
         return Compared(Agreement.AGREES, f"{cause} {verb} {_part(loss, missing)} ({numbers})")
@@ -82,15 +84,6 @@ def _part(loss: float, missing: float) -> str:
     if share > 1 + SLIGHT:
         return "the loss; slightly more was predicted"
     return "the loss" if share > 1 - SLIGHT else f"{percent(share)} of the loss"
-
-
-def _loss_agrees(loss: float, missing: float) -> bool:
-    """Whether what was predicted to be lost is what is missing."""
-    return missing > 0 and abs(loss - missing) <= TOLERANCE * missing
-
-
-def _s(cause: str) -> str:
-    return "" if cause.startswith("these") else "s"
 
 
 def as_another_algorithm(predicted: float, measured: float, taken: str, reached: Mapping[str, float]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
+from operator import attrgetter
 
 from topodiag.checks.shared.topo_file import alone
 from topodiag.expect.as_built import built_tree
@@ -22,7 +23,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
-from topodiag.model.job import Communicator, Hca, Job, Process
+from topodiag.model.job import Hca, Job
 from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
@@ -38,7 +39,8 @@ from topodiag.nccl.topo.printed import tree_of_print
 from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import canonical, rates
-from topodiag.verdict.pricing.mend import Ground, HostGround, Machine, View
+from topodiag.verdict.pricing.mend import Ground, HostGround, Machine
+from topodiag.words.fold import grouped
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
@@ -70,7 +72,7 @@ class _Open:
     given: dict[str, str]
     env: dict[str, str]
     built: Element | None = None
-    views: list[View] = field(default_factory=list)
+    views: list[Element] = field(default_factory=list)
 
 
 def ground_of(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
@@ -164,21 +166,19 @@ class _Sources:
 
     def __init__(self, case: Case, job: Job | None) -> None:
         self.case = case
-        self.processes: dict[str, list[Process]] = {}
-        self.prints: dict[str, NcclSystem] = {}
+        processes = job.processes if job is not None else ()
+        communicators = job.communicators if job is not None else ()
+        self.processes = grouped((process.host, process) for process in processes)
+        # What several have of a host is that of the largest communicator, else of its first process.
+        self.prints = {process.host: process.system for process in processes[::-1] if process.system is not None}
+        for comm in sorted(communicators, key=attrgetter("nranks"), reverse=True)[::-1]:
+            self.prints |= comm.systems
         self._by_name: dict[str, Node] = {}
         self._by_short: dict[str, Node] = {}
         for node in case.nodes:
             if node.gpus:
                 self._by_name.setdefault(case.identity.name(node.host), node)
                 self._by_short.setdefault(short_name(node.host), node)
-        for process in job.processes if job is not None else ():
-            self.processes.setdefault(process.host, []).append(process)
-        for comm in sorted(job.communicators, key=_size, reverse=True) if job is not None else ():
-            self.prints = {**comm.systems, **self.prints}
-        for process in job.processes if job is not None else ():
-            if process.system is not None:
-                self.prints.setdefault(process.host, process.system)
 
     def node(self, host: str) -> Node | None:
         """The capture of a host."""
@@ -205,7 +205,7 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
     NCCL's print says of the product. None where nothing tells it."""
     for host in hosts:
         for gpu in host.node.gpus if host.node is not None else ():
-            spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+            spec = catalog.gpu_by_name(gpu.name.get(""))
             if gpu.sm.value or spec is not None:
                 return gpu.sm.value or (spec.sm if spec is not None else None)
     names = {device.name for device in run.devices if device.name}
@@ -232,10 +232,6 @@ def _switched_gbs(system: NcclSystem) -> float:
     return max((link.gbs for link in system.links if link.kind == "NVL" and link.b.startswith("NVS")), default=0.0)
 
 
-def _size(comm: Communicator) -> int:
-    return comm.nranks
-
-
 def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Claims) -> None:
     """Fills in what the sources show of a host."""
     processes = sources.processes.get(host.name, ())
@@ -247,18 +243,16 @@ def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Cl
         return
     nics = max((nics_of(process) for process in processes), key=len, default={})
     tree = canonical(_with_names(tree, nics))
-    host.views.append(View(tree, f"NCCL's print of {host.name}"))
+    host.views.append(tree)
     if host.built is None:
         host.built = _repaired(tree)
 
 
 def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     file = node.nccl_file
-    source = f"the capture of {node.host}"
-    gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
+    gpu = catalog.gpu_by_name(_product(node))
     if file is not None and alone(node):
-        host.built = _repaired(canonical(file.tree))
-        host.views.append(View(canonical(file.tree), source))
+        _take_file(host, file)
         return
     bare = replace(node, nccl_file=None)
     settings = {setting.name: setting.value for setting in node.settings}
@@ -268,14 +262,20 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     except LackingError:
         if file is None or file_is_wrong:
             return
-        host.built = _repaired(canonical(file.tree))
-        host.views.append(View(canonical(file.tree), source))
+        _take_file(host, file)
         return
     built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
     if file is not None and not file_is_wrong:
         built = loaded(file.tree, built)
     host.built = canonical(built)
-    host.views.append(View(canonical(loaded(file.tree, element) if file is not None else element), source))
+    host.views.append(canonical(loaded(file.tree, element) if file is not None else element))
+
+
+def _take_file(host: _Open, file: NcclFile) -> None:
+    """The host is what its topology file says."""
+    tree = canonical(file.tree)
+    host.built = _repaired(tree)
+    host.views.append(tree)
 
 
 @lru_cache(maxsize=64)
@@ -331,14 +331,11 @@ def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> list[str]:
     texts = []
     for host in hosts:
         poor = host.built is not None and _network_mbps(host) < _network_mbps(best)
-        if host.built is None or (poor and any(_is(host.name, name) for name in claims.nics)):
+        lacking = host.name in claims.nics or short_name(host.name) in map(short_name, claims.nics)
+        if host.built is None or (poor and lacking):
             host.built = best.built
             texts.append(f"{host.name} is taken to be built as {best.name} is")
     return texts
-
-
-def _is(host: str, name: str) -> bool:
-    return host == name or short_name(host) == short_name(name)
 
 
 def _network_mbps(host: _Open) -> int:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from topodiag.model.case import Case
 from topodiag.model.job import Job
 from topodiag.model.step_pace import Pace, says_change, says_waits
-from topodiag.model.timeline import Moment
 from topodiag.model.verdict import Agreement, Cause
 from topodiag.verdict.pricing.agreement import TOLERANCE, compare
 from topodiag.words.units import percent
@@ -99,23 +98,13 @@ def _is_from_the_start(cause: Cause, job: Job) -> bool:
 
 def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
     """Words on when the cause began, and whether that was at another time."""
-    lines: set[tuple[str, int | None]] = {
-        (line.source, line.line) for line in cause.finding.evidence if line.line is not None
-    }
-    times = [moment.time for moment in case.timeline.moments if _is_at(moment, lines) and moment.time is not None]
-    change = pace.change
-    at = next(
-        (moment.time for moment in case.timeline.moments if change is not None and _is_change(moment, pace)), None
-    )
+    lines = {(line.source, line.line) for line in cause.finding.evidence if line.line is not None}
+    moments = [(moment, moment.origin) for moment in case.timeline.moments if moment.origin is not None]
+    of_cause = (moment.time for moment, origin in moments if (origin.source, origin.line) in lines)
+    times = [time for time in of_cause if time is not None]
+    change = says_change(pace, timed=False)
+    at = next((moment.time for moment in case.timeline.moments if change and moment.what == change), None)
     if not times or at is None:
         return ", if it began then", False
     gap_s = min(abs(time - at) for time in times)
     return (", and its first line is of that time", False) if gap_s <= TOGETHER_S else ("", True)
-
-
-def _is_at(moment: Moment, lines: set[tuple[str, int | None]]) -> bool:
-    return moment.origin is not None and (moment.origin.source, moment.origin.line) in lines
-
-
-def _is_change(moment: Moment, pace: Pace) -> bool:
-    return moment.what == says_change(pace, timed=False)

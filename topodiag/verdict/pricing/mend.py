@@ -35,22 +35,14 @@ class Machine:
         return replace(self, env=tuple(sorted({**dict(self.env), name: value}.items())))
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A host as one source shows it; `source` in words ("the bundle of n1")."""
-
-    tree: Element
-    source: str
-
-
 @dataclass(frozen=True)
 class HostGround:
-    """One host of a ground. `built` is what it should be, `views` what sources show, the one to trust first; `given`
-    are the NCCL_ variables in force there, also those that are a cause."""
+    """One host of a ground. `built` is what it should be, `views` its tree by each source, the one to trust first;
+    `given` are the NCCL_ variables in force there, also those that are a cause."""
 
     name: str
     built: Machine
-    views: tuple[View, ...] = ()
+    views: tuple[Element, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
     node: Node | None = None
     job: Job | None = None
@@ -91,6 +83,8 @@ class Mend(ABC):
     NCCL knows links, and not what host memory or a TCP stack make of them."""
     unreckoned: ClassVar[str] = ""
     """What takes that share, in words that go on after "NCCL's model leaves out ..."."""
+    lacks_nics: ClassVar[bool] = False
+    """Whether the nodes of the finding lack NICs: they are built as their peers are."""
 
     @abstractmethod
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
@@ -103,8 +97,4 @@ class Mend(ABC):
 
     def claims_file(self, finding: Finding) -> bool:
         """Whether a topology file is the cause: a machine as built is without it."""
-        return False
-
-    def claims_nics(self, finding: Finding) -> bool:
-        """Whether the nodes of the finding lack NICs: they are built as their peers are."""
         return False

@@ -35,7 +35,7 @@ class NvLinks(Mend):
         mine = buses_of_labels(finding.where.gpus, host.built.tree)
         whole = nvlinks_by_gpu(host.built.tree)
         for view in host.views:
-            shown = {bus: links for bus, links in nvlinks_by_gpu(view.tree).items() if bus in whole}
+            shown = {bus: links for bus, links in nvlinks_by_gpu(view).items() if bus in whole}
             less = {bus: links for bus, links in shown.items() if bus in mine and links != whole[bus]}
             if less:
                 # The far ends of a mesh count the same links.
@@ -71,7 +71,7 @@ class NarrowPcie(Mend):
         whole = pcie_by_function(host.built.tree)
         mine = _functions_of(finding, host.built.tree)
         for view in host.views:
-            shown = pcie_by_function(view.tree)
+            shown = pcie_by_function(view)
             less = {bus: values for bus, values in shown.items() if bus in mine and values != whole.get(bus, values)}
             if less:
                 return replace(machine, tree=with_pcie(machine.tree, less))
@@ -122,8 +122,7 @@ class FewerNics(Mend):
     """NICs that NCCL does not have or that run below their rate, as a source shows them. NICs that a finding names and
     that no source shows at all are gone."""
 
-    def claims_nics(self, finding: Finding) -> bool:
-        return True
+    lacks_nics = True
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         names = frozenset(finding.where.nics)
@@ -131,7 +130,7 @@ class FewerNics(Mend):
         by_bus = {port for bus, ports in ports_by_bus(host.built.tree).items() if bus in names for port in ports}
         mine = (names & set(whole)) | by_bus
         for view in host.views:
-            shown = rates(view.tree)
+            shown = rates(view)
             if not shown:
                 continue
             lost = [name for name in mine or whole if name not in shown]
@@ -224,7 +223,7 @@ def _set(machine: Machine, host: HostGround, name: str, value: str) -> Machine:
 def _by_file(machine: Machine, host: HostGround) -> Machine:
     if not host.views:
         raise CannotError("neither the topology file nor NCCL's print of it is in the evidence")
-    return replace(machine, tree=host.views[0].tree)
+    return replace(machine, tree=host.views[0])
 
 
 class TopologyFile(Mend):

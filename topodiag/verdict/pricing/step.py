@@ -35,30 +35,16 @@ _TESTED = {"all_to_all": "alltoall", "send_recv": "sendrecv"}
 """What nccl-tests calls a collective of the cost model, where the names differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepPrice:
-    """The share of a step that a cause takes, 0 to 1, the least and the most over the models that it may be, and what
-    that rests on."""
-
-    share: float
-    least: float
-    most: float
-    basis: str
-
-
-def step_price(
+def shares_of_step(
     ground: Ground, built: Sequence[Machine], now: Sequence[Machine], left: float, step: JobStep
-) -> StepPrice | None:
-    """What the machines `now` take of a step against those as `built`, by host of the ground. `left` is the share of
-    the job's collective that is left with them. None where a group cannot be priced, or the step is that of other
-    GPUs."""
+) -> tuple[float, ...]:
+    """What the machines `now` take of a step against those as `built`, by host of the ground: by each model that it may
+    be, the share of its step, 0 to 1. `left` is the share of the job's collective that is left with them. () where a
+    group cannot be priced, or the step is that of other GPUs."""
     if ground.job is None or ground.setup.domain > 1 or step.sm != ground.setup.sm:
-        return None
+        return ()
     seats = _seats(ground, ground.job)
-    if seats is None:
-        return None
-    shares = step.lost(_Groups(ground, tuple(built), tuple(now), left, seats).left_of)
-    return StepPrice(shares[0], min(shares), max(shares), step.basis) if shares else None
+    return step.lost(_Groups(ground, tuple(built), tuple(now), left, seats).left_of) if seats is not None else ()
 
 
 def _seats(ground: Ground, job: Job) -> Mapping[int, tuple[int, str]] | None:

@@ -17,7 +17,7 @@ from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, me
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import without_mend
-from topodiag.verdict.pricing.step import step_price
+from topodiag.verdict.pricing.step import shares_of_step
 from topodiag.words.hosts import short_name
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -84,7 +84,7 @@ def _claims(parts: Sequence[Part], case: Case) -> Claims:
             hosts = {case.identity.name(node) for node in finding.where.nodes}
             settings |= mend.claimed_settings(finding)
             files |= hosts if mend.claims_file(finding) else set()
-            lacking |= hosts if mend.claims_nics(finding) else set()
+            lacking |= hosts if mend.lacks_nics else set()
     return Claims(frozenset(settings), frozenset(files), frozenset(lacking))
 
 
@@ -129,8 +129,6 @@ def _stands_on(finding: Finding, ground: Ground, case: Case) -> bool:
     named = finding.where.jobs
     if named and ground.job is not None and not ground.run.rows and ground.job.name not in named:
         return False
-    if not finding.where.nodes:
-        return True
     return any(_touches(finding, host, case) for host in ground.hosts)
 
 
@@ -195,41 +193,29 @@ def _on_ground(home: _GroundCauses, case: Case, step: JobStep | None) -> dict[in
             continue
         others = [one for one in home.parts if one is not part]
         single, only = _reach(home, others, case), _reach(home, [part], case)
-        reach = _Reached(whole.gbs, now, single, (only or now).gbs)
-        price = _price(home, part, reach)
-        prices[part.at] = price if step is None else _with_step(price, home.ground, part, reach, step, case)
+        left = (only or now).gbs
+        price = _price(home, part, whole=whole.gbs, now=now, single=single, only=left)
+        if step is not None:
+            built, hurt = _machines(home.ground, [], case), _machines(home.ground, [part], case)
+            shares = shares_of_step(home.ground, built, hurt, min(left / whole.gbs, 1.0), step)
+            if shares:
+                price = replace(
+                    price, step_share=shares[0], step_range=(min(shares), max(shares)), step_said=step.basis
+                )
+        prices[part.at] = price
     return prices
-
-
-def _with_step(  # noqa: PLR0917 - one price
-    price: Price, ground: Ground, part: Part, reach: _Reached, step: JobStep, case: Case
-) -> Price:
-    """The price with the share of a training step, where that can be told."""
-    built, hurt = _machines(ground, [], case), _machines(ground, [part], case)
-    taken = step_price(ground, built, hurt, min(reach.only / reach.whole, 1.0), step)
-    if taken is None:
-        return price
-    spread = (taken.least, taken.most)
-    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.basis)
 
 
 _OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
 """What the loss of a finding is a part of, by the family of its check."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """Without any cause (GB/s), with all, with all but this one (None where NCCL would not run), with this one only
-    (GB/s)."""
-
-    whole: float
-    now: _Bandwidths
-    single: _Bandwidths | None
-    only: float
-
-
-def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
-    ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
+def _price(
+    home: _GroundCauses, part: Part, *, whole: float, now: _Bandwidths, single: _Bandwidths | None, only: float
+) -> Price:
+    """The price by what is reached without any cause (GB/s), with all, with all but this one (None where NCCL would not
+    run), and with this one only (GB/s)."""
+    ground = home.ground
     quantity = measured_of(ground.run, ground.what)
     cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
     roughest = min((mend for part in home.parts for mend, _ in part.mends), key=lambda mend: mend.least)
@@ -255,7 +241,7 @@ def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
         share=own.share if own.gbs_lost is not None else share,
         text="; ".join(text for text in (lost, own.text) if text),
         predicted=Quantity(ground.what, now.gbs, source=FORMULA),
-        alone=Quantity(ground.what, reach.single.gbs, source=FORMULA) if reach.single is not None else None,
+        alone=Quantity(ground.what, single.gbs, source=FORMULA) if single is not None else None,
         all_gone=Quantity(ground.what, whole, source=FORMULA),
         measured=quantity,
         agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,

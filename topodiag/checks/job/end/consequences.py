@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from topodiag.checks.job.start.missing_ranks import open_barrier
-from topodiag.checks.shared.job.text import Clocks, clocks_of
+from topodiag.checks.shared.job.text import Clocks, clocks_of, file_of
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import WAITS
 from topodiag.words.fold import grouped
@@ -157,12 +157,6 @@ def _last_notes(job: Job) -> dict[str, list[int]]:
     of_ranks = [event for event in job.events if event.kind == "note" and event.rank >= 0]
     last = {(event.rank, file_of(event)[0]): event for event in sorted(of_ranks, key=lambda event: file_of(event)[1])}
     return lines_of(list(last.values()))
-
-
-def file_of(event: Event) -> tuple[str | None, int]:
-    """The file and the line of an event, None where the line is not known."""
-    at = event.origin
-    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
 
 
 def _ends_a_launcher(event: Event) -> bool:

@@ -14,12 +14,11 @@ from topodiag.checks.job.end.consequences import (
     NO_FAULT,
     OF_SUMMARY,
     EndContext,
-    file_of,
     is_below_one,
     lines_of,
 )
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
-from topodiag.checks.shared.job.text import ask_for, began_after, launched_on
+from topodiag.checks.shared.job.text import ask_for, began_after, file_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
@@ -269,7 +268,7 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
 
 def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     """By line where one file holds all, else by what brings about what."""
-    line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
+    _, line = file_of(event)
     stage = _endings()[event.details["how"]]["stage"]
     # A code in a launcher's summary says less than the line above that says why.
     vague = event.details["how"] in VAGUE

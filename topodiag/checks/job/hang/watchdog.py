@@ -104,8 +104,7 @@ def _stragglers(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], lo
     inside = [rank for rank in worst if ranks[rank].enqueued > low]
     high = max(standing.completed for standing in ranks.values())
     words = next((s.event.details["group_words"] for s in ranks.values() if s.event.details.get("group_words")), "")
-    by_rank = job.by_rank
-    hosts = list(dict.fromkeys(by_rank[rank].host for rank in worst if rank in by_rank))
+    hosts = hosts_with(job, worst)
     done = len(ranks) - len(worst)
     lost = set(worst) <= lost_a_peer(job)
     return check.finding(
@@ -148,13 +147,12 @@ def _silent(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: i
     silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
     if not silent or len(silent) >= len(ranks):
         return
-    by_rank = job.by_rank
     operation = next((s.event.details["op"] for s in ranks.values() if s.event.details.get("op")), "")
     if not operation:
         operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
     words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
     yield check.finding(
-        check.where(list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)), ranks=silent[:4096]),
+        check.where(hosts_with(job, silent), ranks=silent[:4096]),
         "silent",
         f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
         " look there first",

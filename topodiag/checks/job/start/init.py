@@ -9,7 +9,7 @@ from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
-from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
@@ -159,7 +159,7 @@ class InitNotFinished(JobCheck):
     def _stuck(self, job: Job, communicator: Communicator, open_at: Sequence[int]) -> Finding:
         by_rank = job.by_rank
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
-        hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+        hosts = hosts_with(job, ranks)
         init = _init_of(job, communicator, open_at, hosts)
         first = f"look first at {init.who}, which printed no line" if init.absent else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []

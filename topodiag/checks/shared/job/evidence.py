@@ -157,10 +157,6 @@ def transport_kind(via: str) -> str:
     return "/".join(parts[:2]) if parts[0] == "NET" else parts[0]
 
 
-def uses_gdr(via: str) -> bool:
-    return "GDRDMA" in via
-
-
 def between_nodes(conns: Connections) -> Mask:
     """Entries over the network between two hosts."""
     across: Mask = conns.over(_over_network) & ((conns.host < 0) | (conns.host != conns.peer_host))
@@ -171,12 +167,8 @@ def inside_nodes(conns: Connections) -> Mask:
     """Entries between two ranks of one host; shared memory says so by itself, whatever is known of the peer."""
     known = (conns.host >= 0) & (conns.host == conns.peer_host)
     unnamed = (conns.host < 0) | (conns.peer_host < 0)
-    inside: Mask = (known | (unnamed & conns.over(_over_shm))) & (conns.rank != conns.peer)
+    inside: Mask = (known | (unnamed & conns.over(lambda via: via.startswith("SHM")))) & (conns.rank != conns.peer)
     return inside
-
-
-def _over_shm(via: str) -> bool:
-    return via.startswith("SHM")
 
 
 def _over_network(via: str) -> bool:
@@ -229,16 +221,6 @@ def nic_side(conns: Connections, at: Ints) -> NicSide:
         np.where(received, conns.peer[at], conns.rank[at]),
         np.where(received, conns.world_peer[at], conns.world[at]),
     )
-
-
-def nic_host(conns: Connections, at: int) -> str:
-    """The host whose NIC an entry names: the sender's, or the receiver's for a receive line."""
-    return host_name(conns, int(conns.peer_host[at] if conns.direction[at] == 2 else conns.host[at]))
-
-
-def nic_world(conns: Connections, at: int) -> int:
-    """The world rank on that side, -1 unknown."""
-    return int(conns.world_peer[at] if conns.direction[at] == 2 else conns.world[at])
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ def survived(job: Job, event: Event) -> bool:
     return job.world is not None and job.world.init_complete and any(part in event.place for part in _OF_INIT)
 
 
+def file_of(event: Event) -> tuple[str | None, int]:
+    """The file and the line of an event, None where the line is not known."""
+    at = event.origin
+    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
+
+
 def hosts_of(job: Job) -> Mapping[int, str]:
     """Host by world rank, of the ranks that left a line."""
     return {rank.rank: rank.host for rank in job.ranks if rank.host}
@@ -167,12 +173,9 @@ def clocks_of(job: Job) -> Clocks:
         times = _times(job, communicator)
         if len(times) > 1:
             middle = median_low(times.values())
-            return Clocks({host: _apart(ts - middle) for host, ts in times.items()})
+            ahead_s = {host: ts - middle for host, ts in times.items()}
+            return Clocks({host: ahead if abs(ahead) > BARRIER_S else 0.0 for host, ahead in ahead_s.items()})
     return Clocks()
-
-
-def _apart(seconds: float) -> float:
-    return seconds if abs(seconds) > BARRIER_S else 0.0
 
 
 def _times(job: Job, communicator: Communicator) -> dict[str, float]:

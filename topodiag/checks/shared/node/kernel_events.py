@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
 
 from topodiag.hardware.xids import Xid, process_of, xid
 from topodiag.lazy import dataclass
+from topodiag.model.clock_text import stamp
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
+from topodiag.model.events import Event, Trust
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
@@ -34,7 +34,7 @@ class XidGroup:
     entry: Xid | None
     label: str
     bus_id: str | None
-    events: tuple[KernelEvent, ...]
+    events: tuple[Event, ...]
 
     @property
     def programs(self) -> frozenset[tuple[str, str]]:
@@ -47,7 +47,7 @@ def log_was_read(node: Node) -> bool:
     return Topic.KERNEL_LOG in node.told
 
 
-def lasted_s(events: Iterable[KernelEvent]) -> float:
+def lasted_s(events: Iterable[Event]) -> float:
     """Seconds from the first to the last of these messages; 0 where times are missing or of two clocks."""
     times = [math.nan if event.time_s is None else event.time_s for event in events]
     lasted = max(times) - min(times) if times else 0.0
@@ -56,7 +56,7 @@ def lasted_s(events: Iterable[KernelEvent]) -> float:
 
 def no_log(node: Node) -> str:
     """Why the kernel log clears nothing: it is not there, or a piece of it is."""
-    return EXCERPT if any(event.of_log for event in node.events) else NO_LOG
+    return EXCERPT if any(event.trust is Trust.PROGRAM for event in node.events) else NO_LOG
 
 
 def no_gpu(node: Node) -> str:
@@ -104,11 +104,11 @@ def where_gpus(labels: Iterable[str]) -> tuple[str, ...]:
 
 def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[XidGroup, ...]:
     """The Xids of the node by GPU and number, in the order in which they first came; None takes every family."""
-    events: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    events: dict[tuple[str, int], list[Event]] = defaultdict(list)
     for event in node.events:
         if event.kind == "xid" and event.code is not None:
-            label = f"GPU{event.gpu}" if event.bus_id is None and event.gpu >= 0 else label_at(node, event.bus_id)
-            events[label, event.code].append(event)
+            number = event.fields.get("gpu") if event.bus_id is None else None
+            events[label_at(node, event.bus_id) if number is None else f"GPU{number}", event.code].append(event)
     groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in events.items())
     return tuple(
         group for group in groups if families is None or (group.entry is not None and group.entry.family in families)
@@ -121,23 +121,20 @@ def answers(gpu: Gpu) -> bool:
     return not gpu.lost.known and (any(fact.known for fact in live) or any(link.state.known for link in gpu.nvlinks))
 
 
-def when(event: KernelEvent) -> str:
+def when(event: Event) -> str:
     """The time of a line, in words; empty where it has none."""
     if event.time_s is None:
         return ""
     if event.time_s >= EPOCH_S:
-        try:
-            return datetime.fromtimestamp(event.time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        except (ValueError, OverflowError, OSError):
-            return ""
+        return stamp(event.time_s)
     return f"{in_s(event.time_s)} after boot"
 
 
-def times(events: Collection[KernelEvent]) -> str:
+def times(events: Collection[Event]) -> str:
     """How often and when: ` at 14:02:11`, ` 5 times, first at ...`."""
     first = next((text for event in events if (text := when(event))), "")
     often = f" {plural(len(events), 'time')}" if len(events) > 1 else ""
     at = (", first at " if often else " at ") + first if first else ""
-    if events and not any(event.of_log for event in events):
+    if events and not any(event.trust is Trust.PROGRAM for event in events):
         at = ", time not reported"
     return often + at
