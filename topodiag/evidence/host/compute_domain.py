@@ -9,56 +9,45 @@ all nodes of the domain. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, islice
-
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.json_values import line_of, load, member
-from topodiag.evidence.sentences import report
-from topodiag.model.events import Event, Trust
+from topodiag.evidence.page import Line, OfPage, Page
+from topodiag.model.events import Trust
 
-MAX_EVENTS = 100
-_IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
+_IMEX_WORDS = {"DEGRADED": "degraded", "DOWN": "down"}
 _SEEN = ", nodes seen: "
-_Row = tuple[int, str, str]
-"""The number of a line, what it says, and the line."""
 
 
-class ComputeDomain(Source):
+class ComputeDomain(OfPage):
     """Nodes of an NVLink domain that are not ready."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
-        rows = islice(chain(_imex(blob), _waits(blob)), MAX_EVENTS)
-        events = [report("nvlink.imex", text, blob, number, line, trust=Trust.PERSON) for number, text, line in rows]
-        draft.reports += events
-        return Parsed(events)
+    def read_page(self, page: Page) -> None:
+        _read_imex(page)
+        _read_waits(page)
 
 
-def _is_imex(text: str) -> bool:
-    return "".join(text[:200].split()).startswith('{"nodes":') and '"connections"' in text
-
-
-def _imex(blob: Blob) -> Iterator[_Row]:
+def _read_imex(page: Page) -> None:
     """The state of an IMEX domain, and the nodes that are not ready."""
-    document = load(blob)[0] if _is_imex(blob.text) else None
-    nodes, word = member(document, "nodes"), _IMEX_WORDS.get(str(member(document, "status")), "")
-    if word and isinstance(nodes, dict):
+    text = page.blob.text
+    if not "".join(text[:200].split()).startswith('{"nodes":') or '"connections"' not in text:
+        return
+    document, _ = load(page.blob)
+    nodes, word = member(document, "nodes"), _IMEX_WORDS.get(str(member(document, "status")))
+    if word is not None and isinstance(nodes, dict):
         out = [
             str(member(node, "host") or name)[:60]
             for name, node in nodes.items()
             if member(node, "status") not in ("READY", None)
         ]
-        text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
-        yield line_of(blob.text, "status"), text, text
+        says = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
+        Line(page, line_of(text, "status"), says).report("nvlink.imex", says, Trust.PERSON)
 
 
-def _waits(blob: Blob) -> Iterator[_Row]:
+def _read_waits(page: Page) -> None:
     """The nodes that a domain still waits for at the end of its log: each start begins with few."""
-    rows = [(number, line[:MAX_LINE]) for number, line in blob.lines() if _SEEN in line]
-    for number, line in rows[-1:]:
-        before, _, after = line.partition(_SEEN)
+    for line in [line for line in page.cut_lines() if _SEEN in line.text][-1:]:
+        before, _, after = line.text.partition(_SEEN)
         wanted, came = to_int(before.rpartition("numNodes: ")[2]), to_int(after)
         if wanted is not None and came is not None and came < wanted:
-            text = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
-            yield number, text, line
+            says = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
+            line.report("nvlink.imex", says, Trust.PERSON)
