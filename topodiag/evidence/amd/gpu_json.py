@@ -159,9 +159,7 @@ def _lower(held: object) -> list[tuple[str, Any]]:
 
 def _measured(held: object, most: int) -> float | None:
     """A number within bounds, with its unit apart or without; None for anything else."""
-    value = held.get("value") if isinstance(held, dict) else held
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and isinstance(value, int | float) and 0 <= value <= most else None
+    return values.number(held.get("value") if isinstance(held, dict) else held, most)
 
 
 def _pcie(pcie: object) -> Iterator[_Value]:
