@@ -325,9 +325,9 @@ class _Gpu:
                 if path.startswith(f"fabric/health/{tag}") and value.upper() not in ("N/A", "NOT SUPPORTED", ""):
                     wrong = value.lower() == "true" if name else value.lower() not in ("none", "false")
                     answers.append((stated, (name or value[:60]) if wrong else ""))
-        problems = [(field, text) for field, text in answers if text]
-        for field, _ in (problems or answers)[:1]:
-            self._offer(child, "problems", field, ", ".join(text for _, text in problems))
+        problems = [(stated, text) for stated, text in answers if text]
+        for stated, _ in (problems or answers)[:1]:
+            self._offer(child, "problems", stated, ", ".join(text for _, text in problems))
 
     def memory_errors(self) -> None:
         for span in ("volatile", "aggregate"):
