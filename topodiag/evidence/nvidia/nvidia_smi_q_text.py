@@ -18,9 +18,8 @@ from collections.abc import Mapping
 
 from topodiag.evidence.interface import MAX_GPUS
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField, fill_report
-from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, as_tag, fill_lost
 from topodiag.evidence.page import OfPage, Page
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
@@ -29,7 +28,6 @@ MAX_DEPTH = 12
 MAX_VALUE = 400
 
 _MARGIN = ">|#\t "
-_TAG = regex(r"[^a-z0-9]+")
 _SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors",
                        "gpu_link_info"})  # fmt: skip
 """Sections that stand once in each GPU: without heads of GPUs the next one of a name is the next GPU's."""
@@ -86,7 +84,7 @@ class _Reader:
             return self._begin(text[4:])
         while self._open and self._open[-1][0] >= indent:
             self._open.pop()
-        label = _TAG.sub("_", key.lower()).strip("_")[:80]
+        label = as_tag(key)[:80]
         if colon and label in _OWNERS and self._is_without_head(label):
             self._nameless.append({_OWNERS[label][0]})
             self._begin("")
