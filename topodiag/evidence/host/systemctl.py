@@ -100,6 +100,15 @@ class _Block:
     line: Line
     values: dict[str, str]
 
+    def read_status(self, words: list[str], line: Line) -> bool:
+        """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
+        name = _STATUS.get(words[0]) if len(words) > 1 else None
+        if name == "ActiveState" and name not in self.values:
+            self.line = line
+        if name is not None:
+            self.values.setdefault(name, words[1])
+        return name is not None
+
 
 class Systemctl(OfPage):
     """Reads units from any of systemctl's outputs, and from a journal."""
@@ -126,7 +135,6 @@ def _listed(page: Page) -> Iterator[UnitState]:
     for number, text in page.blob.lines():
         line, words = Line(page, number, text), text.strip().lstrip(_MARKS).split()
         name, equals, value = text.strip().partition("=")
-        status = _STATUS.get(words[0]) if block is not None and len(words) > 1 else None
         if asked and text.strip() in _STATES:
             yield UnitState(asked, text.strip(), line)
             asked = ""
@@ -139,21 +147,26 @@ def _listed(page: Page) -> Iterator[UnitState]:
         elif _is_head(text, words):
             yield from _closed(block)
             block = _Block(line, {"Id": words[0]})
-        elif block is not None and status is not None:
-            if status == "ActiveState" and status not in block.values:
-                block.line = line
-            block.values.setdefault(status, words[1])
+        elif block is not None and block.read_status(words, line):
+            continue
         elif not words or text == "--":
             if block is not None and "ActiveState" in block.values:
                 yield from _closed(block)
                 block = None
-        elif missing := _LIKE["not_found"].fullmatch(text.strip()):
-            yield UnitState(missing[1] or missing[2], NOT_FOUND, line)
-        elif len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
-            yield UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], line)
+        elif (unit := _of_line(line, words)) is not None:
+            yield unit
         elif words[-3:-1] == ["systemctl", "is-active"]:
             asked = words[-1]
     yield from _closed(block)
+
+
+def _of_line(line: Line, words: list[str]) -> UnitState | None:
+    """The unit that a line says is not there, or whose row it is in a list."""
+    if missing := _LIKE["not_found"].fullmatch(line.text.strip()):
+        return UnitState(missing[1] or missing[2], NOT_FOUND, line)
+    if len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
+        return UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], line)
+    return None
 
 
 def _is_head(text: str, words: list[str]) -> bool:

@@ -72,23 +72,22 @@ def read_matrices(page: Page) -> Matrices:
     read = Matrices()
     tables: list[_Table] = []
     table: _Table | None = None
-    command, said, cells = "", 0, 0
+    command, notes, cells = "", 0, 0
     for number, raw in page.blob.lines():
         text = _LIKE["colours"].sub("", raw[:MAX_LINE]).replace("\\t", "\t")
         text = _unpiped(text) if text.count("|") > 2 else text
         bare = text.strip(_DECORATION)
         asked = " ".join(text.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in text else ""
-        label, _, name = (part.strip() for part in bare.rstrip(",`\"'").partition(":"))
-        is_nic = label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha()
+        nic = _nic(bare)
         if asked:
             table, command = None, asked[:120]
-        elif is_nic or _LIKE["notes"].search(bare) is not None:
-            said += 1
-            if said > MAX_NOTES:
+        elif nic is not None or _LIKE["notes"].search(bare) is not None:
+            notes += 1
+            if notes > MAX_NOTES:
                 continue
             page.parsed.records.append(number)
-            if is_nic:
-                read.nics.setdefault(f"NIC{int(label[3:])}", name[:64])
+            if nic is not None:
+                read.nics.setdefault(*nic)
             else:
                 read.notes.append(bare[:200])
         elif (header := _header(text)) is not None:
@@ -98,15 +97,15 @@ def read_matrices(page: Page) -> Matrices:
             if table.rows and table not in tables[-1:]:
                 tables.append(table)
                 command = ""  # it is that of one table
-    for table in tables[:MAX_MATRICES]:
-        if why := table.torn or _contradiction(table.rows.values()):
-            table.line.leave(f"the matrix is not used: {why}")
-            continue
-        words = [word for row in table.rows.values() for word in row.cells.values()]
-        is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
-        read.matrices.append(Matrix(tuple(table.rows.values()), is_p2p, table.command))
-        page.parsed.records.append(table.line.number)
+    read.matrices += (matrix for table in tables[:MAX_MATRICES] if (matrix := table.whole()) is not None)
     return read
+
+
+def _nic(text: str) -> tuple[str, str] | None:
+    """The column of a NIC and its RDMA device in a line of the legend, None for another line."""
+    label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
+    is_nic = label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha()
+    return (f"NIC{int(label[3:])}", name[:64]) if is_nic else None
 
 
 @dataclass(slots=True, eq=False)
@@ -147,6 +146,16 @@ class _Table:
                 line.leave(f"unknown word {word[:20]!r} for {label} and {column}")
         self.rows[label] = MatrixRow(label, line, good, tail, has_self)
         return len(cells)
+
+    def whole(self) -> Matrix | None:
+        """The matrix that the rows make; left with the reason where it cannot be used."""
+        if why := self.torn or _contradiction(self.rows.values()):
+            self.line.leave(f"the matrix is not used: {why}")
+            return None
+        self.line.page.parsed.records.append(self.line.number)
+        words = [word for row in self.rows.values() for word in row.cells.values()]
+        is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
+        return Matrix(tuple(self.rows.values()), is_p2p, self.command)
 
 
 def path_word(word: str) -> str | None:
