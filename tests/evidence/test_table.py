@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import recognise
-from topodiag.evidence.table import tables_of
-from topodiag.evidence.table_columns import columns_of
+from topodiag.evidence.table import columns_of, tables_of
 
 
 def cells(text: str) -> list[dict[str, str]]:

@@ -16,11 +16,12 @@ from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, rank_nodes_of, read_bundles
-from topodiag.model.cluster_facts import ClusterFacts, merged, natural, nested, partition_of, usable
+from topodiag.model.cluster_facts import ClusterFacts, merged, nested, partition_of, usable
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.hosts import natural
 
 UUID = "6f1d2c40-9a3b-4e57-8b1c-2d5e7f903a11"
 

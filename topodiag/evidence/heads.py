@@ -7,8 +7,9 @@ asking costs one pass over the bytes and no import.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.signatures.literals import Finder
@@ -18,28 +19,17 @@ from topodiag.words.own_data import own_data
 _SOURCES = own_data("evidence/sources")
 IN_FRONT = frozenset(kind for kind, source in _SOURCES.items() if source.get("front"))
 """Sources that are asked of the front of a text alone."""
-_LITERALS = tuple(dict.fromkeys(literal for source in _SOURCES.values() for literal in source.get("heads", ())))
-
-
-@cache
-def _finder() -> Finder:
-    return Finder([literal.encode() for literal in _LITERALS], once=True)
-
-
-@cache
-def _kinds_of() -> tuple[frozenset[str], ...]:
-    return tuple(
-        frozenset(kind for kind, source in _SOURCES.items() if literal in source.get("heads", ()))
-        for literal in _LITERALS
-    )
+_KINDS: dict[bytes, set[str]] = defaultdict(set)
+"""By literal, the sources whose texts hold it."""
+for _kind, _source in _SOURCES.items():
+    for _literal in _source.get("heads", ()):
+        _KINDS[_literal.encode()].add(_kind)
+_FINDER = Finder(tuple(_KINDS), once=True)
 
 
 def possible(text: bytes) -> frozenset[str]:
     """The kinds of sources of which a literal stands in the text."""
-    texts: set[str] = set()
-    for _, number in _finder().hits(text):
-        texts |= _kinds_of()[number]
-    return frozenset(texts)
+    return frozenset[str]().union(*(_KINDS[_FINDER.literals[number]] for _, number in _FINDER.hits(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +59,15 @@ HEADS: dict[str, Head] = {
 }
 RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error 802")
 """One of these stands in each line of NCCL, or of torch about NCCL."""
-
-
-@cache
-def _marks() -> Finder:
-    return Finder(
-        tuple(dict.fromkeys((*RECORDS, *(literal for head in HEADS.values() for literal in head.holds)))), once=True
-    )
+_MARKS = Finder(
+    tuple(dict.fromkeys((*RECORDS, *(literal for head in HEADS.values() for literal in head.holds)))), once=True
+)
 
 
 @lru_cache(4)
 def held(text: bytes) -> frozenset[bytes]:
     """Which literals of the heads, and of RECORDS, stand in a text, which is asked for each of them in turn."""
-    marks = _marks()
-    return frozenset(marks.literals[number] for _, number in marks.hits(text))
+    return frozenset(_MARKS.literals[number] for _, number in _MARKS.hits(text))
 
 
 def line_kinds(text: bytes, *, anywhere: bool = False) -> Iterator[Kind]:

@@ -100,6 +100,17 @@ class Blob:
         # Alike nodes quote the same lines: each is kept once, as long as anybody holds it.
         return Origin(self.name, line, intern(text.strip()[:MAX_QUOTE]), command)
 
+    def quoted(self, most: int) -> Callable[[int], Origin]:
+        """Gives lines of a text whose reader knows their numbers alone, 0 for none; without words where there are more
+        than so many bytes."""
+        lines = self.data.split(b"\n") if len(self.data) < most else []
+
+        def origin(line: int) -> Origin:
+            text = lines[line - 1] if 0 < line <= len(lines) else b""
+            return self.origin(line or None, text.decode("utf-8", errors="replace"))
+
+        return origin
+
 
 @dataclass(slots=True)
 class Parsed(Generic[R]):

@@ -64,6 +64,13 @@ def integer(value: object, low: int = 0, high: int = 2**64 - 1) -> int | None:
     return value if low <= value <= high else None
 
 
+def number(value: object, high: float, low: float = 0.0) -> float | None:
+    """A number within bounds, or None; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if low <= value <= high else None
+
+
 def text(value: object) -> str | None:
     """A text that is not blank, cut to a sane length, or None."""
     cleaned = value.strip()[:MAX_TEXT] if isinstance(value, str) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -11,6 +11,7 @@ from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
+from topodiag.model.events import NO_FIELDS, Event, Trust, Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.node_sets import NodeSetError
 
@@ -74,9 +75,13 @@ class Page:
             else:
                 yield Line(self, number, text)
 
+    def cut_lines(self, most: int = MAX_LINE) -> Iterator[Line]:
+        """All lines, cut to what can belong to a tool's format."""
+        return (Line(self, number, text[:most]) for number, text in self.blob.lines())
+
     def bare_lines(self) -> Iterator[Line]:
-        """All lines, cut to what can belong to a tool's format, without what a quotation puts around them."""
-        return (Line(self, number, text[:MAX_LINE].strip(MARGIN)) for number, text in self.blob.lines())
+        """The same without what a quotation puts around them."""
+        return (Line(self, line.number, line.bare) for line in self.cut_lines())
 
     def mark(self, number: int) -> None:
         """A line said something."""
@@ -143,6 +148,14 @@ class Line:
         """Offer a reading of a cumulative counter; None is ignored."""
         self.page.mark(self.number)
         entity.count(name, value, self.origin)
+
+    def report(
+        self, kind: str, text: str, trust: Trust = Trust.AGENT, host: str = "", fields: Mapping[str, Value] = NO_FIELDS
+    ) -> None:
+        """Report what the reader concludes from the line, as an event of the node."""
+        self.page.mark(self.number)
+        event = Event(kind, self.page.blob.name, text, self.origin, fields=fields, trust=trust, host=host)
+        self.page.draft.reports.append(event)
 
     def leave(self, why: str) -> None:
         """Leave the line: it says nothing that can be used."""

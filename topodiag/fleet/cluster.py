@@ -20,11 +20,12 @@ from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
-from topodiag.model.cluster_facts import ClusterFacts, natural, nested, partition_of, some_of
+from topodiag.model.cluster_facts import ClusterFacts, nested, partition_of, some_of
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
 from topodiag.words.fold import most_of
+from topodiag.words.hosts import natural
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.units import in_gbps
 

@@ -18,10 +18,10 @@ from topodiag.fleet.digest import Digest, Facts, digest_of
 from topodiag.fleet.sibling_nodes import Siblings
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
-from topodiag.model.cluster_facts import natural
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
+from topodiag.words.hosts import natural
 
 CHUNK = 32
 """Captures that a worker takes at once: their equal facts travel once."""

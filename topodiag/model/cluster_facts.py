@@ -6,7 +6,6 @@ of the fabric manager (`oversubscription`); it comes from the system that the no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -129,11 +128,6 @@ def _cut(partition: Partition, chosen: Ints) -> Partition:
     names = ["" if number is None else partition.names[number] for number in numbers]
     cut = partition_of(partition.kind, numbers, names)
     return replace(partition, group=cut.group, names=cut.names)
-
-
-def natural(host: str) -> tuple[tuple[int, str], ...]:
-    """To sort by: node2 before node10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", host))
 
 
 def some_of(names: Sequence[str]) -> str:

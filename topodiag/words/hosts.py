@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 
 from topodiag.lazy import regex
@@ -23,6 +24,11 @@ multicast."""
 _EC2 = regex(r"ip-(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?:\..{1,200})?")
 MOST_CHARACTERS = 253
 """Of a host name (RFC 1123)."""
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """To sort by: node2 before node10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", name))
 
 
 def address_of(text: str) -> str:

@@ -14,7 +14,7 @@ from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
 from tests.scanned import node_at
 from tests.tables import examples, texts
 from topodiag.evidence.hwloc.hwloc_xml import link_gbs
-from topodiag.evidence.intake.hosts import host_of_text
+from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source
 from topodiag.model.cpulist import parse_cpumask

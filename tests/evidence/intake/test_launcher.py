@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.signatures.wrappers import of_one_host
 

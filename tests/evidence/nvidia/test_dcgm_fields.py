@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
 from topodiag.checks.gpu.lost import GpuLost
-from topodiag.evidence.intake.hosts import host_of_text
+from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm_fields import DcgmExporter
 from topodiag.model.finding import Status

@@ -7,8 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tables import examples
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.nvidia.smi_matrix import Matrix, read_matrices
+from topodiag.evidence.page import Page
 
 CLEAN = (
     "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
@@ -19,11 +21,13 @@ CLEAN = (
 
 
 def read(text: str) -> Parsed[int]:
-    return read_matrices(Blob("topo.txt", text.encode())).parsed
+    page = Page(Blob("topo.txt", text.encode()), NodeDraft())
+    read_matrices(page)
+    return page.parsed
 
 
 def matrices(text: str) -> list[Matrix]:
-    return read_matrices(Blob("topo.txt", text.encode())).matrices
+    return read_matrices(Page(Blob("topo.txt", text.encode()), NodeDraft())).matrices
 
 
 def cells(text: str) -> dict[tuple[str, str], str]:
@@ -132,7 +136,7 @@ def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:
 
 
 def test_lines_are_counted_from_one() -> None:
-    assert [row.line for row in matrices("\n\n" + CLEAN)[0].rows] == [4, 5, 6]
+    assert [row.line.number for row in matrices("\n\n" + CLEAN)[0].rows] == [4, 5, 6]
 
 
 def test_a_rack_of_gpus_is_read() -> None:

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topodiag.evidence import json_values as values
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, to_float
+from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
@@ -52,13 +52,13 @@ class _Value:
     pci: bool = False
 
 
-class AmdSmiJson(Source):
+class AmdSmiJson(OfPage):
     """Counters and facts of AMD's GPUs."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
+        blob, draft = page.blob, page.draft
         is_json = blob.data.lstrip()[:1] in (b"{", b"[")
-        document = values.document_of(blob, parsed) if is_json else _of_text(blob)
+        document = values.document_of(blob, page.parsed) if is_json else _of_text(blob)
         gpus = document.get("gpu_data") if isinstance(document, dict) else document
         for _, gpu in values.objects(gpus, MAX_GPUS):
             number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
@@ -71,8 +71,7 @@ class AmdSmiJson(Source):
                     owner = draft.pci(bus_id or unplaced(number)) if value.pci else entity
                     origin = blob.origin(text=f"gpu {number}: {value.text}")
                     (owner.count if value.counter else owner.offer)(value.name, value.value, origin)
-                    parsed.records.append(0)
-        return parsed
+                    page.parsed.records.append(0)
 
 
 def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
@@ -159,9 +158,7 @@ def _lower(held: object) -> list[tuple[str, Any]]:
 
 def _measured(held: object, most: int) -> float | None:
     """A number within bounds, with its unit apart or without; None for anything else."""
-    value = held.get("value") if isinstance(held, dict) else held
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and isinstance(value, int | float) and 0 <= value <= most else None
+    return values.number(held.get("value") if isinstance(held, dict) else held, most)
 
 
 def _pcie(pcie: object) -> Iterator[_Value]:

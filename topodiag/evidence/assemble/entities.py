@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,17 +26,13 @@ from topodiag.model.devices import (
     PciKind,
 )
 from topodiag.model.provenance import Disagreement, Fact, Origin
+from topodiag.words.hosts import natural
 
 _T = TypeVar("_T")
 _NUMBER = {"nvlink": "index", "port": "number"}
 """What the number of a part is called by its kind."""
 _OF_FUNCTION = ("driver", "numa", "is_vf")
 """What the PCI function of a NIC says of it, too."""
-
-
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sort key that puts mlx5_2 before mlx5_10."""
-    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"([0-9]{1,9})", name))
 
 
 def join_gpu_orders(draft: NodeDraft) -> None:

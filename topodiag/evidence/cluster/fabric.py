@@ -16,8 +16,9 @@ import numpy as np
 
 from topodiag.evidence.fabric_links import FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import Blob
-from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
+from topodiag.model.cluster_facts import ClusterFacts, Partition, partition_of
 from topodiag.model.errors import InputError
+from topodiag.words.hosts import natural
 from topodiag.words.joined import Sets
 from topodiag.words.node_sets import MAX_NODES
 from topodiag.words.own_data import patterns

@@ -10,6 +10,7 @@ from itertools import islice
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_float
+from topodiag.evidence.page import Page
 from topodiag.evidence.signatures.engine import LineMatch, Place
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
@@ -76,7 +77,7 @@ class KernelLog(Source):
         draft.events += parsed.records
         if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
             draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
-        systemctl.offer_units(systemctl.units(blob), blob, draft)  # a journal holds both
+        systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
 
 

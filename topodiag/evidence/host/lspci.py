@@ -6,7 +6,6 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import MAX_LINE, to_int
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
@@ -55,7 +54,7 @@ class Lspci(OfPage):
         function = _Function("", None)
         bridges: dict[str, str] = {}
         places: dict[str, Line] = {}
-        lines = [Line(page, number, text[:MAX_LINE]) for number, text in page.blob.lines()]
+        lines = list(page.cut_lines())
         for line in lines:
             header, command = _LIKE["header"].fullmatch(line.text), _LIKE["command"].match(line.text)
             if header is None and command is None:
@@ -115,8 +114,7 @@ def _read_header(function: _Function, line: Line, rest: str) -> None:
     if product:
         function.take(line, "description", product[:200])
     if any(word in product.lower() for word in _NO_FIRMWARE):
-        page = line.page
-        page.draft.reports.append(report("nic.firmware", line.text.strip()[:200], page.blob, line.number, line.text))
+        line.report("nic.firmware", line.text.strip()[:200])
     if "Virtual Function" in product:
         function.take(line, "is_vf", True)
 

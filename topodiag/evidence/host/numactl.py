@@ -14,7 +14,7 @@ from __future__ import annotations
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.shell_facts import read_files
 from topodiag.evidence.interface import to_int
-from topodiag.evidence.page import Line, OfPage, Page
+from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
@@ -31,8 +31,7 @@ class Numactl(OfPage):
 
     def read_page(self, page: Page) -> None:
         processors, rows = dict[int, int](), list[Row]()
-        for number, text in page.blob.lines():
-            line = Line(page, number, text[:MAX_LINE])
+        for line in page.cut_lines(MAX_LINE):
             head, colon, rest = line.bare.partition(":")
             word, place, field, *_ = *head.split(), "", "", ""
             node = to_int(place, low=0, high=MAX_NODES - 1)
@@ -45,7 +44,7 @@ class Numactl(OfPage):
             elif numbers:
                 cells = {NUMA: str(node), PROCESSORS: str(processors.get(node, 0)), MEMORY_MB: str(numbers[0])}
                 rows.append(Row(cells, line.origin))
-            page.mark(number)
+            page.mark(line.number)
         page.draft.tables.append(Table(tuple(rows)))
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import REPLACED
-from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_GPUS, Blob
 from topodiag.evidence.json_values import integer, load, member, objects, text
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process, Setting
@@ -17,16 +18,15 @@ MAX_VARIABLES = 256
 MAX_PID = 2**32
 
 
-class Processes(Source):
+class Processes(OfPage):
     """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
+        blob, parsed = page.blob, page.parsed
         document, why = load(blob)
         listed = member(document, "processes")
         if not isinstance(listed, list):
             parsed.leave(blob, None, "", why or "holds no list of processes")
-            return parsed
         seen: set[int] = set()
         for place, given in objects(listed, MAX_PROCESSES):
             pid = integer(given.get("pid"), low=1, high=MAX_PID)
@@ -35,8 +35,7 @@ class Processes(Source):
                 continue
             seen.add(pid)
             parsed.records.append(place)
-            _offer(blob, draft, place, pid, given)
-        return parsed
+            _offer(blob, page.draft, place, pid, given)
 
 
 def _offer(blob: Blob, draft: NodeDraft, place: int, pid: int, given: dict[str, Any]) -> None:

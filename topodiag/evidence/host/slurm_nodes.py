@@ -24,9 +24,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
-from topodiag.evidence.sentences import report
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
@@ -56,12 +54,11 @@ _OUT = ("DRAIN", "DOWN", "FAIL", "INVAL", "NOT_RESPONDING")
 class SlurmState:
     """A node, or a list of nodes: Slurm's state, generic resources and sentence, "" where not said, and the line."""
 
-    nodes: str
-    state: str
-    gres: str
-    reason: str
-    line: int
-    text: str
+    line: Line
+    nodes: str = ""
+    state: str = ""
+    gres: str = ""
+    reason: str = ""
 
     @property
     def held(self) -> bool:
@@ -73,53 +70,48 @@ def _is_out(state: str) -> bool:
     return any(word in state.upper() for word in _OUT)
 
 
-class SlurmNodes(Source):
+class SlurmNodes(OfPage):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
 
     def recognises(self, head: str) -> bool:
         lines = [line.lstrip() for line in head.split("\n")]
         return any(map(_columns, lines)) or ("State=" in head and any(line.startswith("NodeName=") for line in lines))
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[SlurmState]:
-        parsed: Parsed[SlurmState] = Parsed()
-        for record in _listed(blob):
-            if len(parsed.records) >= MAX_NODES:
-                parsed.leave(blob, record.line, record.text, "one of too many nodes")
+    def read_page(self, page: Page) -> None:
+        for number, slurm in enumerate(_listed(page)):
+            line, nodes, state, reason = slurm.line, slurm.nodes, slurm.state, slurm.reason
+            if number >= MAX_NODES:
+                line.leave("one of too many nodes")
                 continue
-            parsed.records.append(record)
-            if record.nodes and record.state:
-                fields = {"state": record.state, "gres": record.gres, "reason": record.reason}
-                words = f"{record.nodes} is {record.state}" + (f": {record.reason}" if record.reason else "")
-                event = report(SCHEDULED, words, blob, record.line, record.text, host=record.nodes)
-                draft.reports.append(replace(event, fields=fields))
-            if record.held and (kind := kind_of(record.reason)):
-                text = f"{record.nodes} is out of service: {record.reason}" if record.nodes else record.reason
-                draft.reports.append(report(kind, text, blob, record.line, record.text, host=record.nodes))
-        return parsed
+            page.mark(line.number)
+            if nodes and state:
+                words = f"{nodes} is {state}" + (f": {reason}" if reason else "")
+                line.report(SCHEDULED, words, host=nodes, fields={"state": state, "gres": slurm.gres, "reason": reason})
+            if slurm.held and (kind := kind_of(reason)):
+                line.report(kind, f"{nodes} is out of service: {reason}" if nodes else reason, host=nodes)
 
 
-def _listed(blob: Blob) -> Iterator[SlurmState]:
+def _listed(page: Page) -> Iterator[SlurmState]:
     """The nodes in the order of the text."""
     shown: SlurmState | None = None
     columns: list[str] = []
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE]
-        fields = dict(word.partition("=")[::2] for word in line.split() if word.startswith(_FIELDS))
-        reason = _REASON.search(line)
-        if "NodeName" in fields and line.lstrip().startswith("NodeName="):
+    for line in page.cut_lines():
+        fields = dict(word.partition("=")[::2] for word in line.text.split() if word.startswith(_FIELDS))
+        match = _REASON.search(line.text)
+        reason = match[1].strip() if match is not None else ""
+        if "NodeName" in fields and line.text.lstrip().startswith("NodeName="):
             if shown is not None:
                 yield shown
-            shown = SlurmState(fields["NodeName"], "", "", "", number, line)
+            shown = SlurmState(line, fields["NodeName"])
         if shown is not None:
             shown = replace(shown, state=fields.get("State", shown.state), gres=fields.get("Gres", shown.gres))
-            if reason or "State" in fields:
-                words = reason[1].strip() if reason else shown.reason
-                shown = replace(shown, line=number, text=line, reason=words)
-        elif reason:
-            yield SlurmState("", "", "", reason[1].strip(), number, line)
-        elif header := _columns(line):
+            if match is not None or "State" in fields:
+                shown = replace(shown, line=line, reason=reason or shown.reason)
+        elif match is not None:
+            yield SlurmState(line, reason=reason)
+        elif header := _columns(line.text):
             columns = header
-        elif columns and (listed := _of_row(columns, number, line)) is not None:
+        elif columns and (listed := _of_row(columns, line)) is not None:
             yield listed
     if shown is not None:
         yield shown
@@ -133,9 +125,9 @@ def _columns(line: str) -> list[str]:
     return names if wanted and all(name[0].isupper() and name == name.upper() for name in names) else []
 
 
-def _of_row(columns: list[str], number: int, line: str) -> SlurmState | None:
+def _of_row(columns: list[str], line: Line) -> SlurmState | None:
     """The nodes of a row: no column but the reason, the first or the last, holds a blank."""
-    cells = (line.rsplit if columns[0] == "REASON" else line.split)(maxsplit=len(columns) - 1)
+    cells = (line.text.rsplit if columns[0] == "REASON" else line.text.split)(maxsplit=len(columns) - 1)
     cell = dict(zip(columns, (part.strip() for part in cells), strict=False))
     if len(cells) < len(columns) or (cell.get("TIMESTAMP", "Unknown") != "Unknown" and "T" not in cell["TIMESTAMP"]):
         return None
@@ -145,4 +137,4 @@ def _of_row(columns: list[str], number: int, line: str) -> SlurmState | None:
     elif "REASON" not in cell and "*" in state and _is_out(state):
         reason = "not responding"
     reason = "" if reason.lower() == "none" else reason
-    return SlurmState(cell["NODELIST"], state, cell.get("GRES", ""), reason, number, line)
+    return SlurmState(line, cell["NODELIST"], state, cell.get("GRES", ""), reason)

@@ -11,10 +11,9 @@ result`), which names a unit by its description where it starts it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data, patterns
 
@@ -28,30 +27,30 @@ _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """The last state of a unit: systemd's word, or that it is not installed, and the line that says it."""
+    """A state of a unit: systemd's word, or that it is not installed, and the line that says it."""
 
     name: str
     word: str
-    line: int
-    text: str
+    line: Line
 
 
-def units(blob: Blob) -> tuple[UnitState, ...]:
-    """NVIDIA's units in the order in which the text first names them, each as its last line leaves it."""
-    daemon = _daemon_of(blob.data)
-    if _SYSTEMD.encode() not in blob.data and not daemon:
+def units(page: Page) -> tuple[UnitState, ...]:
+    """NVIDIA's units in the order in which a journal first names them, each as its last line leaves it."""
+    data = page.blob.data
+    daemon = _daemon_of(data)
+    if _SYSTEMD.encode() not in data and not daemon:
         return ()
     last: dict[str, UnitState] = {}
-    for number, text in blob.lines():
+    for number, text in page.blob.lines():
+        pair = None
         if daemon and (word := _of_daemon(text[:1000])):
-            if daemon not in last or last[daemon].word != word:  # the first of several errors says why
-                last[daemon] = UnitState(daemon, word, number, text)
-        elif _SYSTEMD in text and (pair := _state(text[:1000])) is not None:
-            name, word = pair
-            held = last.get(name)
-            # `Failed to start` and `Failed with result` follow the line that tells how it ended: that one is kept.
-            if held is None or held.word != word:
-                last[name] = UnitState(name, word, number, text)
+            pair = daemon, word
+        elif _SYSTEMD in text:
+            pair = _state(text[:1000])
+        # The first of several errors says why. `Failed to start` and `Failed with result` follow the line that tells
+        # how it ended: that one is kept.
+        if pair is not None and (pair[0] not in last or last[pair[0]].word != pair[1]):
+            last[pair[0]] = UnitState(*pair, Line(page, number, text))
     return tuple(last.values())
 
 
@@ -96,76 +95,77 @@ _STATES = frozenset(own_data("evidence/host/names")["unit_states"])
 
 @dataclass(slots=True)
 class _Block:
-    """The unit that the lines just read describe."""
+    """The unit that the lines just read describe: by its first line, or that of its state."""
 
-    line: int
-    text: str
+    line: Line
     values: dict[str, str]
 
-    def read_status(self, words: list[str], number: int, text: str) -> bool:
+    def read_status(self, words: list[str], line: Line) -> bool:
         """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
-        name = _STATUS.get(words[0], "") if len(words) > 1 else ""
+        name = _STATUS.get(words[0]) if len(words) > 1 else None
         if name == "ActiveState" and name not in self.values:
-            self.line, self.text = number, text
-        if name:
+            self.line = line
+        if name is not None:
             self.values.setdefault(name, words[1])
-        return bool(name)
+        return name is not None
 
 
-class Systemctl(Source):
+class Systemctl(OfPage):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[UnitState]:
-        parsed: Parsed[UnitState] = Parsed()
-        block: _Block | None = None
-        asked = ""
-        for number, text in blob.lines():
-            words = text.strip().lstrip(_MARKS).split()
-            name, equals, value = text.strip().partition("=")
-            if asked and text.strip() in _STATES:
-                parsed.records.append(UnitState(asked, text.strip(), number, text))
-                asked = ""
-            elif equals and name in _PROPERTIES:
-                # A second value of a property begins the next unit, even where the blank line got lost.
-                if block is None or name in block.values:
-                    _close(blob, parsed, block)
-                    block = _Block(number, text, {})
-                block.values[name] = value
-            elif _is_head(text, words):
-                _close(blob, parsed, block)
-                block = _Block(number, text, {"Id": words[0]})
-            elif block is not None and block.read_status(words, number, text):
-                continue
-            elif not words or text == "--":
-                if block is not None and "ActiveState" in block.values:
-                    _close(blob, parsed, block)
-                    block = None
-            elif (state := _of_line(number, text, words)) is not None:
-                parsed.records.append(state)
-            elif words[-3:-1] == ["systemctl", "is-active"]:
-                asked = words[-1]
-        _close(blob, parsed, block)
+    def read_page(self, page: Page) -> None:
+        listed = list(_listed(page))
         # `systemctl status` shows lines of the journal below the state that they led to.
-        names = {unit.name.removesuffix(".service") for unit in parsed.records}
-        parsed.records += [state for state in units(blob) if state.name not in names]
-        offer_units(parsed.records, blob, draft)
-        return parsed
+        names = {unit.name.removesuffix(".service") for unit in listed}
+        offer_units([*listed, *(unit for unit in units(page) if unit.name not in names)])
 
 
-def offer_units(states: Iterable[UnitState], blob: Blob, draft: NodeDraft) -> None:
+def offer_units(states: Iterable[UnitState]) -> None:
     """Offer the states of services."""
     for unit in states:
         word = None if unit.word == "unknown" else unit.word
-        origin, why = blob.origin(unit.line, unit.text), "systemd does not know its state"
-        draft.single("services").offer(unit.name.removesuffix(".service"), word, origin, why)
+        services = unit.line.page.draft.single("services")
+        unit.line.offer(services, unit.name.removesuffix(".service"), word, "systemd does not know its state")
 
 
-def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:
+def _listed(page: Page) -> Iterator[UnitState]:
+    """The units in outputs of systemctl."""
+    block: _Block | None = None
+    asked = ""
+    for number, text in page.blob.lines():
+        line, words = Line(page, number, text), text.strip().lstrip(_MARKS).split()
+        name, equals, value = text.strip().partition("=")
+        if asked and text.strip() in _STATES:
+            yield UnitState(asked, text.strip(), line)
+            asked = ""
+        elif equals and name in _PROPERTIES:
+            # A second value of a property begins the next unit, even where the blank line got lost.
+            if block is None or name in block.values:
+                yield from _closed(block)
+                block = _Block(line, {})
+            block.values[name] = value
+        elif _is_head(text, words):
+            yield from _closed(block)
+            block = _Block(line, {"Id": words[0]})
+        elif block is not None and block.read_status(words, line):
+            continue
+        elif not words or text == "--":
+            if block is not None and "ActiveState" in block.values:
+                yield from _closed(block)
+                block = None
+        elif (unit := _of_line(line, words)) is not None:
+            yield unit
+        elif words[-3:-1] == ["systemctl", "is-active"]:
+            asked = words[-1]
+    yield from _closed(block)
+
+
+def _of_line(line: Line, words: list[str]) -> UnitState | None:
     """The unit that a line says is not there, or whose row it is in a list."""
-    if missing := _LIKE["not_found"].fullmatch(text.strip()):
-        return UnitState(missing[1] or missing[2], NOT_FOUND, number, text)
+    if missing := _LIKE["not_found"].fullmatch(line.text.strip()):
+        return UnitState(missing[1] or missing[2], NOT_FOUND, line)
     if len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
-        return UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], number, text)
+        return UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], line)
     return None
 
 
@@ -174,16 +174,17 @@ def _is_head(text: str, words: list[str]) -> bool:
     return text[:1] in _MARKS and words[1:2] == ["-"] and words[0].endswith(".service")
 
 
-def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:
+def _closed(block: _Block | None) -> Iterator[UnitState]:
+    """The unit of a block, where it has a name and a state."""
     if block is None:
         return
-    values = block.values
+    line, values = block.line, block.values
     name, load, active = values.get("Id", ""), values.get("LoadState", ""), values.get("ActiveState", "")
     if not _LIKE["unit"].fullmatch(name):
-        parsed.leave(blob, block.line, block.text, "a unit without a name")
+        line.leave("a unit without a name")
     elif active not in _STATES and load != NOT_FOUND:
-        parsed.leave(blob, block.line, block.text, "a unit without a known state")
+        line.leave("a unit without a known state")
     else:
-        # Id may come anywhere in the block: the line of record is the block's first, quoted as what it says.
-        text = block.text if active in block.text else f"Id={name} LoadState={load} ActiveState={active}"
-        parsed.records.append(UnitState(name, NOT_FOUND if load == NOT_FOUND else active, block.line, text))
+        if active not in line.text:  # Id may come anywhere in the block: its first line is quoted as what it says
+            line = Line(line.page, line.number, f"Id={name} LoadState={load} ActiveState={active}")
+        yield UnitState(name, NOT_FOUND if load == NOT_FOUND else active, line)

@@ -154,12 +154,7 @@ _SPEED_TOLERANCE = 0.002
 
 def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
     """Offer all that the objects say."""
-    lines = blob.data.split(b"\n") if len(blob.data) < 2**23 else []
-
-    def origin(line: int) -> Origin:
-        text = lines[line - 1] if 0 < line <= len(lines) else b""
-        return blob.origin(line, text.decode("utf-8", errors="replace"))
-
+    origin = blob.quoted(2**23)
     memory_only = {
         number
         for one in objects

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import lzma
 import tarfile
@@ -11,12 +9,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Rewound
-from topodiag.evidence.nccl_log.input.streams import packer_of
+from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
@@ -61,21 +59,28 @@ _EXTENDED = frozenset({
 })  # fmt: skip
 
 
-class Limited(io.RawIOBase):
-    """A reader that stops an archive from unpacking to more than it may."""
+class Unpacked(io.RawIOBase):
+    """An archive with its packing taken off, to be read once: no more than it may unpack to, and damage is an error."""
 
-    def __init__(self, path: str, raw: Any) -> None:
+    def __init__(self, path: str, raw: Any, head: bytes) -> None:
         super().__init__()
-        self._path, self._raw, self._left = path, raw, MAX_TOTAL_BYTES
+        packer = packer_of(head)
+        self._path, self._reading = path, Reading()
+        self._blocks = text_of(raw, (packer,) if packer else (), self._reading)
+        self._block, self._left = b"", MAX_TOTAL_BYTES
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        block = self._raw.read(len(buffer))
-        self._left -= len(block)
+        if not self._block:
+            self._block = next(self._blocks, b"")
+            self._left -= len(self._block)
         if self._left < 0:
             raise InputError(self._path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=_UNPACK)
+        if not self._block and self._reading.notes:
+            raise tarfile.ReadError(self._reading.notes[0])
+        block, self._block = self._block[: len(buffer)], self._block[len(buffer) :]
         buffer[: len(block)] = block
         return len(block)
 
@@ -226,17 +231,13 @@ def _counted(path: str, stream: Any, at: _Depth) -> bytes:
 def _is_tar(head: bytes) -> bool:
     """Whether the first bytes are those of a tar archive, packed or not."""
     try:
-        with _unpacker(io.BytesIO(head), head) as plain:
-            return bool(plain.read(_TAR_HEAD)[257:262] == b"ustar")
+        return io.BufferedReader(Unpacked("", io.BytesIO(head), head)).read(_TAR_HEAD)[257:262] == b"ustar"
     except DAMAGE:
         return False
 
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
-    with (
-        _unpacker(raw, head) as plain,
-        tarfile.open(fileobj=Limited(path, plain), mode="r|", tarinfo=BoundedTarInfo) as archive,
-    ):
+    with tarfile.open(fileobj=Unpacked(path, raw, head), mode="r|", tarinfo=BoundedTarInfo) as archive:
         for count, member in enumerate(archive):
             _few(path, count)
             name = _inside(path, member.name)
@@ -268,23 +269,6 @@ def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Found:
 def _few(path: str, count: int) -> None:
     if count >= MAX_MEMBERS:
         raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint=_UNPACK)
-
-
-def _unpacker(raw: IO[bytes], head: bytes) -> AbstractContextManager[Any]:
-    """The stream of what is packed, that begins so."""
-    packer = packer_of(head)
-    if packer == "gzip":
-        return gzip.GzipFile(fileobj=raw)
-    if packer == "xz":
-        return lzma.LZMAFile(raw)
-    if packer == "bzip2":
-        return bz2.BZ2File(raw)
-    if packer == "zstd":
-        import zstandard  # noqa: PLC0415 - only for .tar.zst
-
-        unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-        return unpacker.stream_reader(raw, read_across_frames=True, closefd=False)
-    return nullcontext(raw)
 
 
 def _inside(path: str, name: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES, is_packed, read_small
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.json_values import number
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
@@ -26,6 +27,7 @@ from topodiag.words.units import spell_bytes
 SCHEMA_MAJOR = 1
 MAX_FILES = 20_000
 MANIFEST = "manifest.json"
+MAX_SECONDS = 1e7
 
 
 def is_bundle(manifest: bytes) -> bool:
@@ -69,7 +71,7 @@ def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, byte
     samples = manifest.get("samples")
     for sample in samples if isinstance(samples, list) else []:
         if isinstance(sample, dict) and type(sample.get("number")) is int:
-            evidence.intervals_s[sample["number"]] = _seconds(sample.get("interval_s"))
+            evidence.intervals_s[sample["number"]] = number(sample.get("interval_s"), MAX_SECONDS) or 0.0
     items = manifest.get("items")
     for place, entry in enumerate(items if isinstance(items, list) else []):
         item = _item(entry)
@@ -169,12 +171,6 @@ def _text(value: object) -> str:
     return value[:200] if isinstance(value, str) else ""
 
 
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e7:
-        return 0.0
-    return float(value)
-
-
 def _item(entry: object) -> Item | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
         return None
@@ -187,7 +183,7 @@ def _item(entry: object) -> Item | None:
         status=_text(entry.get("status")) or "ok",
         why=_text(entry.get("why")),
         argv=tuple(str(word) for word in argv) if isinstance(argv, list) else (),
-        duration_s=_seconds(entry.get("duration_s")),
+        duration_s=number(entry.get("duration_s"), MAX_SECONDS) or 0.0,
         needs_root=entry.get("needs_root") is True,
         sample=sample if type(sample) is int and 0 <= sample < 10 else 0,
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
+from topodiag.evidence.intake.same_node import ids_of_text, serials_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.words.node_sets import NodeSetError, expand
 from topodiag.words.own_data import own_data, patterns

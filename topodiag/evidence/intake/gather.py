@@ -19,9 +19,9 @@ from topodiag.evidence.intake import collected
 from topodiag.evidence.intake.bundle import MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import is_copy, missing, resolve, text_of_copy, without_bookkeeping
 from topodiag.evidence.intake.genre import without_papers
-from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.one_file import COPY_IT, HEAD_BYTES, Rewound, why_endless
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, SkippedFile
+from topodiag.evidence.intake.same_node import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind

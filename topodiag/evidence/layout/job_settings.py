@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 from topodiag.evidence.signatures.literals import Finder, lines_with
@@ -165,11 +164,7 @@ LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60
 _FORMER = {"model_parallel_size": "tensor_model_parallel_size", "pipe_parallel_size": "pipeline_model_parallel_size"}
 """What GPT-NeoX calls the same."""
 _MOST_NAMES, _MOST_LINE = 4000, 4000
-
-
-@cache
-def _dots() -> Finder:
-    return Finder([b" .."])
+_DOTS = Finder([b" .."])
 
 
 def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
@@ -179,7 +174,7 @@ def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
     unsure: set[str] = set()
     origins: dict[str, Origin] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-    for number, begin, end, _ in lines_with(_dots(), data):
+    for number, begin, end, _ in lines_with(_DOTS, data):
         line = data[begin : min(end, begin + _MOST_LINE)].decode("utf-8", "replace")
         match = _LIKE["argument"].search(line[:400]) if " .." in line[:200] else None
         if match is None:

@@ -48,6 +48,7 @@ _NEAR = 200
 _TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text, outside of paths and names of modules, says that
 something is trained."""
+_WITH_WORDS = Finder([word.encode() for word in WORDS], lines=True)
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
 
@@ -192,15 +193,10 @@ def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None)
 
 def _with_words(data: bytes) -> Iterator[tuple[int, str]]:
     """The lines with words of a step."""
-    for number, begin, end, _ in lines_with(_words(), data):
+    for number, begin, end, _ in lines_with(_WITH_WORDS, data):
         line = data[begin:end]
         if b" NCCL " not in line:
             yield number, line.decode("utf-8", "replace")
-
-
-@cache
-def _words() -> Finder:
-    return Finder([word.encode() for word in WORDS], lines=True)
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

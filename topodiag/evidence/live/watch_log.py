@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Any
 
-from topodiag.evidence.json_values import decoded
+from topodiag.evidence.json_values import decoded, number
 from topodiag.lazy import dataclass
 from topodiag.model.history import FALLS, OFF, PartStates, Spell
 from topodiag.words.states import GOOD
 
 MAX_LINE = 1 << 16
 MAX_PARTS = 20_000
+MAX_SECONDS = 1e11
 FALL_S = 60.0
 """A counter of falls may be read this much later than the state that it belongs to."""
 _SELF = "watch"
@@ -70,7 +71,7 @@ class _Reader:
     values: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def take(self, line: dict[str, Any]) -> None:
-        time_s, up_s = _number(line.get("time")), _number(line.get("up"))
+        time_s, up_s = number(line.get("time"), MAX_SECONDS), number(line.get("up"), MAX_SECONDS)
         if "watch" in line and isinstance(line.get("host"), str):
             self._start(line)
         elif not self.log.host or time_s is None or up_s is None:
@@ -107,7 +108,7 @@ class _Reader:
         if key in ("state", "phys_state"):
             if len(self.values) < MAX_PARTS or (part, key) in self.values:
                 self.values[part, key] = str(value)[:64] if value is not None else ""
-            self._state(part, _number(line.get("seen")), time_s, up_s)
+            self._state(part, number(line.get("seen"), MAX_SECONDS), time_s, up_s)
         elif key in FALLS and part in self.open:
             before, held = line.get("was"), self.open[part]
             rose = isinstance(before, int) and isinstance(value, int) and value > before
@@ -138,9 +139,3 @@ class _Reader:
     def close_all(self) -> None:
         for part in list(self.open):
             self._close(part, self.sampled_s)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11:
-        return float(value)
-    return None

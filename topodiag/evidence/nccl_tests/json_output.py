@@ -8,13 +8,12 @@ JSON that was cut off, closed behind the last whole object: nccl-tests writes as
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.evidence.json_values import decoded, integer, member, objects, text
+from topodiag.evidence.json_values import decoded, integer, member, number, objects, text
 from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
@@ -42,6 +41,7 @@ def load(text: str) -> tuple[Any, bool, str]:
 _CONFIG: Mapping[str, str] = own_data("evidence/nccl_tests/words")["config"]
 """Keys of `config` by the names that the text output gives them."""
 _SETTINGS = ("NCCL_", "RCCL_", "UCX_", "FI_", "CUDA_VISIBLE_DEVICES")
+MAX_VALUE = 1e30
 _KEYS = ("results", "config", "out_of_bounds")
 
 
@@ -77,7 +77,7 @@ def read_json(data: bytes, source: str) -> Read | None:
     run.bounds = integer(member(document.get("out_of_bounds"), "count"))
     average = document.get("average_bus_bandwidth", document.get("average_bus_bandwidith"))
     if isinstance(average, dict):
-        value = _number(average.get("bandwidth", average.get("bandwidith")))
+        value = number(average.get("bandwidth", average.get("bandwidith")), MAX_VALUE)
         run.average = -1 if value is None else value
     errors = document.get("errors")
     if isinstance(errors, list):
@@ -128,9 +128,9 @@ def _devices(run: Draft, config: dict[str, Any]) -> None:
             pid=integer(entry.get("pid")) or 0,
         )
         run.devices[rank] = first
-        for number in range(1, min(per, MAX_DEVICES - len(run.devices))):
-            other = replace(first, rank=rank + number, device=first.device + number, bus_id="")
-            run.devices.setdefault(rank + number, other)
+        for at in range(1, min(per, MAX_DEVICES - len(run.devices))):
+            other = replace(first, rank=rank + at, device=first.device + at, bus_id="")
+            run.devices.setdefault(rank + at, other)
 
 
 def _row(entry: dict[str, Any], source: str) -> BenchRow | None:
@@ -138,13 +138,13 @@ def _row(entry: dict[str, Any], source: str) -> BenchRow | None:
     if size is None:
         return None
     root = text(entry.get("root"))
-    number = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(entry.get("root"))
+    rank = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(entry.get("root"))
     return BenchRow(
         size,
         integer(entry.get("count"), 0, 1 << 62) or 0,
         text(entry.get("type")) or "",
         text(entry.get("redop")) or "",
-        -1 if number is None else number,
+        -1 if rank is None else rank,
         _timing(entry.get("out_of_place")),
         _timing(entry.get("in_place")),
         origin=Origin(source),
@@ -152,21 +152,15 @@ def _row(entry: dict[str, Any], source: str) -> BenchRow | None:
 
 
 def _timing(block: object) -> Timing:
+    """NaN is the text "nan"; negative numbers have no meaning in any of these fields."""
     if not isinstance(block, dict):
         return Timing()
     single = block.get("per_iter_timing")
     return Timing(
-        _number(block.get("time", block.get("cpu_time"))),
-        _number(block.get("alg_bw")),
-        _number(block.get("bus_bw")),
-        _number(block.get("nwrong")),
-        _number(member(single, "p50_us")),
-        _number(member(single, "p99_us")),
+        number(block.get("time", block.get("cpu_time")), MAX_VALUE),
+        number(block.get("alg_bw"), MAX_VALUE),
+        number(block.get("bus_bw"), MAX_VALUE),
+        number(block.get("nwrong"), MAX_VALUE),
+        number(member(single, "p50_us"), MAX_VALUE),
+        number(member(single, "p99_us"), MAX_VALUE),
     )
-
-
-def _number(value: object) -> float | None:
-    """NaN is the text "nan"; negative numbers have no meaning in any of these fields."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e30:
-        return None
-    return float(value) if math.isfinite(value) else None

@@ -7,8 +7,6 @@ values; a network's speed comes without its port's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
@@ -29,20 +27,17 @@ _REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12
 
 def fill_draft(tree: Element, blob: Blob, draft: NodeDraft) -> None:
     """Offer everything that the tree says of its first host."""
-    lines = blob.data.split(b"\n") if len(blob.data) < 2**20 else []
-
-    def origin(element: Element) -> Origin:
-        text = lines[element.line - 1] if 0 < element.line <= len(lines) else b""
-        return blob.origin(element.line or None, text.decode("utf-8", errors="replace"))
-
-    _Filler(draft, origin).fill(tree)
+    _Filler(blob, draft).fill(tree)
 
 
 class _Filler:
-    def __init__(self, draft: NodeDraft, origin: Callable[[Element], Origin]) -> None:
+    def __init__(self, blob: Blob, draft: NodeDraft) -> None:
         self._draft = draft
-        self._origin = origin
+        self._line = blob.quoted(2**20)
         self._indices: set[int] = set()
+
+    def _origin(self, element: Element) -> Origin:
+        return self._line(element.line)
 
     def fill(self, tree: Element) -> None:
         cpus = first_host(tree)

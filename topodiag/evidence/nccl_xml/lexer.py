@@ -8,8 +8,8 @@ What NCCL's XML parser accepts, by version: src/graph/xml.cc, xml.h and topo.h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from topodiag.evidence.xml_tags import XmlTag
@@ -58,53 +58,34 @@ class Rules:
     """What `system` must say."""
 
 
-def _allowed(*, c2c: bool, pcilink: bool) -> Mapping[str, tuple[str, ...]]:
-    return {
-        "": ("system",),
-        "system": ("cpu",),
-        "cpu": ("pci", "nic"),
-        "pci": ("pci", "gpu", "nic", "pcilink") if pcilink else ("pci", "gpu", "nic"),
-        "gpu": ("nvlink", "c2c") if c2c else ("nvlink",),
-        "nic": ("net",),
-    }
+_ALLOWED = {
+    "": ("system",), "system": ("cpu",), "cpu": ("pci", "nic"), "pci": ("pci", "gpu", "nic"), "gpu": ("nvlink",),
+    "nic": ("net",),
+}  # fmt: skip
+"""What the oldest versions read."""
 
 
-def _rules(minor: int) -> Rules:
-    return Rules(
-        minor,
-        minor,
-        MAX_ELEMENTS[minor],
-        MAX_CHILDREN[minor],
-        has(minor, Feature.CHILDREN_CHECKED),
-        has(minor, Feature.QUOTES_KEPT),
-        _allowed(c2c=has(minor, Feature.C2C_LINKS), pcilink=has(minor, Feature.PCI_LINKS)),
-    )
+def _limits(minor: int) -> tuple[int, int, bool, bool, Mapping[str, tuple[str, ...]]]:
+    """The limits of one version, in the order of Rules."""
+    links = {"gpu": ("nvlink", "c2c")} if has(minor, Feature.C2C_LINKS) else {}
+    switches = {"pci": ("pci", "gpu", "nic", "pcilink")} if has(minor, Feature.PCI_LINKS) else {}
+    checked, kept = has(minor, Feature.CHILDREN_CHECKED), has(minor, Feature.QUOTES_KEPT)
+    return MAX_ELEMENTS[minor], MAX_CHILDREN[minor], checked, kept, {**_ALLOWED, **links, **switches}
 
 
-def _parsers() -> tuple[Rules, ...]:
-    parsers: list[Rules] = []
-    for minor in KNOWN:
-        rules = _rules(minor)
-        if parsers and replace(rules, since=parsers[-1].since) == replace(parsers[-1], until=minor):
-            parsers[-1] = replace(parsers[-1], until=minor)
-        else:
-            parsers.append(rules)
-    return tuple(parsers)
+def _parsers() -> Iterator[Rules]:
+    for limits, versions in groupby(KNOWN, _limits):
+        minors = list(versions)
+        yield Rules(minors[0], minors[-1], *limits)
 
 
-RULES = _parsers()
+RULES = tuple(_parsers())
 """One parser for each run of versions that read alike, the oldest first."""
 
 RCCL_RULES = Rules(
-    RCCL_MINOR,
-    RCCL_MINOR,
-    max_elements=8192,
-    max_children=512,
-    children_checked=True,
-    quotes_kept=False,
-    allowed={**_allowed(c2c=True, pcilink=False), "gpu": ("xgmi",)},
-    version=RCCL_XML_VERSION,
-)
+    RCCL_MINOR, RCCL_MINOR, max_elements=8192, max_children=512, children_checked=True, quotes_kept=False,
+    allowed={**_ALLOWED, "gpu": ("xgmi",)}, version=RCCL_XML_VERSION,
+)  # fmt: skip
 """RCCL 2.21.5: NCCL's reader of that time with limits for partitioned GPUs (src/graph/xml.h, topo.h)."""
 
 

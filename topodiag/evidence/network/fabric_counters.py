@@ -16,6 +16,15 @@ the links between its switches and hosts run at (evidence/fabric_links.py), and 
 
 It says what runs, and not what the ends could do: a check compares adapters of one name below one switch. Format:
 rdma-core, infiniband-diags/ibnetdiscover.c (dump_ports_report).
+
+Counters of several ports, each line with the port's name before the counter's, as a loop of a shell prints them.
+
+    mlx5_0 link_downed 0
+    rdma2      link_down_events_phy: 41
+    host7 mlx5_3/1: symbol_error = 8123
+
+Only names of counters that are known, and two ports at least that call themselves so. Format: none,
+`for d in ..; do ..; done`.
 """
 
 from __future__ import annotations
@@ -121,3 +130,19 @@ def _of_ports(blob: Blob) -> Iterator[FabricLink]:
             other = End("", row[8].strip(), int(row[6]), row[5] == "SW")
             here, peer = (one, other) if one.of_switch else (other, one)
             yield FabricLink(line, text, here, peer, f"{row[3]}x{row[4]}", 0.0)
+
+
+MAX_DEVICES = 1024
+_OF_LINES = patterns("evidence/network/lines", "counters")
+_OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
+
+
+class CounterLines(OfPage):
+    """Error counters by port."""
+
+    def read_page(self, page: Page) -> None:
+        rows = [(line, match) for line in page.lines() if (match := _OF_LINES["line"].match(line.text[:MAX_LINE]))]
+        if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
+            for line, match in rows:
+                port = page.draft.nic(rdma=match[1]).child("port", 1)
+                line.count(port, _OTHERWISE.get(match[2], match[2]), to_int(match[3], low=0))

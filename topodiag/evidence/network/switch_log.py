@@ -13,10 +13,8 @@ Huawei VRP, the kernel of Linux without the address of the device.
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
-from topodiag.evidence.sentences import report
-from topodiag.model.events import Event
+from topodiag.evidence.interface import MAX_LINE
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.words.own_data import patterns
 
 MAX_PORTS = 4096
@@ -25,7 +23,7 @@ _UP = frozenset({"up", "gained", "connected"})
 _LIKE = patterns("evidence/network/switch_log", "lines")
 
 
-class SwitchLog(Source):
+class SwitchLog(OfPage):
     """Ports of switches that came and went."""
 
     def recognises(self, head: str) -> bool:
@@ -33,26 +31,22 @@ class SwitchLog(Source):
             _change(line[:MAX_LINE]) is not None for line in head.split("\n")
         )
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
-        parsed: Parsed[Event] = Parsed()
-        words: dict[str, list[tuple[str, int, str]]] = {}
-        for number, whole in blob.lines():
-            line = whole[:MAX_LINE]
-            change = _change(line)
-            if change is not None and (change[0] in words or len(words) < MAX_PORTS):
-                words.setdefault(change[0], []).append((change[1], number, line))
-        for port, changes in words.items():
-            downs = [change for change in changes if change[0] == "down"]
+    def read_page(self, page: Page) -> None:
+        ports: dict[str, list[tuple[str, Line]]] = {}
+        for line in page.cut_lines():
+            port, word = _change(line.text) or ("", "")
+            if word and (port in ports or len(ports) < MAX_PORTS):
+                ports.setdefault(port, []).append((word, line))
+        for port, changes in ports.items():
+            downs = [line for word, line in changes if word == "down"]
             back = changes[-1][0] == "up"
             if not downs or (back and len(downs) == 1 and _is_of_host(port)):
                 continue
-            times = f"{len(downs)} times" if len(downs) > 1 else "once"
-            ending = f"went down and came back {times}" if back else "is down by the last word of this log"
-            _, number, line = downs[0] if back else downs[-1]
-            kind = "nic.flap" if back else "nic.port_down"
-            parsed.records.append(report(kind, f"{port} {ending}", blob, number, line))
-        draft.reports += parsed.records
-        return parsed
+            if back:
+                times = f"{len(downs)} times" if len(downs) > 1 else "once"
+                downs[0].report("nic.flap", f"{port} went down and came back {times}")
+            else:
+                downs[-1].report("nic.port_down", f"{port} is down by the last word of this log")
 
 
 def _is_of_host(port: str) -> bool:

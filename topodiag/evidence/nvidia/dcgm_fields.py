@@ -26,7 +26,6 @@ from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event, Trust
@@ -111,7 +110,7 @@ def _offer(record: GpuField, bus_id: str | None) -> None:
     count, field, pci = whole(record.value), record.field, draft.pci(bus_id) if bus_id else None
     if field == HEAT and record.value == 1:
         text = f"GPU {record.index} is held down by heat (tviol): {' '.join(line.text.split())}"
-        draft.reports.append(report("gpu.clocks", text, page.blob, line.number, line.text, trust=Trust.PERSON))
+        line.report("gpu.clocks", text, Trust.PERSON)
     elif field in (_XID, _XID_COUNT):
         _xid(record, bus_id, draft)
     elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":

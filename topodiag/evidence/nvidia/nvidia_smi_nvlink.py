@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float
-from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
+from topodiag.evidence.nvidia.nvidia_words import as_tag, distinct_uuids, fill_lost
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved
@@ -102,10 +102,6 @@ def _note(text: str) -> str:
     return "not supported" if "nvlink" in text and "not supported" in text else ""
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-
-
 _Said = tuple[Mapping[str, Any], Mapping[str, int]]
 """Facts and counters."""
 
@@ -130,6 +126,6 @@ def _link_words(rest: str) -> _Said | None:
         return {}, {}
     if "BER" in words["counter"].split() or reading(words["count"]) is None:
         return {}, {}
-    name = _slug(f"{words['counter']} {words['unit'] or ''}")
+    name = as_tag(f"{words['counter']} {words['unit'] or ''}")
     known = words["count"].isdecimal() and len(words["count"]) <= 20
     return ({}, {COUNTERS.get(name, name): int(words["count"])}) if known else None

@@ -16,22 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source
-from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
-from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
-from topodiag.lazy import regex
+from topodiag.evidence.interface import MAX_GPUS
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField, fill_report
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, as_tag, fill_lost
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
-MAX_FIELDS = 2000
-"""Fields kept of one GPU: the table below names about fifty."""
 MAX_DEPTH = 12
 MAX_VALUE = 400
 
 _MARGIN = ">|#\t "
-_TAG = regex(r"[^a-z0-9]+")
 _SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors",
                        "gpu_link_info"})  # fmt: skip
 """Sections that stand once in each GPU: without heads of GPUs the next one of a name is the next GPU's."""
@@ -50,33 +46,30 @@ _OWNERS = {
 _REASONS = {*EVENT_REASONS.values(), "idle", "display_clock_setting"}
 
 
-class NvidiaSmiQText(Source):
+class NvidiaSmiQText(OfPage):
     """The full query as text. Offers what the XML form offers."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
-        reading = _Reading()
-        for number, line in blob.lines():
-            if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
-                parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
-        gpus = list(reading.gpus.values())
-        parsed.records = [0] * (bool(reading.driver or gpus) + len(gpus))
-        counted = any(head.path == "attached_gpus" for head in reading.driver)
-        if not counted:
-            parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
+    def read_page(self, page: Page) -> None:
+        reader = _Reader()
+        for line in page.cut_lines():
+            if line.text.strip() and not reader.take(line.number, line.text.expandtabs(8)):
+                line.leave(f"more than {MAX_GPUS} GPUs: the others are left out")
+        report = reader.report
+        page.parsed.records = [0] * (bool(report.driver or report.gpus) + len(report.gpus))
+        if report.counted is None:
+            page.parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
         # A fragment that does not say how many GPUs there are may begin with any of them.
-        lost, headless = fill_lost(blob, draft), not any(gpu.bus_id for gpu in gpus)
-        fill_report(blob, SmiReport(reading.driver, gpus), draft, ordered=(counted or headless) and not lost)
-        return parsed
+        lost = fill_lost(page.blob, page.draft)
+        headless = not any(gpu.bus_id for gpu in report.gpus.values())
+        fill_report(page, report, ordered=(report.counted is not None or headless) and not lost)
 
 
-class _Reading:
-    """The report as read so far: the driver's lines, GPUs by bus id, and the sections that are open."""
+class _Reader:
+    """The report as read so far, and the sections that are open."""
 
     def __init__(self) -> None:
-        self.driver: list[XmlField] = []
-        self.gpus: dict[str, XmlGpu] = {}
-        self._gpu: XmlGpu | None = None
+        self.report = SmiReport()
+        self._gpu: SmiGpu | None = None
         self._open: list[tuple[int, str]] = []
         self._nameless: list[set[str]] = []
         """The sections so far of each GPU whose head is not in the text."""
@@ -91,7 +84,7 @@ class _Reading:
             return self._begin(text[4:])
         while self._open and self._open[-1][0] >= indent:
             self._open.pop()
-        label = _TAG.sub("_", key.lower()).strip("_")[:80]
+        label = as_tag(key)[:80]
         if colon and label in _OWNERS and self._is_without_head(label):
             self._nameless.append({_OWNERS[label][0]})
             self._begin("")
@@ -111,25 +104,22 @@ class _Reading:
     def _is_without_head(self, label: str) -> bool:
         """Whether a line that names its section is of a GPU of which nothing stands before it."""
         path = _path(list(_OWNERS[label]), label)
-        known = self._gpu is not None and all(field.path != path for field in self._gpu.fields)
+        known = self._gpu is not None and path not in self._gpu.fields
         return not known and (self._gpu is None or bool(self._nameless))
 
     def _begin(self, written: str) -> bool:
         bus_id = normalise_bus_id(written) or written.lower() or f"#{len(self._nameless)}"
         self._open = []
-        self._gpu = self.gpus.get(bus_id)
-        if self._gpu is None and len(self.gpus) < MAX_GPUS:
-            self._gpu = self.gpus[bus_id] = XmlGpu(len(self.gpus), written, [])
+        self._gpu = self.report.gpu(bus_id, written)
         return self._gpu is not None
 
     def _field(self, label: str, value: str, number: int, quote: str) -> None:
-        if self._gpu is None:
-            if label in _DRIVER and len(self.driver) < MAX_FIELDS:
-                self.driver.append(XmlField(label, value, number, quote))
-            return
-        path = _path([name for _, name in self._open], label)
-        if path is not None and len(self._gpu.fields) < MAX_FIELDS:
-            self._gpu.fields.append(XmlField(path, value, number, quote))
+        if self._gpu is not None:
+            path = _path([name for _, name in self._open], label)
+        else:
+            path = label if label in _DRIVER else None
+        if path is not None:
+            self.report.add(self._gpu, XmlField(path, value, number, quote))
 
 
 def _path(sections: list[str], label: str) -> str | None:

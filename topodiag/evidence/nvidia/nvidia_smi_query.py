@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, to_float, to_int
-from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, to_float, to_int
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
+from topodiag.evidence.page import OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data, patterns
 
@@ -54,7 +54,7 @@ class QueryRow:
         return to_int(self.cell("utilization/gpu_util"), low=0, high=100) or 0
 
 
-class NvidiaSmiQuery(Source):
+class NvidiaSmiQuery(OfPage):
     """GPUs by the columns of a query."""
 
     def recognises(self, head: str) -> bool:
@@ -63,28 +63,30 @@ class NvidiaSmiQuery(Source):
             return False
         return any(True for _ in _rows(Blob("", head.encode())))
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        fill_lost(blob, draft)
-        listed = list(islice(_rows(blob), MAX_ROWS))
+    def read_page(self, page: Page) -> None:
+        fill_lost(page.blob, page.draft)
+        listed = list(islice(_rows(page.blob), MAX_ROWS))
         rows = _busiest(listed)
         named = all(row.cell("index") for row in rows)
         ordered = named or (len(rows) > 1 and all(row.ordered for row in rows))
         versions = ((row, row.cell("driver_version")) for row in rows)
         driver = [XmlField("driver_version", version, row.line, row.text) for row, version in versions if version]
-        gpus: dict[int, XmlGpu] = {}
+        report = SmiReport(driver[:1])
         for place, row in enumerate(rows):
             index = to_int(row.cell("index"), low=0, high=MAX_GPUS) if named else place
-            if index is not None:
-                gpu = gpus.setdefault(index, XmlGpu(index, "", []))
+            gpu = report.gpu(index) if index is not None else None
+            if gpu is not None:
                 gpu.bus_id = gpu.bus_id or row.cell("bus_id")
-                gpu.fields += _fields(row)
-        fill_report(blob, SmiReport(driver[:1], list(gpus.values())), draft, ordered=ordered)
+                for xml_field in _fields(row):
+                    report.add(gpu, xml_field)
+        fill_report(page, report, ordered=ordered)
         for row in rows:
             capability = to_float(row.cell("compute_cap"), low=1, high=100)
             index = to_int(row.cell("index"), low=0, high=MAX_GPUS)
             if capability is not None and index is not None:
-                draft.gpu(index=index).offer("sm", round(capability * 10), blob.origin(row.line, row.text))
-        return Parsed([row.line for row in listed])
+                origin = page.blob.origin(row.line, row.text)
+                page.draft.gpu(index=index).offer("sm", round(capability * 10), origin)
+        page.parsed.records = [row.line for row in listed]
 
 
 def _rows(blob: Blob) -> Iterator[QueryRow]:

@@ -25,11 +25,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Parsed, Source, reading
-from topodiag.evidence.nvidia.nvidia_smi_xml import SmiReport, XmlField, XmlGpu, fill_report
+from topodiag.evidence.interface import reading
+from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField, fill_report
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
-from topodiag.evidence.page import OfPage, Page
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass
 from topodiag.model import tables
 from topodiag.model.provenance import Fact, known
@@ -52,25 +51,20 @@ _OF_READING = {
 
 
 @dataclass(slots=True)
-class TableGpu:
-    """One GPU of the table or of the list: what `nvidia-smi -q -x` says of it, too, and the line that names it."""
+class _Row:
+    """What the rows of one GPU say beside what `nvidia-smi -q -x` says: the line that names it, whether that was a row
+    of the table, its second row (temperature, power, memory and load), and the numbers there by their names in
+    `_LIKE["reading"]`."""
 
-    report: XmlGpu
-    line: int
+    gpu: SmiGpu
+    first: Line
     in_table: bool = False
     lost: bool = False
-    second: tuple[int, str] = (0, "")
-    """Its second row: temperature, power, memory and load."""
+    second: Line | None = None
     readings: dict[str, str] = field(default_factory=dict)
-    """The numbers of that row, by their names in `_LIKE["reading"]`."""
-
-    def add(self, path: str, text: str, number: int, line: str) -> None:
-        """What a line says of an element; a cell without a reading says nothing."""
-        if reading(text) is not None:
-            self.report.fields.append(XmlField(path, text, number, line))
 
 
-class NvidiaSmiTable(Source):
+class NvidiaSmiTable(OfPage):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     def recognises(self, head: str) -> bool:
@@ -81,95 +75,99 @@ class NvidiaSmiTable(Source):
         listed = not linked and _LIKE["listed"].search(head) is not None
         return listed or any(line.startswith(_TITLE) for line in lines)
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
-        fill_lost(blob, draft)
-        driver: list[XmlField] = []
-        gpus: dict[int, TableGpu] = {}
-        row: TableGpu | None = None
-        for number, whole in blob.lines():
-            line = whole[:MAX_LINE].rstrip().lstrip("> \t")
-            if line.startswith(_TITLE):
-                row = None
-                for match in _LIKE["version"].finditer(line):
+    def read_page(self, page: Page) -> None:
+        fill_lost(page.blob, page.draft)
+        table = _Table()
+        for whole in page.cut_lines():
+            line = Line(page, whole.number, whole.text.rstrip().lstrip("> \t"))
+            if line.text.startswith(_TITLE):
+                table.open = None
+                for match in _LIKE["version"].finditer(line.text):
                     name = "cuda_version" if match[1] == "CUDA" else "driver_version"
-                    driver.append(XmlField(name, match[2], number, line))
-                    parsed.records.append(number)
-            elif LOST.search(line):
-                parsed.records.append(number)
-            elif listed := _LIKE["listed"].match(line):
-                gpu = _gpu(gpus, int(listed[1]), number)
-                if gpu is not None:
-                    gpu.add("uuid", listed[3], number, line)
-                    gpu.add("product_name", listed[2], number, line)
+                    table.add(None, line, **{name: match[2]})
+                    page.parsed.records.append(line.number)
+            elif LOST.search(line.text):
+                page.parsed.records.append(line.number)
+            elif listed := _LIKE["listed"].match(line.text):
+                table.add(table.row(int(listed[1]), line), line, uuid=listed[3], product_name=listed[2])
             else:
-                row = _row(gpus, row, number, line)
-        fill_report(blob, SmiReport(driver, [gpu.report for gpu in gpus.values()]), draft, ordered=True)
-        for gpu in gpus.values():
-            if gpu.lost:
+                table.read_row(line)
+        fill_report(page, table.report, ordered=True)
+        cells = []
+        for row in table.rows.values():
+            page.parsed.records.append(row.first.number)
+            if row.second is not None and row.lost:
                 why = "GPU is lost (its readings are ERR!)"
-                draft.gpu(index=gpu.report.order).offer("lost", why, blob.origin(*gpu.second))
-        rows = [gpu for gpu in gpus.values() if gpu.second[0] and not gpu.lost]
-        draft.tables.append(tables.Table(tuple(tables.Row(_cells(gpu), blob.origin(*gpu.second)) for gpu in rows)))
-        parsed.records += [gpu.line for gpu in gpus.values()]
-        return parsed
+                page.draft.gpu(index=row.gpu.order).offer("lost", why, row.second.origin)
+            elif row.second is not None:
+                cells.append(tables.Row(_cells(row, row.second.text), row.second.origin))
+        page.draft.tables.append(tables.Table(tuple(cells)))
 
 
-def _cells(gpu: TableGpu) -> dict[str, str]:
+def _cells(row: _Row, text: str) -> dict[str, str]:
     """What the second row of a GPU says beside the fields of the model."""
-    text = gpu.second[1]
+    product = row.gpu.fields.get("product_name")
     cells = {
-        tables.GPU: str(gpu.report.order),
-        tables.PRODUCT: next((field.text for field in gpu.report.fields if field.path == "product_name"), ""),
+        tables.GPU: str(row.gpu.order),
+        tables.PRODUCT: product.text if product is not None else "",
         tables.FAILED_READING: next((word for word in ("ERR!", "Unknown Error") if word in text), ""),
         tables.COMPUTE_MODE: "Prohibited" if "Prohibited" in text else "",
-        tables.CELSIUS: gpu.readings.get("celsius", ""),
-        tables.MEMORY_MIB: gpu.readings.get("memory", ""),
+        tables.CELSIUS: row.readings.get("celsius", ""),
+        tables.MEMORY_MIB: row.readings.get("memory", ""),
     }
     return {name: cell for name, cell in cells.items() if cell}
 
 
-def _gpu(gpus: dict[int, TableGpu], index: int, number: int) -> TableGpu | None:
-    if index not in gpus and len(gpus) < MAX_GPUS:
-        gpus[index] = TableGpu(XmlGpu(index, "", []), number)
-    return gpus.get(index)
+class _Table:
+    """The table as far as it is read, by the numbers of its GPUs; `open` is the GPU that the next row may be of."""
 
+    def __init__(self) -> None:
+        self.report = SmiReport()
+        self.rows: dict[int, _Row] = {}
+        self.open: _Row | None = None
 
-def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str) -> TableGpu | None:
-    """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
-    if (first := _LIKE["first_row"].match(line)) is not None:
-        index, name, persistence, bus_id, screen, errors = first.groups()
-        gpu = _gpu(gpus, int(index), number)
-        if gpu is None or gpu.in_table:
-            return None  # the same table once more: the first reading stays
-        gpu.in_table, gpu.report.bus_id = True, bus_id
-        gpu.add("product_name", "" if name.endswith("...") else name, number, line)
-        gpu.add("persistence_mode", _SWITCHES.get(persistence, ""), number, line)
-        gpu.add("display_active", _SWITCHES.get(screen, ""), number, line)
-        gpu.add("ecc_errors/volatile/double_bit/total", errors.strip(), number, line)
-        return gpu
-    cells = line.split("|")
-    if row is None or len(cells) != 5 or cells[0]:
-        return None
-    load, _, mode = cells[3].strip().partition(" ")
-    if mode and (load in ("N/A", "ERR!") or load.endswith("%")):
-        _second_row(row, cells, number, line)
-    elif not cells[1].strip() and not cells[2].strip():
-        row.add("mig_mode/current_mig", load.rstrip("*"), number, line)
-    return row
+    def row(self, index: int, line: Line) -> _Row | None:
+        """The rows of a GPU, None for one too many."""
+        gpu = self.report.gpu(index)
+        return self.rows.setdefault(index, _Row(gpu, line)) if gpu is not None else None
 
+    def add(self, row: _Row | None, line: Line, **texts: str) -> None:
+        """What a line says of elements of a GPU, or of the driver; a cell without a reading says nothing."""
+        for path, text in texts.items():
+            if reading(text) is not None:
+                self.report.add(row.gpu if row is not None else None, XmlField(path, text, line.number, line.text))
 
-def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None:
-    if not gpu.second[0]:
-        gpu.second = number, line
-        for match in _LIKE["reading"].finditer(" ".join(cells[1:3])):
-            gpu.readings |= {name: digits for name, digits in match.groupdict().items() if digits}
-    load, _, mode = cells[3].strip().partition(" ")
-    for name, path in _OF_READING.items():
-        gpu.add(path, gpu.readings.get(name, ""), number, line)
-    gpu.add("utilization/gpu_util", load, number, line)
-    gpu.add("compute_mode", _COMPUTE_MODES.get(mode.strip(), ""), number, line)
-    gpu.lost |= cells[1].count("ERR!") >= LOST_READINGS
+    def read_row(self, line: Line) -> None:
+        """The first row begins a GPU, a rule of dashes ends it."""
+        row, self.open = self.open, None
+        if (first := _LIKE["first_row"].match(line.text)) is not None:
+            index, name, persistence, bus_id, screen, errors = first.groups()
+            row = self.row(int(index), line)
+            if row is None or row.in_table:
+                return  # the same table once more: the first reading stays
+            row.in_table, row.gpu.bus_id = True, bus_id
+            self.add(row, line, product_name="" if name.endswith("...") else name,
+                     persistence_mode=_SWITCHES.get(persistence, ""), display_active=_SWITCHES.get(screen, ""),
+                     **{"ecc_errors/volatile/double_bit/total": errors.strip()})  # fmt: skip
+        else:
+            cells = line.text.split("|")
+            if row is None or len(cells) != 5 or cells[0]:
+                return
+            load, _, mode = cells[3].strip().partition(" ")
+            if mode and (load in ("N/A", "ERR!") or load.endswith("%")):
+                self._second_row(row, cells, line)
+                self.add(row, line, **{"utilization/gpu_util": load}, compute_mode=_COMPUTE_MODES.get(mode.strip(), ""))
+            elif not cells[1].strip() and not cells[2].strip():
+                self.add(row, line, **{"mig_mode/current_mig": load.rstrip("*")})
+        self.open = row
+
+    def _second_row(self, row: _Row, cells: list[str], line: Line) -> None:
+        if row.second is None:
+            row.second = line
+            for match in _LIKE["reading"].finditer(" ".join(cells[1:3])):
+                row.readings |= {name: digits for name, digits in match.groupdict().items() if digits}
+        self.add(row, line, **{path: row.readings.get(name, "") for name, path in _OF_READING.items()})
+        row.lost |= cells[1].count("ERR!") >= LOST_READINGS
 
 
 MAX_ROWS = 4096

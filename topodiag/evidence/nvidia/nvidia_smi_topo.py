@@ -8,11 +8,12 @@ from collections import Counter
 from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, reading
+from topodiag.evidence.interface import Blob, reading
 from topodiag.evidence.nvidia import smi_matrix as smi
 from topodiag.evidence.nvidia.nvidia_words import fill_lost
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
 
 CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
@@ -28,52 +29,49 @@ def capabilities(arguments: str) -> tuple[str, ...]:
     )
 
 
-def _offer_p2p(blob: Blob, matrix: smi.Matrix, draft: NodeDraft, asked: tuple[str, ...]) -> None:
+def _offer_p2p(page: Page, matrix: smi.Matrix, asked: tuple[str, ...]) -> None:
     """Offer each cell under the capability that was asked for, or under `p2p:unknown`.
 
     A table for several capabilities at once says `OK` when all are there; its other words do not say which one is
     missing, so those stay under `p2p:unknown`.
     """
+    gpu = page.draft.gpu
     for row in matrix.rows:
-        origin = blob.origin(row.line, row.text)
         for column, word in row.cells.items() if row.label.startswith("GPU") else ():
-            if word not in smi.P2P_WORDS or not column.startswith("GPU"):
-                continue
-            known = asked if len(asked) == 1 or word == "OK" else ()
-            for name in known or ("unknown",):
-                a, b = draft.gpu(index=int(row.label[3:])), draft.gpu(index=int(column[3:]))
-                draft.pair(f"p2p:{name}", a, b, word, origin)
+            if word in smi.P2P_WORDS and column.startswith("GPU"):
+                known = asked if len(asked) == 1 or word == "OK" else ()
+                for name in known or ("unknown",):
+                    row.line.pair(f"p2p:{name}", word, gpu(index=int(row.label[3:])), gpu(index=int(column[3:])))
 
 
-class NvidiaSmiTopo(Source):
+class NvidiaSmiTopo(OfPage):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
     def recognises(self, head: str) -> bool:
         if "GPU" not in head and "topology matrix" not in head:
             return False
-        text = smi.read_matrices(Blob("", head.encode(errors="replace")))
+        text = smi.read_matrices(Page(Blob("", head.encode(errors="replace")), NodeDraft()))
         shown = any(_is_topo(matrix) or _is_p2p(matrix) for matrix in text.matrices)
         return shown or any("fail" in note.lower() for note in text.notes)
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+    def read_page(self, page: Page) -> None:
         """Offer everything that the text's matrices say, whichever command printed them."""
-        fill_lost(blob, draft)
-        text = smi.read_matrices(blob)
+        fill_lost(page.blob, page.draft)
+        text = smi.read_matrices(page)
         owners = Counter(text.nics.values())
         names = {label: name for label, name in text.nics.items() if owners[name] == 1}
-        argv = " ".join(blob.item.argv) if blob.item else ""
+        argv = " ".join(page.blob.item.argv) if page.blob.item else ""
         for note in text.notes:
-            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", note, of=frozenset({Topic.GPUS})))
+            page.draft.missing.append(NotObserved("the matrix of nvidia-smi topo", note, of=frozenset({Topic.GPUS})))
         for matrix in text.matrices:
             if matrix.is_p2p:
-                _offer_p2p(blob, matrix, draft, capabilities(argv) or capabilities(matrix.command))
+                _offer_p2p(page, matrix, capabilities(argv) or capabilities(matrix.command))
             elif _is_topo(matrix):
                 # `topo -mp` leaves NVLink out.
                 table = "pcie" if {"-mp", "--matrix_pci"} & {*(argv or matrix.command).split()} else "smi"
                 for row in matrix.rows:
-                    _fill_row(blob, row, table, names, draft)
-        return text.parsed
+                    _fill_row(row, table, names)
 
 
 def _is_topo(matrix: smi.Matrix) -> bool:
@@ -95,18 +93,18 @@ def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:
     return draft.nic(rdma=label)
 
 
-def _fill_row(blob: Blob, row: smi.MatrixRow, table: str, names: dict[str, str], draft: NodeDraft) -> None:
-    origin = blob.origin(row.line, row.text)
+def _fill_row(row: smi.MatrixRow, table: str, names: dict[str, str]) -> None:
+    draft = row.line.page.draft
     device = _device(draft, row.label, names)
     for column, word in row.cells.items():
-        value = smi.path_word(word)
-        if value is not None:
-            draft.pair(table, device, _device(draft, column, names), value, origin)
+        if (value := smi.path_word(word)) is not None:
+            row.line.pair(table, value, device, _device(draft, column, names))
     if row.label.startswith("GPU"):
-        _fill_affinity(device, row, origin)
+        _fill_affinity(device, row)
 
 
-def _fill_affinity(gpu: Entity, row: smi.MatrixRow, origin: Origin) -> None:
+def _fill_affinity(gpu: Entity, row: smi.MatrixRow) -> None:
+    origin = row.line.origin
     if "cpu" in row.tail:
         cpus = reading(row.tail["cpu"])
         why = "nvidia-smi gives no CPU affinity" if cpus is None else f"not a CPU list: {cpus[:40]}"

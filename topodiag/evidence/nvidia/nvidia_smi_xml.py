@@ -7,8 +7,11 @@ every spelling of the DTDs (v8 to v13): they are leaf elements by their path, wi
 
 from __future__ import annotations
 
+from dataclasses import field
+from functools import partial
+
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, reading, to_int
 from topodiag.evidence.nvidia.nvidia_words import (
     EVENT_REASONS,
     distinct_bus_ids,
@@ -16,6 +19,7 @@ from topodiag.evidence.nvidia.nvidia_words import (
     field_value,
     fill_lost,
 )
+from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.xml_tags import XmlTag, tags
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id, unplaced
@@ -31,61 +35,57 @@ MAX_VALUE = 400
 _ROOT, _GPU = "nvidia_smi_log", "gpu"
 
 
-class NvidiaSmiXml(Source):
+class NvidiaSmiXml(OfPage):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
-        text, lost = blob.text, fill_lost(blob, draft)
+    def read_page(self, page: Page) -> None:
+        blob, leave = page.blob, partial(page.parsed.leave, page.blob)
+        text, lost = blob.text, fill_lost(blob, page.draft)
         start = text.find(f"<{_ROOT}")
         if start < 0:
             if not lost:
-                parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
-            return parsed
-        report = _Report(text.count("\n", 0, start))
+                leave(1, text[:200], "no report of nvidia-smi -q -x")
+            return
+        reader = _Reader(text.count("\n", 0, start))
         try:
             for tag in tags(text[start:], blob.name, MAX_TAGS):
-                report.take(tag)
+                reader.take(tag)
         except InputError as error:
-            parsed.leave(blob, error.line, "", error.message)
-        whole = report.is_open is None
-        if not whole:
-            parsed.leave(blob, None, "", f"the report ends before its last element, inside {report.is_open}")
-        if report.broken is not None:
-            parsed.leave(blob, report.broken, "", "broken XML: its elements do not nest; what can be read is kept")
+            leave(error.line, "", error.message)
+        report = reader.report
+        report.whole = reader.is_open is None
+        if not report.whole:
+            leave(None, "", f"the report ends before its last element, inside {reader.is_open}")
+        if reader.broken is not None:
+            leave(reader.broken, "", "broken XML: its elements do not nest; what can be read is kept")
         if len(report.gpus) == MAX_GPUS:
-            parsed.leave(blob, None, "", f"{MAX_GPUS} GPUs or more: the others are left out")
-        fill_report(blob, SmiReport(report.driver, report.gpus, whole), draft, ordered=not lost)
-        parsed.records = [0] * (1 + len(report.gpus))
-        return parsed
+            leave(None, "", f"{MAX_GPUS} GPUs or more: the others are left out")
+        fill_report(page, report, ordered=not lost)
+        page.parsed.records = [0] * (1 + len(report.gpus))
 
 
-class _Report:
+class _Reader:
     """Elements without children, of the driver and of each GPU, as far as the report is read."""
 
     def __init__(self, above: int) -> None:
         self.above = above
         """Lines above the report."""
-        self.driver: list[XmlField] = []
-        self.gpus: list[XmlGpu] = []
+        self.report = SmiReport()
         self.is_open: str | None = _ROOT
         """The element that has not ended; None after the last."""
         self.broken: int | None = None
         """The first line with the end of an element that is not open."""
-        self._fields = self.driver
+        self._gpu: SmiGpu | None = None
         self._path: list[str] = []
         self._leaf = False
 
     def take(self, tag: XmlTag) -> None:
         if tag.name in (_ROOT, _GPU):
-            self._path, self._leaf = [], False
+            self._path, self._leaf, self._gpu = [], False, None
             self.is_open = _ROOT if tag.closes == (tag.name == _GPU) else None if tag.closes else _GPU
-            self._fields = self.driver
             if tag.name == _GPU and not tag.closes:
-                gpu = XmlGpu(len(self.gpus), (tag.get("id") or "")[:40], [])
-                self._fields = gpu.fields
-                if len(self.gpus) < MAX_GPUS:
-                    self.gpus.append(gpu)
+                number = len(self.report.gpus)
+                self._gpu = self.report.gpu(number, (tag.get("id") or "")[:40]) or SmiGpu(number)
         elif not tag.closes:
             self._path.append(tag.name)
             self._leaf = True
@@ -98,11 +98,12 @@ class _Report:
 
     def _close(self, tag: XmlTag) -> None:
         """End an element and what is open inside of it; keep its text where it has no children."""
-        path = "/".join(self._path)
         if self._path[-1] != tag.name:
             self.broken = self.broken or self.above + tag.line
-        elif self._leaf and len(self._fields) < MAX_FIELDS:
-            self._fields.append(XmlField(path, tag.before.strip()[:MAX_VALUE], self.above + tag.line))
+        elif self._leaf:
+            self.report.add(
+                self._gpu, XmlField("/".join(self._path), tag.before.strip()[:MAX_VALUE], self.above + tag.line)
+            )
         self._leaf = False
         while self._path.pop() != tag.name:
             pass
@@ -127,21 +128,36 @@ class XmlField:
 
 
 @dataclass(slots=True)
-class XmlGpu:
-    """One GPU in the order of the report, by the bus id in its head, "" without."""
+class SmiGpu:
+    """One GPU by its place in the order of the GPUs and the bus id in its head, "" without; the first word on each
+    element counts."""
 
     order: int
-    bus_id: str
-    fields: list[XmlField]
+    bus_id: str = ""
+    fields: dict[str, XmlField] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class SmiReport:
-    """What stands before the GPUs, and these. `whole` is False for a report that ends before its last element."""
+    """What stands before the GPUs, and these, by number or bus id. `whole` is False for a report that ends before its
+    last element."""
 
-    driver: list[XmlField]
-    gpus: list[XmlGpu]
+    driver: list[XmlField] = field(default_factory=list)
+    gpus: dict[int | str, SmiGpu] = field(default_factory=dict)
     whole: bool = True
+
+    def gpu(self, key: int | str, bus_id: str = "") -> SmiGpu | None:
+        """The GPU of a number, which is its place, or of a bus id; None for one too many."""
+        if key not in self.gpus and len(self.gpus) < MAX_GPUS:
+            self.gpus[key] = SmiGpu(key if isinstance(key, int) else len(self.gpus), bus_id)
+        return self.gpus.get(key)
+
+    def add(self, gpu: SmiGpu | None, xml_field: XmlField) -> None:
+        """An element of a GPU, or of the driver."""
+        if gpu is not None and len(gpu.fields) < MAX_FIELDS:
+            gpu.fields.setdefault(xml_field.path, xml_field)
+        elif gpu is None and len(self.driver) < MAX_FIELDS:
+            self.driver.append(xml_field)
 
     @property
     def counted(self) -> int | None:
@@ -175,41 +191,36 @@ _PARTS = {
 """Elements that make a count of memory errors together."""
 
 
-def fill_report(blob: Blob, smi_report: SmiReport, draft: NodeDraft, *, ordered: bool) -> None:
+def fill_report(page: Page, report: SmiReport, *, ordered: bool) -> None:
     """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
-    for head in smi_report.driver:
+    blob, draft, gpus = page.blob, page.draft, report.gpus.values()
+    for head in report.driver:
         name = own_data(_NAMES)["versions"].get(head.path)
         if name is not None:
             # R610 appends why the line will go away in brackets.
             origin = blob.origin(head.line, head.quote)
             draft.single("os").offer(name, reading(head.text.partition(" [")[0]), origin)
-    numbered = ordered and _is_numbered(blob, smi_report)
-    uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in smi_report.gpus)
-    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in smi_report.gpus)
-    for gpu in smi_report.gpus:
-        bus_id = bus_ids.get(gpu.order)
-        uuid = uuids.get(gpu.order)
+    numbered = ordered and _is_numbered(blob, report)
+    uuids = distinct_uuids((gpu.order, gpu.fields["uuid"].text) for gpu in gpus if "uuid" in gpu.fields)
+    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+    for gpu in gpus:
+        bus_id, uuid = bus_ids.get(gpu.order), uuids.get(gpu.order)
         if not numbered and bus_id is None and uuid is None:
             continue
-        entity = draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid)
-        report = _Gpu(blob, gpu, entity)
-        report.state(uuid)
-        report.guest(draft)
-        report.fabric()
-        report.memory_errors()
-        if report.has_function() and (bus_id is not None or numbered):
-            report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
+        own = _Gpu(blob, gpu, draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid))
+        own.state(uuid)
+        own.guest(draft)
+        own.fabric()
+        own.memory_errors()
+        if own.has_function() and (bus_id is not None or numbered):
+            own.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
-def _is_numbered(blob: Blob, smi_report: SmiReport) -> bool:
+def _is_numbered(blob: Blob, report: SmiReport) -> bool:
     """Whether the order of the elements is nvidia-smi's numbering: not when `-i` picked some of the GPUs."""
     if blob.item is not None and any(word in ("-i", "--id") or word.startswith("--id=") for word in blob.item.argv):
         return False
-    return not smi_report.whole or (smi_report.counted or 0) <= len(smi_report.gpus)
-
-
-def _text(gpu: XmlGpu, path: str) -> str | None:
-    return next((field.text for field in gpu.fields if field.path == path), None)
+    return not report.whole or (report.counted or 0) <= len(report.gpus)
 
 
 def _of_fabric(name: str, text: str) -> object:
@@ -225,12 +236,8 @@ def _of_fabric(name: str, text: str) -> object:
 class _Gpu:
     """One GPU's fields by path, and the entity that they are offered to."""
 
-    def __init__(self, blob: Blob, gpu: XmlGpu, entity: Entity) -> None:
-        self.blob = blob
-        self.entity = entity
-        self.fields: dict[str, XmlField] = {}
-        for field in gpu.fields:
-            self.fields.setdefault(field.path, field)
+    def __init__(self, blob: Blob, gpu: SmiGpu, entity: Entity) -> None:
+        self.blob, self.entity, self.fields = blob, entity, gpu.fields
 
     def _offer(self, entity: Entity, name: str, field: XmlField, value: object) -> None:
         origin = self.blob.origin(field.line, field.quote)
@@ -313,14 +320,14 @@ class _Gpu:
     def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
         answers: list[tuple[XmlField, str]] = []
         for tag, name in _PROBLEMS.items():
-            for path, field in block.items():
-                value = field.text.strip()
+            for path, stated in block.items():
+                value = stated.text.strip()
                 if path.startswith(f"fabric/health/{tag}") and value.upper() not in ("N/A", "NOT SUPPORTED", ""):
                     wrong = value.lower() == "true" if name else value.lower() not in ("none", "false")
-                    answers.append((field, (name or value[:60]) if wrong else ""))
-        problems = [(field, text) for field, text in answers if text]
-        for field, _ in (problems or answers)[:1]:
-            self._offer(child, "problems", field, ", ".join(text for _, text in problems))
+                    answers.append((stated, (name or value[:60]) if wrong else ""))
+        problems = [(stated, text) for stated, text in answers if text]
+        for stated, _ in (problems or answers)[:1]:
+            self._offer(child, "problems", stated, ", ".join(text for _, text in problems))
 
     def memory_errors(self) -> None:
         for span in ("volatile", "aggregate"):

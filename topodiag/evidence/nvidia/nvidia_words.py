@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float, to_int
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data, patterns
 
@@ -80,6 +81,14 @@ def field_value(name: str, text: str) -> object:
         number = to_float if name.endswith("_w") else to_int
         return bounded(name, number(text.strip().removeprefix("P")))
     return reading(text)
+
+
+_BETWEEN_WORDS = regex(r"[^a-z0-9]+")
+
+
+def as_tag(label: str) -> str:
+    """A label of the text as an element of the XML is called: `Tx Throughput` is `tx_throughput`."""
+    return _BETWEEN_WORDS.sub("_", label.lower()).strip("_")
 
 
 def event_reasons(mask: int) -> tuple[str, ...]:

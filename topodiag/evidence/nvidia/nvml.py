@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, reading
+from topodiag.evidence.interface import MAX_GPUS, Blob, reading
 from topodiag.evidence.json_values import error_of, integer, load, member, objects, shown, text
 from topodiag.evidence.nvidia import nvidia_words as nvidia
+from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
@@ -30,15 +31,15 @@ _Pair = tuple[int, int, dict[str, Any], str]
 """Two GPUs, the answers about them, and where these stand in the document."""
 
 
-class Nvml(Source):
+class Nvml(OfPage):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
 
-    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
+    def read_page(self, page: Page) -> None:
+        blob, draft, parsed = page.blob, page.draft, page.parsed
         document, why = load(blob)
         if not isinstance(document, dict):
             parsed.leave(blob, None, "", why or "not an object")
-            return parsed
+            return
         gpus: dict[int, tuple[int, dict[str, Any]]] = {}
         for place, answers in objects(document.get("gpus"), MAX_GPUS):
             index = integer(answers.get("index"), high=MAX_INDEX)
@@ -67,7 +68,6 @@ class Nvml(Source):
             parsed.topics = frozenset({Topic.DRIVER})
         _fill_system(blob, document, draft, error, refused=refused)
         parsed.records = [0] * (1 + len(gpus) + len(pairs))
-        return parsed
 
 
 def _bus_id(answers: dict[str, Any]) -> str:

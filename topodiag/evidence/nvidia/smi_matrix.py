@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 
@@ -35,12 +36,11 @@ _DECORATION = " \t#>`*\"'$\u00a0"
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One row: words by column label (the self cell left out), and the affinity cells as they stand, by the names of
-    `_Header.tail`."""
+    """One row: words by column label (the self cell left out), and the affinity cells as they stand: `cpu`, `numa`,
+    `memory`."""
 
     label: str
-    line: int
-    text: str
+    line: Line
     cells: Mapping[str, str]
     tail: Mapping[str, str]
     has_self: bool = False
@@ -57,22 +57,105 @@ class Matrix:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    line: int
+@dataclass(slots=True)
+class Matrices:
+    """The matrices of a text. `nics` are the RDMA devices that columns stand for, by the legend; `notes` sentences of
+    nvidia-smi about the matrix: that it failed, or that it leaves NICs out."""
+
+    matrices: list[Matrix] = field(default_factory=list)
+    nics: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_matrices(page: Page) -> Matrices:
+    """Every matrix, NIC name and note of the text; never raises."""
+    read = Matrices()
+    tables: list[_Table] = []
+    table: _Table | None = None
+    command, notes, cells = "", 0, 0
+    for number, raw in page.blob.lines():
+        text = _LIKE["colours"].sub("", raw[:MAX_LINE]).replace("\\t", "\t")
+        text = _unpiped(text) if text.count("|") > 2 else text
+        bare = text.strip(_DECORATION)
+        asked = " ".join(text.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in text else ""
+        nic = _nic(bare)
+        if asked:
+            table, command = None, asked[:120]
+        elif nic is not None or _LIKE["notes"].search(bare) is not None:
+            notes += 1
+            if notes > MAX_NOTES:
+                continue
+            page.parsed.records.append(number)
+            if nic is not None:
+                read.nics.setdefault(*nic)
+            else:
+                read.notes.append(bare[:200])
+        elif (header := _header(text)) is not None:
+            table = _Table(Line(page, number, " ".join(header[0])[:200]), *header, command)
+        elif table is not None and (row := _plain_cells(table, text)) is not None:
+            cells += table.add(Line(page, number, bare[:200]), *row, full=cells > MAX_CELLS)
+            if table.rows and table not in tables[-1:]:
+                tables.append(table)
+                command = ""  # it is that of one table
+    read.matrices += (matrix for table in tables[:MAX_MATRICES] if (matrix := table.whole()) is not None)
+    return read
+
+
+def _nic(text: str) -> tuple[str, str] | None:
+    """The column of a NIC and its RDMA device in a line of the legend, None for another line."""
+    label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
+    is_nic = label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha()
+    return (f"NIC{int(label[3:])}", name[:64]) if is_nic else None
+
+
+@dataclass(slots=True, eq=False)
+class _Table:
+    """A table while its rows come: the line of its header, the labels of its columns, and which columns of affinity
+    follow. `torn` says why no row can be trusted."""
+
+    line: Line
     labels: tuple[str, ...]
     tail: tuple[str, ...]
-    """Names of the affinity columns: `cpu`, `numa`, `memory`."""
+    command: str
+    rows: dict[str, MatrixRow] = field(default_factory=dict)
+    torn: str = ""
 
+    def add(self, line: Line, label: str, cells: list[str], tail: dict[str, str], *, full: bool) -> int:
+        """Take a row with the cells that can be; an impossible cell is left out, and said. How many cells it has."""
+        if not any(_is_path_word(word) for word in cells):
+            return 0
+        if label in self.rows:
+            line.leave(f"a second row of {label}")
+            return 0
+        if full or len(self.rows) >= MAX_ROWS:
+            line.leave("more rows than any node has")
+            return 0
+        own = self.labels.index(label) if label in self.labels else -1
+        has_self = 0 <= own < len(cells) and cells[own] == "X"
+        if own >= 0 and not has_self and "X" in cells and len(cells) < len(self.labels):
+            self.torn = self.torn or f"cells of {label} are missing, so the others cannot be placed"
+        good: dict[str, str] = {}
+        for column, word in zip(self.labels, cells, strict=False):
+            if column == label:
+                continue
+            if word == "X":
+                self.torn = self.torn or f"X for {label} and {column}, which are not the same device"
+            elif _is_path_word(word):
+                good[column] = word
+            elif word:
+                line.leave(f"unknown word {word[:20]!r} for {label} and {column}")
+        self.rows[label] = MatrixRow(label, line, good, tail, has_self)
+        return len(cells)
 
-def read_matrices(blob: Blob) -> MatrixReader:
-    """Every matrix, NIC name and note of the text; never raises."""
-    reader = MatrixReader(blob)
-    for number, line in blob.lines():
-        if line.strip():
-            reader.take(number, line[:MAX_LINE])
-    reader.finish()
-    return reader
+    def whole(self) -> Matrix | None:
+        """The matrix that the rows make; left with the reason where it cannot be used."""
+        if why := self.torn or _contradiction(self.rows.values()):
+            self.line.leave(f"the matrix is not used: {why}")
+            return None
+        self.line.page.parsed.records.append(self.line.number)
+        words = [word for row in self.rows.values() for word in row.cells.values()]
+        is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
+        return Matrix(tuple(self.rows.values()), is_p2p, self.command)
 
 
 def path_word(word: str) -> str | None:
@@ -84,117 +167,6 @@ def path_word(word: str) -> str | None:
 
 def _is_path_word(word: str) -> bool:
     return word == "X" or word in P2P_WORDS or path_word(word) is not None
-
-
-class MatrixReader:
-    """Goes through the lines once, holding the table that is open. `parsed` records the lines that said something."""
-
-    def __init__(self, blob: Blob) -> None:
-        self.blob = blob
-        self.parsed: Parsed[int] = Parsed()
-        self.matrices: list[Matrix] = []
-        self.nics: dict[str, str] = {}
-        """The RDMA devices that columns stand for, by the legend."""
-        self.notes: list[str] = []
-        """Sentences of nvidia-smi about the matrix: that it failed, or that it leaves NICs out."""
-        self.header: _Header | None = None
-        self.rows: dict[str, MatrixRow] = {}
-        self.command = ""
-        self.torn = ""
-        self.tables = self.said = self.cells = 0
-
-    def take(self, number: int, raw: str) -> None:
-        line = _LIKE["colours"].sub("", raw).replace("\\t", "\t")
-        if line.count("|") > 2:
-            line = _unpiped(line)
-        text = line.strip(_DECORATION)
-        command = " ".join(line.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in line else ""
-        label, _, name = (part.strip() for part in text.rstrip(",`\"'").partition(":"))
-        if command:
-            self.finish()
-            self.command = command[:120]
-        elif label.startswith("NIC") and label[3:].isdecimal() and len(label) < 8 and name[:1].isalpha():
-            if self._is_taken(number):
-                self.nics.setdefault(f"NIC{int(label[3:])}", name[:64])
-        elif _LIKE["notes"].search(text) is not None:
-            if self._is_taken(number):
-                self.notes.append(text[:200])
-        elif (header := _header(number, line)) is not None:
-            self.finish(keep_command=True)
-            self.header = header
-        else:
-            self._row(number, line)
-
-    def _is_taken(self, number: int) -> bool:
-        """Counts a line beside the tables; False for one too many."""
-        if self.said >= MAX_NOTES:
-            return False
-        self.said += 1
-        self.parsed.records.append(number)
-        return True
-
-    def finish(self, *, keep_command: bool = False) -> None:
-        """Close the open table, if there is one."""
-        if self.header is not None and self.rows and self.tables < MAX_MATRICES:
-            if not self._is_torn():
-                words = [word for row in self.rows.values() for word in row.cells.values()]
-                is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
-                self.matrices.append(Matrix(tuple(self.rows.values()), is_p2p, self.command))
-                self.parsed.records.append(self.header.line)
-            self.tables += 1
-            keep_command = False
-        self.header, self.rows, self.torn = None, {}, ""
-        if not keep_command:
-            self.command = ""
-
-    def _is_torn(self) -> bool:
-        """Whether the rows contradict each other; what does not fit is then said, and the matrix left out whole."""
-        why = self.torn or _contradiction(self.rows.values())
-        if why and self.header is not None:
-            text = " ".join(self.header.labels)[:200]
-            self.parsed.leave(self.blob, self.header.line, text, f"the matrix is not used: {why}")
-        return bool(why)
-
-    def _row(self, number: int, line: str) -> None:
-        header = self.header
-        if header is None:
-            return
-        text = line.strip(_DECORATION)
-        row = _plain_cells(header, line)
-        if row is None:
-            return
-        label, cells, tail = row
-        if not any(_is_path_word(word) for word in cells):
-            return
-        if label in self.rows:
-            self.parsed.leave(self.blob, number, text, f"a second row of {label}")
-            return
-        self.cells += len(cells)
-        if len(self.rows) >= MAX_ROWS or self.cells > MAX_CELLS:
-            self.parsed.leave(self.blob, number, text, "more rows than any node has")
-            return
-        self.rows[label] = self._checked(number, text, label, cells, tail)
-
-    def _checked(self, number: int, text: str, label: str, cells: list[str], tail: dict[str, str]) -> MatrixRow:
-        """A row with the cells that can be: an impossible cell is left out, and said."""
-        header = self.header
-        columns = header.labels if header is not None else ()
-        own = columns.index(label) if label in columns else -1
-        has_self = 0 <= own < len(cells) and cells[own] == "X"
-        if own >= 0 and not has_self and "X" in cells and len(cells) < len(columns):
-            self.torn = self.torn or f"cells of {label} are missing, so the others cannot be placed"
-            return MatrixRow(label, number, text[:200], {}, {})
-        good: dict[str, str] = {}
-        for column, word in zip(columns, cells, strict=False):
-            if column == label:
-                continue
-            if word == "X":
-                self.torn = self.torn or f"X for {label} and {column}, which are not the same device"
-            elif _is_path_word(word):
-                good[column] = word
-            elif word:
-                self.parsed.leave(self.blob, number, text, f"unknown word {word[:20]!r} for {label} and {column}")
-        return MatrixRow(label, number, text[:200], good, tail, has_self)
 
 
 def _unpiped(line: str) -> str:
@@ -224,7 +196,8 @@ def _labels(text: str) -> tuple[str, ...] | None:
     return tuple(labels)
 
 
-def _header(number: int, line: str) -> _Header | None:
+def _header(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The labels of a header, and the affinity columns that it names; None for another line."""
     stripped = line.lstrip(_DECORATION)
     if not stripped.startswith("GPU") or any(_is_path_word(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
         return None  # a row, though one of its cells may read like the head of a column
@@ -233,10 +206,10 @@ def _header(number: int, line: str) -> _Header | None:
     labels = _labels(line[: first.start()].strip(_DECORATION) if first else stripped.rstrip(_DECORATION))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
-    return _Header(number, labels, names)
+    return labels, names
 
 
-def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
+def _plain_cells(header: _Table, line: str) -> tuple[str, list[str], dict[str, str]] | None:
     """Label, cells in column order and affinity cells of a row in nvidia-smi's layout; None when it is no row."""
     offset = len(line) - len(line.lstrip(_DECORATION))
     text = line[offset:].rstrip("`\"'\r\n")
@@ -257,7 +230,7 @@ def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
     return words[0], words[1 : count + 1], tail
 
 
-def _is_row(header: _Header, words: list[str]) -> bool:
+def _is_row(header: _Table, words: list[str]) -> bool:
     if len(words) < 2 or not _LIKE["label"].fullmatch(words[0]):
         return False
     if words[0] in header.labels:
@@ -268,7 +241,7 @@ def _is_row(header: _Header, words: list[str]) -> bool:
     return len(following) == len(header.labels) and all(_is_path_word(word) for word in following)
 
 
-def _tabbed_tail(header: _Header, fields: list[str]) -> dict[str, str]:
+def _tabbed_tail(header: _Table, fields: list[str]) -> dict[str, str]:
     """Affinity cells by name. nvidia-smi writes an empty field before `GPU NUMA ID`: surplus empty ones are dropped."""
     surplus = len(fields) - len(header.tail)
     for at in range(len(fields) - 1, -1, -1):

@@ -6,7 +6,7 @@ from tests.tables import examples, texts
 from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.host.kubectl_node import KubectlNode
+from topodiag.evidence.host.kubernetes import KubectlNode
 from topodiag.evidence.interface import Blob
 from topodiag.model.events import Trust
 
