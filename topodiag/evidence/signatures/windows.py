@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from topodiag.evidence.signatures.literals import Hit
+from topodiag.evidence.signatures.literals import Hit, line_ends
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
@@ -36,9 +36,9 @@ class Window:
         last: for places in a row, all of them once."""
         before, number = self.counted
         if place >= before:
-            number += self.data.count(b"\n", before, place)
+            number += line_ends(self.data, before, place)
         else:
-            number -= self.data.count(b"\n", place, before)
+            number -= line_ends(self.data, place, before)
         self.counted = place, number
         return number
 
