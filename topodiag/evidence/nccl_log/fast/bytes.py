@@ -7,6 +7,7 @@ A block is a byte array with PAD zero bytes on both sides, seen twice: byte by b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ PAD = 256
 """Bytes in front of and behind a block; no gather reaches further than this from a position inside it."""
 
 _EDGE = bytes(PAD)
+_BLANK = ord(" ")
+_TURNED = 2048
+"""Positions whose words are turned to rows together: they stay in a core's first caches until then."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -32,25 +36,42 @@ MASKS: Words = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [(1 << 64) - 1]
 
 
 class Block:
-    """Some bytes with their padding, as bytes (`at`) and as overlapping words (`words`)."""
+    """Some bytes with their padding, as bytes (`at`) and as overlapping words (`words`). `control` are the places of
+    bytes below the blank: line ends, and what is rare."""
 
-    __slots__ = ("at", "raw", "size", "words")
+    __slots__ = ("at", "control", "raw", "size", "words")
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.size = len(data)
         self.raw = b"".join((_EDGE, data, _EDGE))
         self.at: Bytes = np.frombuffer(self.raw, dtype=np.uint8)
+        self.control: Positions = np.flatnonzero(self.at[PAD : PAD + self.size] < _BLANK) + PAD
         self.words: Words = np.ndarray((len(self.raw) - 7,), "<u8", buffer=self.raw, strides=(1,))
 
-    def rows(self, start: Positions, count: int) -> Words:
-        """The `count` words from each position on, as rows: word by word, one column per position."""
-        return np.ascontiguousarray(self.bytes(start, 8 * count).view("<u8").T)
+    def rows(self, start: Positions, count: int, length: Positions | None = None) -> Words:
+        """The `count` words from each position on, as rows: word by word, one column per position. Of each position
+        only the first `length` bytes, with zeros behind them."""
+        rows = np.empty((count, len(start)), dtype=np.uint64)
+        for first in range(0, len(start), _TURNED):
+            some = slice(first, first + _TURNED)
+            words = self.bytes(start[some], 8 * count).view("<u8")
+            if length is not None:
+                words &= _firsts_kept(count).take(length[some], axis=0)
+            rows[:, some] = words.T
+        return rows
 
     def bytes(self, start: Positions, count: int) -> Bytes:
         """The `count` bytes from each position on, one row per position."""
         # One gather of wide cells costs what a gather of one word does, as nothing here is aligned.
         wide = np.ndarray((len(self.raw) - count + 1,), f"V{count}", buffer=self.raw, strides=(1,))
         return wide[start].view(np.uint8).reshape(len(start), count)
+
+
+@cache
+def _firsts_kept(count: int) -> Words:
+    """By length, the masks that keep so many bytes of `count` words."""
+    lengths = np.arange(8 * count + 1)[:, np.newaxis] - 8 * np.arange(count)
+    return MASKS[np.clip(lengths, 0, 8)]
 
 
 def word(text: bytes) -> np.uint64:
@@ -107,16 +128,7 @@ def hex_numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.i
 
 def window(block: Block, start: Positions, length: npt.NDArray[np.int64]) -> Words:
     """The `length` bytes from `start` with at least one zero byte behind them, as rows of words."""
-    taken = block.rows(start, int(length.max(initial=0)) // 8 + 1)
-    keep_first(taken, length)
-    return taken
-
-
-def keep_first(rows: Words, length: npt.NDArray[np.int64]) -> None:
-    """Zero what stands behind the first `length` bytes of each column."""
-    least = int(length.min(initial=8 * len(rows)))
-    for index in range(least // 8, len(rows)):
-        rows[index] &= MASKS[np.clip(length - 8 * index, 0, 8)]
+    return block.rows(start, int(length.max(initial=0)) // 8 + 1, length)
 
 
 def keep_last(rows: Words, length: npt.NDArray[np.int64]) -> None:

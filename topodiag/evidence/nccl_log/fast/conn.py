@@ -14,7 +14,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     Block,
     first_of,
     is_text,
-    keep_first,
     leading_digits,
     leading_hex,
     numbers,
@@ -50,7 +49,8 @@ def find(block: Block, message: Positions, end: Positions) -> Lines:
     begin = block.words[message]
     lines = np.flatnonzero(((begin == _CHANNEL) | ((begin & MASKS[5]) == _RING)) & (end - message <= _MOST))
     message, end = message[lines], end[lines]
-    rows = block.rows(message, int((end - message).max(initial=16) + 7) // 8)
+    length = end - message
+    rows = block.rows(message, int(length.max(initial=16) + 7) // 8, length)
     connects = rows[0] == _CHANNEL
     # Two digits and no third one, which for a ring would stand in the same word.
     number = np.where(connects, rows[1], rows[0] >> _U(40))
@@ -59,7 +59,6 @@ def find(block: Block, message: Positions, end: Positions) -> Lines:
         lines, message, end, number, connects = (array[fine] for array in (lines, message, end, number, connects))
         rows = np.ascontiguousarray(rows[:, fine])
     channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
-    keep_first(rows, end - message)
     rows[1] &= ~np.where(connects, _DIGITS, _U(0))
     rows[0] = connects  # the rest of this word is the same in all that are not
     return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)

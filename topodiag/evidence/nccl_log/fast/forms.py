@@ -16,7 +16,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     first_of,
     hex_numbers,
     is_text,
-    keep_first,
     leading_digits,
     leading_hex,
     numbers,
@@ -184,9 +183,7 @@ def read(block: Block, start: Positions, end: Positions, form: Form, names: Call
     code = np.full(len(lines), -1, dtype=np.int64)
     if form.named:
         good &= inner[0] <= _MOST_NAME
-        text = block.rows(start[lines], NAME_WORDS)
-        keep_first(text, np.where(good, inner[0], 0))
-        code = names(text)
+        code = names(block.rows(start[lines], NAME_WORDS, np.where(good, inner[0], 0)))
         good &= code >= 0
     kept = np.flatnonzero(good)
     return Read(lines[kept], code[kept], {name: values[kept] for name, values in columns.items()})

@@ -42,6 +42,8 @@ _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
+_TAKEN_OUT = np.frombuffer(b"\x1b\0\r", dtype=np.uint8)
+"""The same, and what may stand at the end of a line."""
 _LENGTHS = np.array([len(part) for part in SPEAKS])
 _FEW_BYTES, _FEW_LINES = 4096, 4
 """In so little each of them is looked for by itself: to compile all of them takes milliseconds."""
@@ -69,10 +71,12 @@ def _take(shard: Shard, data: bytes, base: int) -> int:
     done = 0
     while done < len(data):
         end = _cut(data, done)
-        part = memoryview(data)[done:end]
-        fine = all(data.find(text, done, end) < 0 for text in (*_TORN, b"\r"))
-        text, begins = (part, None) if fine else _cleaned(bytes(part))
-        _Scan(shard, heads, Block(text), base + done, begins).run()
+        block, begins = Block(memoryview(data)[done:end]), None
+        rare = block.at[block.control]
+        if np.isin(rare[rare != _NEWLINE], _TAKEN_OUT).any():
+            text, begins = _cleaned(data[done:end])
+            block = Block(text)
+        _Scan(shard, heads, block, base + done, begins).run()
         done = end
     return 0
 
@@ -103,11 +107,9 @@ class _Scan:
 
     def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
         self.shard, self.heads, self.block = shard, heads, block
-        inside = block.at[PAD : PAD + block.size]
-        control = np.flatnonzero(inside < _SPACE) + PAD
-        newline = block.at[control] == _NEWLINE
-        self.ends: Positions = control[newline]
-        if block.size and inside[-1] != _NEWLINE:
+        newline = block.at[block.control] == _NEWLINE
+        self.ends: Positions = block.control[newline]
+        if block.size and block.at[PAD + block.size - 1] != _NEWLINE:
             self.ends = np.append(self.ends, PAD + block.size)
         self.starts: Positions = np.empty_like(self.ends)
         self.starts[:1] = PAD
@@ -115,7 +117,7 @@ class _Scan:
         self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
         if not newline.all():
-            self.odd[self._lines_of(control[~newline])] = True
+            self.odd[self._lines_of(block.control[~newline])] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block
