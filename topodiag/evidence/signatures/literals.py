@@ -20,7 +20,6 @@ NEVER = sys.maxsize
 """As many of a finder that has no database."""
 LEAST = 1 << 12
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
-_LINE_END = ord("\n")
 _HAS_HYPERSCAN = find_spec("hyperscan") is not None
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
@@ -125,7 +124,7 @@ def line_ends(data: bytes, begin: int, end: int) -> int:
     numpy = sys.modules.get("numpy") if end - begin >= LEAST else None
     if numpy is None:
         return data.count(b"\n", begin, end)
-    return int(numpy.count_nonzero(numpy.frombuffer(data, numpy.uint8, end - begin, begin) == _LINE_END))
+    return int(numpy.count_nonzero(numpy.frombuffer(data, numpy.uint8, end - begin, begin) == ord("\n")))
 
 
 def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:

@@ -35,10 +35,8 @@ class Window:
         """The number of the line in which this byte stands. Line ends are counted from the place that was asked for
         last: for places in a row, all of them once."""
         before, number = self.counted
-        if place >= before:
-            number += line_ends(self.data, before, place)
-        else:
-            number -= line_ends(self.data, place, before)
+        between = line_ends(self.data, min(before, place), max(before, place))
+        number += between if place >= before else -between
         self.counted = place, number
         return number
 

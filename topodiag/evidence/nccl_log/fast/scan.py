@@ -72,23 +72,19 @@ def _take(shard: Shard, data: bytes, base: int) -> int:
     while done < len(data):
         end = _cut(data, done)
         block, begins = Block(memoryview(data)[done:end]), None
-        rare = block.at[block.control]
-        if np.isin(rare[rare != _NEWLINE], _TAKEN_OUT).any():
-            text, begins = _cleaned(data[done:end])
-            block = Block(text)
+        if np.isin(block.at[block.rare], _TAKEN_OUT).any():
+            block, begins = _cleaned(data[done:end])
         _Scan(shard, heads, block, base + done, begins).run()
         done = end
     return 0
 
 
-def _cleaned(text: bytes) -> tuple[bytes, Positions]:
+def _cleaned(text: bytes) -> tuple[Block, Positions]:
     """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends; and where
     each of them began."""
     newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
     begins = np.append(0, newlines + 1)[: len(newlines) + (text[-1:] != b"\n")]
-    if any(data in text for data in _TORN):
-        text = without_colours(text)
-    return text.replace(b"\r\n", b"\n"), begins
+    return Block(without_colours(text).replace(b"\r\n", b"\n")), begins
 
 
 def _cut(data: bytes, start: int) -> int:
@@ -107,8 +103,7 @@ class _Scan:
 
     def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
         self.shard, self.heads, self.block = shard, heads, block
-        newline = block.at[block.control] == _NEWLINE
-        self.ends: Positions = block.control[newline]
+        self.ends = block.ends
         if block.size and block.at[PAD + block.size - 1] != _NEWLINE:
             self.ends = np.append(self.ends, PAD + block.size)
         self.starts: Positions = np.empty_like(self.ends)
@@ -116,8 +111,7 @@ class _Scan:
         self.starts[1:] = self.ends[:-1] + 1
         self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
-        if not newline.all():
-            self.odd[self._lines_of(block.control[~newline])] = True
+        self.odd[self._lines_of(block.rare)] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block
