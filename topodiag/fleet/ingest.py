@@ -25,7 +25,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.columns import Store, give_back, in_memory, on_disk
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
-from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
@@ -212,10 +212,7 @@ def _refuse_unopened(part: Part, plan: Plan) -> None:
 
 def _normal(tree: Tree, threads: int) -> _Whole | None:
     part = tree.result(threads)
-    if part is None:
-        return None
-    facts = part.facts if part.normal else resolve(part.facts)
-    return facts, part.measures
+    return (part.resolved().facts, part.measures) if part is not None else None
 
 
 def _merged(several: list[Facts]) -> Facts:

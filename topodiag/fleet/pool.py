@@ -168,4 +168,4 @@ def _count(raw: int) -> None:
 
 
 def _run(job: Task | Read, chunk: int) -> Part | str:
-    return _left(extract_pieces([job]) if isinstance(job, Read) else run_task(job, chunk, _count))
+    return _left(extract_pieces([job]).resolved() if isinstance(job, Read) else run_task(job, chunk, _count))

@@ -80,6 +80,10 @@ class Part:
     normal: bool = False
     """The facts are in normal form: to bring them there again costs as much and changes nothing."""
 
+    def resolved(self) -> Part:
+        """The same in normal form."""
+        return self if self.normal else replace(self, facts=resolve(self.facts), normal=True)
+
 
 class Read(NamedTuple):
     """A piece of a file, and its bytes as they lie where they are not counted otherwise."""
@@ -187,7 +191,7 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
     tree = Tree(spill=True)
     for part in parts_of(task, chunk, on_raw):
         tree.add(part)
-    result = tree.result() or Part(empty())
+    result = (tree.result() or Part(empty())).resolved()
     return replace(result, facts=replace(result.facts, maps=()))  # a map belongs to its process
 
 
@@ -297,7 +301,8 @@ def extract_piece(file: int, piece: TextPiece) -> Part:
 
 
 def extract_pieces(read: Sequence[Read]) -> Part:
-    """Facts of several pieces, in the order of their files and places, and a measure of each."""
+    """Facts of several pieces, in the order of their files and places, and a measure of each. They are brought to their
+    normal form with those of other parts: to do so before as well costs as much again."""
     facts = extract_several([(piece.data, file, piece.base) for file, piece, _ in read])
     # A line that was cut is one line, whatever number of pieces the extractor saw.
     lines = facts["shards"]["lines"] - np.array([piece.cut for _, piece, _ in read])
@@ -306,8 +311,7 @@ def extract_pieces(read: Sequence[Read]) -> Part:
     measures = [
         Measure(file, raw, len(piece.data), *counted) for counted, (file, piece, raw) in zip(counts, read, strict=True)
     ]
-    whole = resolve(replace(facts, tables={**facts.tables, "shards": shards}))
-    return Part(whole, (*measures, *told_by_applications(whole)), normal=True)
+    return Part(replace(facts, tables={**facts.tables, "shards": shards}), (*measures, *told_by_applications(facts)))
 
 
 def told_by_applications(facts: Facts) -> Iterator[Measure]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from topodiag.evidence.signatures.literals import Hit
+from topodiag.evidence.signatures.literals import Hit, line_ends
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
@@ -35,10 +35,8 @@ class Window:
         """The number of the line in which this byte stands. Line ends are counted from the place that was asked for
         last: for places in a row, all of them once."""
         before, number = self.counted
-        if place >= before:
-            number += self.data.count(b"\n", before, place)
-        else:
-            number -= self.data.count(b"\n", place, before)
+        between = line_ends(self.data, min(before, place), max(before, place))
+        number += between if place >= before else -between
         self.counted = place, number
         return number
 

@@ -18,6 +18,8 @@ PAD = 256
 """Bytes in front of and behind a block; no gather reaches further than this from a position inside it."""
 
 _EDGE = bytes(PAD)
+_TURNED = 2048
+"""Positions whose words are turned to rows together: they stay in a core's first caches until then."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -29,22 +31,37 @@ _LOW = _U(0x7F7F7F7F7F7F7F7F)
 _ONES = _U(0x0101010101010101)
 MASKS: Words = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [(1 << 64) - 1], dtype=np.uint64)
 """MASKS[k] keeps the first k bytes of a word."""
+_KEPT: Words = MASKS[np.clip(np.arange(PAD + 1)[:, np.newaxis] - 8 * np.arange(PAD // 8), 0, 8)]
+"""By length, the masks that keep so many bytes of words in a row."""
 
 
 class Block:
-    """Some bytes with their padding, as bytes (`at`) and as overlapping words (`words`)."""
+    """Some bytes with their padding, as bytes (`at`) and as overlapping words (`words`). `ends` are the places of line
+    ends, `rare` those of all other bytes below the blank."""
 
-    __slots__ = ("at", "raw", "size", "words")
+    __slots__ = ("at", "ends", "rare", "raw", "size", "words")
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.size = len(data)
         self.raw = b"".join((_EDGE, data, _EDGE))
         self.at: Bytes = np.frombuffer(self.raw, dtype=np.uint8)
+        control = np.flatnonzero(self.at[PAD : PAD + self.size] < ord(" ")) + PAD
+        is_end = self.at[control] == ord("\n")
+        self.ends: Positions = control[is_end]
+        self.rare: Positions = control[~is_end]
         self.words: Words = np.ndarray((len(self.raw) - 7,), "<u8", buffer=self.raw, strides=(1,))
 
-    def rows(self, start: Positions, count: int) -> Words:
-        """The `count` words from each position on, as rows: word by word, one column per position."""
-        return np.ascontiguousarray(self.bytes(start, 8 * count).view("<u8").T)
+    def rows(self, start: Positions, count: int, length: Positions | None = None) -> Words:
+        """The `count` words from each position on, as rows: word by word, one column per position. Of each position
+        only the first `length` bytes, with zeros behind them."""
+        rows = np.empty((count, len(start)), dtype=np.uint64)
+        for first in range(0, len(start), _TURNED):
+            some = slice(first, first + _TURNED)
+            words = self.bytes(start[some], 8 * count).view("<u8")
+            if length is not None:
+                words &= _KEPT[:, :count].take(length[some], axis=0)
+            rows[:, some] = words.T
+        return rows
 
     def bytes(self, start: Positions, count: int) -> Bytes:
         """The `count` bytes from each position on, one row per position."""
@@ -105,20 +122,6 @@ def hex_numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     return value.view(np.int64)
 
 
-def window(block: Block, start: Positions, length: npt.NDArray[np.int64]) -> Words:
-    """The `length` bytes from `start` with at least one zero byte behind them, as rows of words."""
-    taken = block.rows(start, int(length.max(initial=0)) // 8 + 1)
-    keep_first(taken, length)
-    return taken
-
-
-def keep_first(rows: Words, length: npt.NDArray[np.int64]) -> None:
-    """Zero what stands behind the first `length` bytes of each column."""
-    least = int(length.min(initial=8 * len(rows)))
-    for index in range(least // 8, len(rows)):
-        rows[index] &= MASKS[np.clip(length - 8 * index, 0, 8)]
-
-
 def keep_last(rows: Words, length: npt.NDArray[np.int64]) -> None:
     """Zero what stands in front of the last `length` bytes of each column."""
     least = int(length.min(initial=8 * len(rows)))
@@ -165,7 +168,7 @@ class Dictionary:
         self.texts: list[bytes] = []
 
     def encode(self, rows: Words) -> npt.NDArray[np.int64]:
-        """The code of each column of `rows` (see `window`), which may lack words that are zero in all columns.
+        """The code of each column of `rows` (see `Block.rows`), which may lack words that are zero in all columns.
 
         Unless there are always as many words, no text may fill all of them: a zero byte must end it.
         """

@@ -14,11 +14,9 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     Block,
     first_of,
     is_text,
-    keep_first,
     leading_digits,
     leading_hex,
     numbers,
-    window,
     word,
 )
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, group, sorted_order
@@ -50,16 +48,17 @@ def find(block: Block, message: Positions, end: Positions) -> Lines:
     begin = block.words[message]
     lines = np.flatnonzero(((begin == _CHANNEL) | ((begin & MASKS[5]) == _RING)) & (end - message <= _MOST))
     message, end = message[lines], end[lines]
-    rows = block.rows(message, int((end - message).max(initial=16) + 7) // 8)
+    length = end - message
+    rows = block.rows(message, int(length.max(initial=16) + 7) // 8, length)
     connects = rows[0] == _CHANNEL
     # Two digits and no third one, which for a ring would stand in the same word.
     number = np.where(connects, rows[1], rows[0] >> _U(40))
-    fine = leading_digits(number) == 2
+    tens, ones, third = (((number >> _U(shift)) & _U(0xFF)) - _U(ord("0")) for shift in (0, 8, 16))
+    channel = 10 * tens + ones
+    fine = (tens < 10) & (ones < 10) & (third > 9)  # below zero is far above nine
     if not fine.all():
-        lines, message, end, number, connects = (array[fine] for array in (lines, message, end, number, connects))
+        lines, message, end, channel, connects = (array[fine] for array in (lines, message, end, channel, connects))
         rows = np.ascontiguousarray(rows[:, fine])
-    channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
-    keep_first(rows, end - message)
     rows[1] &= ~np.where(connects, _DIGITS, _U(0))
     rows[0] = connects  # the rest of this word is the same in all that are not
     return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)
@@ -128,7 +127,8 @@ def read(block: Block, message: Positions, end: Positions) -> Connections:
     if len(lines) < len(good):
         conn, rank, peer, here, length = (array[lines] for array in (conn, rank, peer, here, length))
         dev, peer_dev = dev[lines], peer_dev[lines]
-    return Connections(lines, conn, rank, peer, dev, peer_dev, window(block, here, length))
+    tail = block.rows(here, int(length.max(initial=0)) // 8 + 1, length)
+    return Connections(lines, conn, rank, peer, dev, peer_dev, tail)
 
 
 def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:

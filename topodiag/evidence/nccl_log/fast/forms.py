@@ -16,7 +16,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     first_of,
     hex_numbers,
     is_text,
-    keep_first,
     leading_digits,
     leading_hex,
     numbers,
@@ -62,29 +61,34 @@ class Form:
         before = [token.before for token in self.tokens]
         self.named = self.tokens[0].kind == "name"
         self.masks: Words = np.array(
-            [[MASKS[min(max(len(data) - half, 0), 8)] for data in before] for half in (0, 8)], dtype=np.uint64
+            [[[MASKS[min(max(len(data) - half, 0), 8)]] for data in before] for half in (0, 8)], dtype=np.uint64
         )
-        self.words: Words = np.array([[word(data[half : half + 8]) for data in before] for half in (0, 8)])
-        self.around = np.array([len(token.before) + len(token.after) for token in self.tokens], dtype=np.int64)
-        self.literal, self.any = self._columns(""), self._columns("any")
-        self.after = [(column, token.after[0]) for column, token in enumerate(self.tokens) if token.after]
-        self.numbers = [_Numbers(self, self._columns(kind), kind == "hex") for kind in ("decimal", "hex")]
+        self.words: Words = np.array([[[word(data[half : half + 8])] for data in before] for half in (0, 8)])
+        self.around = _one_each([len(token.before) + len(token.after) for token in self.tokens])
+        self.literal, self.any = self._of_kind(""), self._of_kind("any")
+        self.after = [(number, token.after[0]) for number, token in enumerate(self.tokens) if token.after]
+        self.numbers = [_Numbers(self, self._of_kind(kind), kind == "hex") for kind in ("decimal", "hex")]
 
-    def _columns(self, kind: str) -> list[int]:
-        return [column for column, token in enumerate(self.tokens) if token.kind == kind]
+    def _of_kind(self, kind: str) -> list[int]:
+        return [number for number, token in enumerate(self.tokens) if token.kind == kind]
 
 
 class _Numbers:
     """The numbers of a form that are of one base."""
 
-    def __init__(self, form: Form, columns: list[int], hexadecimal: bool) -> None:
-        tokens = [form.tokens[column] for column in columns]
-        self.columns, self.hexadecimal = columns, hexadecimal
+    def __init__(self, form: Form, numbers: list[int], hexadecimal: bool) -> None:
+        tokens = [form.tokens[number] for number in numbers]
+        self.tokens, self.hexadecimal = numbers, hexadecimal
         self.names = [token.name for token in tokens]
-        self.skip = np.array([len(token.before) for token in tokens], dtype=np.int64)
-        self.low = np.array([token.low if token.high != _ALL else -_ALL for token in tokens], dtype=np.int64)
-        self.high = np.array([min(token.high, _ALL - 1) for token in tokens], dtype=np.int64)
-        self.digits = np.array([16 if token.high == _ALL else 15 for token in tokens], dtype=np.int64)
+        self.skip = _one_each([len(token.before) for token in tokens])
+        self.low = _one_each([token.low if token.high != _ALL else -_ALL for token in tokens])
+        self.high = _one_each([min(token.high, _ALL - 1) for token in tokens])
+        self.digits = _one_each([16 if token.high == _ALL else 15 for token in tokens])
+
+
+def _one_each(numbers: list[int]) -> Positions:
+    """A number for each token, beside those of all lines."""
+    return np.array(numbers, dtype=np.int64)[:, np.newaxis]
 
 
 _POINTER = Token(b"0x", "hex", "ctx", high=_ALL)
@@ -159,37 +163,34 @@ def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
 def read(block: Block, start: Positions, end: Positions, form: Form, names: Callable[[Words], Positions]) -> Read:
     """The lines from `start` to `end` that are of this form. `names` gives the code of a name, -1 for what is none."""
     lines, begin, length = _split(block, start, end, len(form.tokens))
-    at = start[lines][:, np.newaxis] + begin
+    at = start[lines] + begin
     inner = length - form.around
-    good = (inner >= 0).all(axis=1) & (inner[:, form.literal] == 0).all(axis=1) & (inner[:, form.any] > 0).all(axis=1)
+    good = (inner >= 0).all(axis=0) & (inner[form.literal] == 0).all(axis=0) & (inner[form.any] > 0).all(axis=0)
     text = block.rows(at.reshape(-1), 2).reshape(2, *at.shape)
-    for half in (0, 1):
-        good &= ((text[half] & form.masks[half]) == form.words[half]).all(axis=1)
-    for column, letter in form.after:
-        good &= block.at[at[:, column] + length[:, column] - 1] == letter
+    good &= ((text & form.masks) == form.words).all(axis=(0, 1))
+    for token, letter in form.after:
+        good &= block.at[at[token] + length[token] - 1] == letter
     columns: dict[str, Positions] = {}
     for one in form.numbers:
-        where = at[:, one.columns] + one.skip
+        where = at[one.tokens] + one.skip
         value, digits = _numbers(block, where.reshape(-1), hexadecimal=one.hexadecimal)
         value, digits = value.reshape(where.shape), digits.reshape(where.shape)
-        fine = (digits == inner[:, one.columns]) & (digits > 0) & (digits <= one.digits)
-        good &= (fine & (value >= one.low) & (value <= one.high)).all(axis=1)
-        columns |= {name: value[:, number] for number, name in enumerate(one.names)}
+        fine = (digits == inner[one.tokens]) & (digits > 0) & (digits <= one.digits)
+        good &= (fine & (value >= one.low) & (value <= one.high)).all(axis=0)
+        columns |= dict(zip(one.names, value, strict=True))
     if "ctx" in columns:
         good &= columns["ctx"] != 0  # nothing is named
     code = np.full(len(lines), -1, dtype=np.int64)
     if form.named:
-        good &= inner[:, 0] <= _MOST_NAME
-        text = block.rows(start[lines], NAME_WORDS)
-        keep_first(text, np.where(good, inner[:, 0], 0))
-        code = names(text)
+        good &= inner[0] <= _MOST_NAME
+        code = names(block.rows(start[lines], NAME_WORDS, np.where(good, inner[0], 0)))
         good &= code >= 0
     kept = np.flatnonzero(good)
     return Read(lines[kept], code[kept], {name: values[kept] for name, values in columns.items()})
 
 
 def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple[Positions, Positions, Positions]:
-    """Lines of this many tokens, where each token begins behind the line's start, and its length."""
+    """Lines of this many tokens; by token and line, where the token begins behind the line's start, and its length."""
     size = end - start
     wide = 8 * (int(size.max(initial=0)) // 8 + 1)
     inside = np.arange(wide, dtype=np.uint8) < size.astype(np.uint8)[:, np.newaxis]
@@ -198,9 +199,9 @@ def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple
     if len(lines) < len(start):
         blank = blank[lines]
     at = np.flatnonzero(blank.reshape(-1)).reshape(len(lines), tokens - 1)
-    begin = np.zeros((len(lines), tokens), dtype=np.int64)
-    begin[:, 1:] = at - (wide * np.arange(len(lines)) - 1)[:, np.newaxis]
-    stop = np.append(begin[:, 1:] - 1, size[lines][:, np.newaxis], axis=1)
+    begin = np.zeros((tokens, len(lines)), dtype=np.int64)
+    begin[1:] = at.T - (wide * np.arange(len(lines)) - 1)
+    stop = np.append(begin[1:] - 1, size[np.newaxis, lines], axis=0)
     return lines, begin, stop - begin
 
 

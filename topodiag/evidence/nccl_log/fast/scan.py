@@ -42,6 +42,8 @@ _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
+_TAKEN_OUT = np.frombuffer(b"\x1b\0\r", dtype=np.uint8)
+"""The same, and what may stand at the end of a line."""
 _LENGTHS = np.array([len(part) for part in SPEAKS])
 _FEW_BYTES, _FEW_LINES = 4096, 4
 """In so little each of them is looked for by itself: to compile all of them takes milliseconds."""
@@ -69,22 +71,20 @@ def _take(shard: Shard, data: bytes, base: int) -> int:
     done = 0
     while done < len(data):
         end = _cut(data, done)
-        part = memoryview(data)[done:end]
-        fine = all(data.find(text, done, end) < 0 for text in (*_TORN, b"\r"))
-        text, begins = (part, None) if fine else _cleaned(bytes(part))
-        _Scan(shard, heads, Block(text), base + done, begins).run()
+        block, begins = Block(memoryview(data)[done:end]), None
+        if np.isin(block.at[block.rare], _TAKEN_OUT).any():
+            block, begins = _cleaned(data[done:end])
+        _Scan(shard, heads, block, base + done, begins).run()
         done = end
     return 0
 
 
-def _cleaned(text: bytes) -> tuple[bytes, Positions]:
+def _cleaned(text: bytes) -> tuple[Block, Positions]:
     """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends; and where
     each of them began."""
     newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
     begins = np.append(0, newlines + 1)[: len(newlines) + (text[-1:] != b"\n")]
-    if any(data in text for data in _TORN):
-        text = without_colours(text)
-    return text.replace(b"\r\n", b"\n"), begins
+    return Block(without_colours(text).replace(b"\r\n", b"\n")), begins
 
 
 def _cut(data: bytes, start: int) -> int:
@@ -103,19 +103,15 @@ class _Scan:
 
     def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
         self.shard, self.heads, self.block = shard, heads, block
-        inside = block.at[PAD : PAD + block.size]
-        control = np.flatnonzero(inside < _SPACE) + PAD
-        newline = block.at[control] == _NEWLINE
-        self.ends: Positions = control[newline]
-        if block.size and inside[-1] != _NEWLINE:
+        self.ends = block.ends
+        if block.size and block.at[PAD + block.size - 1] != _NEWLINE:
             self.ends = np.append(self.ends, PAD + block.size)
         self.starts: Positions = np.empty_like(self.ends)
         self.starts[:1] = PAD
         self.starts[1:] = self.ends[:-1] + 1
         self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
-        if not newline.all():
-            self.odd[self._lines_of(control[~newline])] = True
+        self.odd[self._lines_of(block.rare)] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block

@@ -79,11 +79,9 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def breaks(columns: Iterable[npt.NDArray[Any]]) -> Flags:
     """Where in these columns, of which there is at least one, another tuple begins."""
-    new: Flags | None = None
-    for column in columns:
-        differs = np.append(np.ones(min(len(column), 1), np.bool_), column[1:] != column[:-1])
-        new = differs if new is None else new | differs
-    return new if new is not None else np.zeros(0, np.bool_)
+    differs = [np.append(np.ones(min(len(column), 1), np.bool_), column[1:] != column[:-1]) for column in columns]
+    new: Flags = np.logical_or.reduce(differs)
+    return new
 
 
 def place_in(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Positions:
