@@ -26,6 +26,5 @@ def test_what_slow_pairs_share_is_named(
 ) -> None:
     path = folder(tmp_path, slow)
     verdict = diagnose(path).verdict
-    assert verdict is not None
     texts = {finding.where.nodes for finding in bench([path]).findings if finding.id == "BEN005"}
     assert texts == named == {cause.finding.where.nodes for cause in verdict.causes}

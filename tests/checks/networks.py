@@ -138,7 +138,6 @@ def dual_port(node: Node, second: dict[str, Any]) -> Node:
     nics = []
     for at, nic in enumerate(node.nics):
         nics.append(nic)
-        assert nic.bus_id is not None
         twin = replace(
             nic, name=f"{nic.name}_b", rdma_name=f"{nic.name}_b", bus_id=nic.bus_id[:-1] + "1", netdevs=(),
             ports=(replace(nic.ports[0], **second),),

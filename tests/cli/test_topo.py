@@ -101,8 +101,6 @@ def test_ascii_is_ascii(args):
 def test_a_reader_that_goes_away_is_no_error(command):
     argv = [sys.executable, "-m", "topodiag", "topo", command, HEALTHY]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
         child.stdout.close()
         data = child.stderr.read()
         code = child.wait(timeout=120)

@@ -58,7 +58,6 @@ def node_by(source: Source, blob: Blob) -> Node:
 def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[NodeDraft, Parsed[Any]]:
     """The draft that the source of this kind fills from the text, and what it parsed."""
     source = registry.source(kind)
-    assert source is not None
     draft = NodeDraft()
     draft.weight.trust = source.trust
     blob = Blob(name, text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
@@ -67,7 +66,6 @@ def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[Node
 
 def recognises(kind: str, text: str) -> bool:
     source = registry.source(kind)
-    assert source is not None
     return source.recognises(text)
 
 

@@ -160,7 +160,6 @@ def of_text(text: str, parsed: Parsed[Any], draft: NodeDraft) -> dict[str, Any]:
 def test_a_text_is_read_as_its_row_says(name: str) -> None:
     kind, row = ROWS[name]
     source = registry.source(kind)
-    assert source is not None
     item = Item("captured", kind, "evidence.txt", argv=tuple(row["argv"].split())) if "argv" in row else None
     draft = NodeDraft()
     draft.weight.trust = source.trust

@@ -135,7 +135,6 @@ def _seed(place: str) -> bytes:
 def _source(kind: str) -> Callable[[bytes], object]:
     def read(data: bytes) -> None:
         source = registry.source(kind)
-        assert source is not None
         blob, draft = Blob("fuzz", data), NodeDraft()
         source.recognises(blob.text[: registry.HEAD_CHARS])
         draft.weight.trust = source.trust

@@ -13,7 +13,6 @@ def test_peaks_are_dense(gpu: str, precision: str, tflops: float) -> None:
     spec = catalog.gpu_by_name(gpu)
     assert spec is not None
     found = peak(spec, precision)
-    assert found is not None
     assert found.tflops == tflops
     assert found.source
 

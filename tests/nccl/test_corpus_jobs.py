@@ -98,11 +98,9 @@ def tree_of(name: str, job: Job, process: Process) -> Element:
         return element
 
     element = edited(tree, edit)
-    assert element is not None
     if process.network != "Socket":
         return element
     speed = next(d.speed_gbs for d in system.devices.values() if d.kind == "NET")
-    assert speed is not None
     net = Element("net", (("name", "eth0"), ("dev", "0"), ("speed", str(round(speed * 8000))), ("gdr", "0")))
     net = with_(net, port="0", guid="0x0", latency="0", maxconn="65536")
     cpus = [child for child in element.children if child.tag == "cpu"]

@@ -161,9 +161,7 @@ def test_a_new_bundle_is_for_its_owner_alone(pyz: Path, machine: Path, tmp_path:
 
 def test_a_reader_that_has_enough_ends_it_quietly(pyz: Path):
     process = subprocess.Popen([sys.executable, str(pyz), "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
     process.stdout.close()
-    assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(30) == 0

@@ -49,7 +49,6 @@ def test_what_follows_from_another_finding_is_printed_below_it() -> None:
 
 def test_each_consequence_names_its_cause_with_the_reason() -> None:
     [_, low] = arranged([found("BEN001"), found("NVL001", message="GPU3 has 12 of 18 links")], Case())
-    assert low.follows is not None
     assert (low.follows.check, low.follows.message) == ("NVL001", "GPU3 has 12 of 18 links")
     assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
 

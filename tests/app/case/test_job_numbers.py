@@ -57,7 +57,6 @@ def jobs(folder: Path, texts: dict[str, str]) -> dict[str, State]:
     for name, text in texts.items():
         folder.joinpath(name).write_text(text, encoding="utf-8")
     verdict = diagnose(str(folder)).verdict
-    assert verdict is not None
     return {job.name: job.state for job in verdict.jobs}
 
 

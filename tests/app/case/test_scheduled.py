@@ -72,7 +72,6 @@ def test_a_node_that_is_held_leads_where_the_job_runs_on_it(
     tmp_path.joinpath("train.log").write_text(text(nccl_start(HOSTS, 8), iter(STEPS), iter(WAITED if waits else [])))
     tmp_path.joinpath("nodes.txt").write_text(listed)
     answer = diagnose(str(tmp_path))
-    assert answer.verdict is not None
     causes = [(cause.finding.id, cause.finding.where.nodes) for cause in answer.verdict.causes]
     assert causes[:1] == ([first] if first is not None else [])
     facts = [machine for machine in json.loads(answer.to_json())["facts"]["nodes"] if machine["scheduled"]]
@@ -115,5 +114,4 @@ def test_what_an_mpi_says_of_its_ports_in_passing_counts_where_no_job_works_on(
 ) -> None:
     tmp_path.joinpath("train.log").write_text("\n".join([*lines, ""]))
     answer = diagnose(str(tmp_path)).verdict
-    assert answer is not None
     assert (answer.state, [cause.finding.id for cause in answer.causes][:1]) == (state, first)

@@ -37,7 +37,6 @@ def made(hook: Any = told) -> Job:
 @pytest.mark.parametrize("hook", [told, loaded])
 def test_a_file_by_which_hopper_has_gen3_links_is_named(hook: Any) -> None:
     narrow = narrow_file(made(hook), system())
-    assert narrow is not None
     assert (narrow.file, narrow.told_gbs, narrow.built_gbs) == (FILE, 12.0, 48.0)
 
 

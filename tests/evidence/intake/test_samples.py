@@ -41,7 +41,6 @@ def test_a_command_that_stands_twice_in_one_text_was_run_twice() -> None:
     machine = node(paste_txt=text)
     assert errors(machine) == (3, 6)
     origin = machine.nics[0].ports[0].counters["port_rcv_errors"].later.origin
-    assert origin is not None
     assert origin.line == 5
 
 

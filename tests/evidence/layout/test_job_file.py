@@ -31,7 +31,6 @@ def read(text: str) -> JobSettings:
 def test_every_form_of_sizes_alone_is_recognised_and_read(text: str) -> None:
     assert kind_of_file(text.encode()).kinds == (Kind.SIZES,)
     layout = layout_of(read(text))
-    assert layout is not None
     assert (layout.tp, layout.pp, layout.dp) == (8, 1, 2)
 
 

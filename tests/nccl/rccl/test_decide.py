@@ -49,7 +49,6 @@ def test_nics_stay_out_of_a_node_whose_gpus_xgmi_joins() -> None:
     prediction, several = asked(mi300x(nics=8)), asked(mi300x(nics=8), nodes=2)
     assert not any(label.startswith("NET") for label in prediction.paths)
     assert any(label.startswith("NET") for label in several.paths)
-    assert several.channels is not None
     assert several.channels.coll <= 64
 
 

@@ -134,7 +134,6 @@ def test_from_2_32_on_the_plateau_of_blackwells_rings_grows_with_their_steps_and
         choice = choose(
             shape, {collective: {"Ring": {"Simple": (10.0, 50.0)}}}, read_settings({}, minor), collective, nbytes
         )
-        assert choice is not None
         return round((choice.time_us - nbytes / 50e3) / 10, 4)
 
     assert slower(31, "AllReduce", 8, 1 << 20) == 1.0

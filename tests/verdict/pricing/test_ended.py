@@ -43,7 +43,6 @@ def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
         lines = Origin("job.log", 1), Origin("job.log", 9)
         job = replace(job, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
     price = ended(cause(finding("JOB009")), Case(jobs=(job,)))
-    assert price is not None
     assert (price.share, price.text) == (1.0, said)
 
 
@@ -58,5 +57,4 @@ def test_no_step_ran_since_a_watchdog_began_to_wait(dated_s: float | None, said:
     wait = Event("watchdog", "caught", "", ts=dated_s, level="APP", details={"ran_ms": "1800000"})
     end = Event("ended", "Sending process 1 closing signal SIGTERM", "", ts=ENDED_S + 1801, level="APP")
     price = ended(cause(finding("JOB006")), Case(jobs=(jobs.job(1, events=(wait, end)),)))
-    assert price is not None
     assert price.text == said

@@ -18,7 +18,6 @@ from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 
 def inflicted(check: str, on: HostGround, **parts: Any) -> Machine:
     mend = mend_of(check)
-    assert mend is not None
     return mend.inflict(on.built, on, finding(check, **parts))
 
 

@@ -86,7 +86,6 @@ def _last(text: str) -> LastTraceback | None:
 @examples("end", "line", "name")
 def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: int, name: str) -> None:
     last = _last(end.replace("TRACEBACK\n", TRACEBACK))
-    assert last is not None
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
 
 
@@ -111,14 +110,12 @@ def test_a_text_ends_with_the_traceback_of_ipython_that_names_its_exception(rais
 @examples("below", "frame")
 def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
     last = _last(TRACEBACK + below)
-    assert last is not None
     assert last.frame == frame
 
 
 @examples("handled", "link", "root")
 def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str, link: str, root: str) -> None:
     last = _last(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n")
-    assert last is not None
     assert last.name == root
 
 

@@ -12,7 +12,6 @@ LISTEN = "The server socket has failed to"
 @examples("text", "kind", "advice")
 def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(text: str, kind: str, advice: str) -> None:
     pair = said_of(text)
-    assert pair is not None
     assert pair[0] == kind
     assert advice in advice_by_words(text)
 
