@@ -1,7 +1,5 @@
 """Each incident of fixtures/incidents is judged right, but for those that its misses.toml lists with what is missed."""
 
-from __future__ import annotations
-
 import tomllib
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Every made-up job of fixtures/jobs replays: the ranks, the communicators, and exactly the expected findings."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

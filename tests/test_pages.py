@@ -1,7 +1,5 @@
 """The pages of docs/ show what the program prints, and name every option of the commands that they are of."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

@@ -4,8 +4,6 @@ Costs of a node's part are compared in `scan` and `diagnose`, those of a job in 
 leaves in `bench` and `diagnose`; what a layout takes in `place audit` and `diagnose`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every topology file of fixtures/topo replays to exactly what it was made for: findings, versions, silence, doubt."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """What is written never destroys what is read, and appears whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """The functions of the API take paths, several paths or bytes, and answer as the commands do."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - lines as NCCL and nccl-tests print them
 
-from __future__ import annotations
-
 import gzip
 import io
 import shutil

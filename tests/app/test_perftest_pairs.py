@@ -1,7 +1,5 @@
 """A folder of tests of perftest, one a pair of nodes, is judged as a folder of nccl-tests is: by pair and by node."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Clusters and layouts from options: a system's name, files of the site, a launcher's file, a job's logs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Job scripts and descriptions of pods beside a measured run say what was set for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fixtures.whole import CASES

@@ -1,8 +1,6 @@
 """Several benchmarks in one file are several runs, also when one died before its table; `bench` and `diagnose` say the
 same of one file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whole logs of many frameworks: the state and the first cause are right, and nobody is accused or cleared wrongly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """NICs in full for the tests of network checks: products, firmware, MTUs, counters, interfaces. Built on nodes.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Machines built by hand for the tests of checks: healthy ones, to be bent with `with_gpu`, `with_words`, `replace`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, wraps

@@ -1,7 +1,5 @@
 """What holds for every check of the registry: its page, and that no model makes it raise."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields, replace
 from random import Random

@@ -1,7 +1,5 @@
 """What holds for every check of jobs: no job makes it raise, an empty one is no fault, and findings are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from random import Random

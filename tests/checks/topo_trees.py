@@ -1,7 +1,5 @@
 """Topology trees made of few words, and nodes that hold them, for the checks of topology files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

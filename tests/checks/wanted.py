@@ -1,7 +1,5 @@
 """What the rows of a table want of an outcome: its status, fields of it, or fields of its one finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any

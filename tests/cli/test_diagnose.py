@@ -1,7 +1,5 @@
 """`topodiag diagnose` as users run it: one verdict, exit codes, JSON, and the files that apply a fix."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`topodiag model` as users run it: the figures that it prints, its JSON, its pictures, its refusals."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

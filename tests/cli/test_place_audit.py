@@ -1,7 +1,5 @@
 """`topodiag place audit` as users run it: the verdict, the table at two widths, the JSON, the exit code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`topodiag place solve` and `place emit` as users run them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A training step: what is sent where, what is waited for, what is idle, and what a misplacement costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The worked examples that the project was asked to reproduce, to the last printed digit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

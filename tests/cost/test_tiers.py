@@ -1,7 +1,5 @@
 """Systems by the names that people type, and the tiers that their datasheets give."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """Ranks by transport: equal hosts are one block with their count, the odd one is framed and named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.draw.jobs import connections, ringed

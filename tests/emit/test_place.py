@@ -1,7 +1,5 @@
 """One map in every launcher's words, and read back."""
 
-from __future__ import annotations
-
 import ast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reads a text with one source and shows what it offered, for the tests of the host's sources."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

@@ -7,8 +7,6 @@ row that is `filled` with a list of values is one for each, which stands for `{}
 ran, `name` that of the file. Devices are named as `os`, `gpu 1`, `pci 0000:16:00.0` and `nic mlx5_0, port 1`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every source of the registry is whole, and says what it speaks of."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence import registry

@@ -1,7 +1,5 @@
 """A port that is down or slow, a narrow PCIe link, one NIC by setting: less is measured, not less expected."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The expectation: NCCL's model of the machine times what healthy machines make of it, within what the wires carry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

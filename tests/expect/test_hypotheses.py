@@ -1,7 +1,5 @@
 """The single cause of a shortfall: planted on the machine by the model, found by its figure and by evidence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A node in evidence: NCCL's prediction for it with high confidence, as it should be where a part falls short."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.expect.measured_runs import run

@@ -1,7 +1,5 @@
 """Which settings explain a low run: those that take a transport away, and poor choices among NCCL's own ways."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.expect.measured_runs import run

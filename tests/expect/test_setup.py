@@ -1,7 +1,5 @@
 """What a run says about the machine that it ran on, and what had to be assumed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A catalogued machine laid out as a tree is one that NCCL accepts and that brings what such machines bring."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """A run of which one host differs: NCCL takes what all hosts have, which is less than what equal hosts agree on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Normal, low, impossible or unknown: the greatest size against its expectation, and every size against the wires."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.expect.measured_runs import GIB, run

@@ -1,7 +1,5 @@
 """Where NCCL's model has no say, the expectation is that of the wires: NICs of unknown nodes, and AMD's machines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

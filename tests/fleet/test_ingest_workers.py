@@ -1,7 +1,5 @@
 """Logs are read by several processes, in memory that stays bounded, and whatever ends the program ends them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The captures of a fleet are read once each, by any number of workers alike."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

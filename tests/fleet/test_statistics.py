@@ -1,7 +1,5 @@
 """Odd nodes of simulated fleets are found, and healthy ones left alone (benchmarks/fleet_statistics.py, in small)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.fleet_statistics import Score, judge, simulate

@@ -4,8 +4,6 @@ The list is made of topodiag's own registries: sources of a node's evidence, kin
 files of launchers. A new one is fuzzed as soon as it is registered, and fails the tests until it has a seed.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import json

@@ -1,7 +1,5 @@
 """Any bytes among the text of a reader, and its lines in any order: it reads them or refuses them in one line."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

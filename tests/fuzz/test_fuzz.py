@@ -1,7 +1,5 @@
 """Readers and mutated inputs: no error but one clear line, no time and no memory beyond what the input is worth."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz import judge

@@ -1,7 +1,5 @@
 """AMD's accelerators and machines: found by the names that tools print, each with its source."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.hardware.amd import amd_gpu_by_name, amd_gpus, amd_system_by_name, amd_systems

@@ -1,7 +1,5 @@
 """AMD's accelerators in the catalogue: each from MI50 to MI355X, with its links, its dies and where that is written."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

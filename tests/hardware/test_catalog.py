@@ -1,7 +1,5 @@
 """Look-ups in the datasheets: names as the tools print them, ids as the kernel shows them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Peaks of the GPUs: dense, halved from what is printed with sparsity, each with a source."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak

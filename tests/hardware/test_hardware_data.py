@@ -1,7 +1,5 @@
 """The datasheets hold together: every entry has a source, figures in range and names that others can rely on."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 from typing import Any

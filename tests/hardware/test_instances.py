@@ -1,7 +1,5 @@
 """The published layouts of instance types hold together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The catalogue of Xid and SXid errors: every number has a meaning, a side and an action, and lines are decoded."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The table of parallel dimensions: whole, without contradiction, and known to every part that has to know it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import click

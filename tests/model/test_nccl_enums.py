@@ -1,7 +1,5 @@
 """NCCL's enumerations: the numbers and texts that its logs, tables and settings have."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.nccl_log.grammar.paths import choice

@@ -1,7 +1,5 @@
 """How steady steps are: what is said of them, and what is never called a change."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Small topologies by hand for the tests of NCCL's system graph: elements, and hosts of a few GPUs and NICs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The file, the NICs and the settings are those of the job; of the logs only that 
 CPU where none was given, GPUs that may not use P2P, NICs without GPUDirect, sockets, and cliques over hosts.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -1,7 +1,5 @@
 """A layout judged: what is split is found and priced, what cannot be better is left alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

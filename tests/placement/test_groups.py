@@ -1,7 +1,5 @@
 """Who talks to whom: demands of a layout agree with the step model, rank by rank and microsecond by microsecond."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parallel sizes of a job that ran: told by its communicators where they leave no doubt, and by nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a placement costs, by where its groups lie."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The capture as a whole: complete, in time whatever the host does, and honest about what it did not get."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The collector as one file: built, run under the oldest Python it promises, and well-behaved on the command line."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

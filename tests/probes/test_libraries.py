@@ -1,7 +1,5 @@
 """NVML and the processes on the GPUs, asked in a child that may hang, against a binding that plays eight H100s."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

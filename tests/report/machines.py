@@ -1,7 +1,5 @@
 """Hand-made machines and results for the report tests. Imported by name; not collected."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

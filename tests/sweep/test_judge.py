@@ -1,8 +1,6 @@
 """What sweeps conclude: planted faults are found in three rounds, chance accuses nobody, and what cannot be told apart
 is said to be so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """A capture and the kernel's messages of the same machine are one node, and one event counts once."""
 
-from __future__ import annotations
-
 from tests.checks.nodes import read
 from tests.verdict.machines import NOON, capture, kernel_log, xid
 from topodiag.model.devices import NetDev

@@ -1,7 +1,5 @@
 """One price: a fault costs the same number in every view of it."""
 
-from __future__ import annotations
-
 import pytest
 
 import topodiag

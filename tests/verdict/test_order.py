@@ -1,7 +1,5 @@
 """Causes stand above what follows from them, and each consequence says why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The price of a cause: NCCL's own search on the machines without it, alone and with all others gone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks that printed one line less than all others when the job was ended from outside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts of several jobs of a scheduler are told apart by the numbers in their names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

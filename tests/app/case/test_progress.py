@@ -1,7 +1,5 @@
 """What still ran while a job's output was written: counted over the whole file, and part of the JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

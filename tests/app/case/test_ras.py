@@ -1,7 +1,5 @@
 """`topodiag ras` against a server that speaks NCCL's protocol, with its documented traps."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

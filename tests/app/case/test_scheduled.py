@@ -1,8 +1,6 @@
 """What a scheduler says of nodes counts for those on which the job runs, and for no other; what an MPI says of its node
 in passing, where no job works on below it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

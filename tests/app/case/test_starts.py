@@ -1,7 +1,5 @@
 """Where the first lines of a text stand in it again: a program was started into it once more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

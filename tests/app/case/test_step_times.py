@@ -1,7 +1,5 @@
 """Step times among the evidence: alone, between NCCL's lines, in packed logs, beside an error of the job."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from pathlib import Path

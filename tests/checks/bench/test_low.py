@@ -1,7 +1,5 @@
 """BEN001: low with the likeliest cause; silent where there is too little to judge by."""
 
-from __future__ import annotations
-
 from tests.checks.benches import GROWING, Given, benchmark, judge, of_row, sweep
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """What an nccl.conf should say: from findings, from the lines that are there, from NICs and interfaces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """ENV002: lines of nccl.conf that NCCL takes literally."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

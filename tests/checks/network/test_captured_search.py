@@ -1,7 +1,5 @@
 """NET006 beside captures: graphs of a log against those that NCCL would find on the machines as they were captured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """NET006 by a topology file: told where NCCL 2.25 to 2.28 lose the trees between nodes, silent everywhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.checks import topo_trees as made

@@ -1,7 +1,5 @@
 """No machine with holes, counters, settings and neighbours makes a check of NICs, PCIe or settings raise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

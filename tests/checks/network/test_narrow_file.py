@@ -1,7 +1,5 @@
 """NET006 by a topology file that makes links of modern GPUs Gen3: told where a file was read, silent where none was."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

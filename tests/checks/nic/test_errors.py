@@ -1,7 +1,5 @@
 """NIC003: what grows between two samples, and what totals since boot may say."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """PCI001 on a topology file: a device with fewer lanes than its siblings is found, and what is built so is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

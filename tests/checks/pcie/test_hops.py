@@ -1,7 +1,5 @@
 """PCI001 and PCI002, and the hops that they judge."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

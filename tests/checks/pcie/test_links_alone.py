@@ -1,7 +1,5 @@
 """PCI001 of links whose devices nobody names: places and link lines that a loop or a filter left of lspci."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

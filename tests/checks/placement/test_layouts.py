@@ -1,7 +1,5 @@
 """PLC001 to PLC007 on layouts, also those that do not run yet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

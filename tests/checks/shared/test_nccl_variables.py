@@ -1,7 +1,5 @@
 """ENV003: names that NCCL does not read, and the list of those that it does."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

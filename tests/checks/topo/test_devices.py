@@ -1,7 +1,5 @@
 """TOP004 and TOP005 on a topology file: GPUs short of NVLinks, devices that stand there twice, and what is neither."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

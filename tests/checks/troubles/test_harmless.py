@@ -1,7 +1,5 @@
 """Which warnings tell of no fault."""
 
-from __future__ import annotations
-
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.checks.troubles.job import why_harmless

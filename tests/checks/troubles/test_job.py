@@ -1,7 +1,5 @@
 """Lines of trouble that no finding explains: listed in the result and in every output, and never beside "no faults"."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the evidence of a node says that is wrong, and no check judges."""
 
-from __future__ import annotations
-
 from tests.evidence.filled import node_of
 from tests.tables import examples
 from topodiag.checks.troubles.node import troubles

@@ -1,7 +1,5 @@
 """What no finding explains is listed: "no faults found" never stands beside a line that tells of a fault."""
 
-from __future__ import annotations
-
 from io import StringIO
 from pathlib import Path
 

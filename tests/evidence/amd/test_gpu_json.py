@@ -1,7 +1,5 @@
 """No JSON makes the reader of `amd-smi` fail; what it reads is in a table of readings."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Clusters read from `kubectl get nodes -o json`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

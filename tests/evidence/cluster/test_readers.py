@@ -1,7 +1,5 @@
 """Clusters read from the files that sites have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernel messages of interest, in every time format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """lspci -vv, whole and in fragments."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

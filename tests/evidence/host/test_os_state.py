@@ -1,7 +1,5 @@
 """Kernel and driver state as a tree."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

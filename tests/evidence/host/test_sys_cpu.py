@@ -1,7 +1,5 @@
 """Processors and NUMA nodes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

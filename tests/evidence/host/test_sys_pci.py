@@ -1,7 +1,5 @@
 """/sys/bus/pci/devices as a tree."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """systemd's word on services."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """lstopo's XML: the machine's processors, PCI tree and device names, in all three versions of the format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Any text is evidence: no text is judged by its first character, and the line that matters may stand anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a file looks like from its first bytes: its kinds, the layers to take off, and the command that reads it."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

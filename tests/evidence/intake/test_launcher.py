@@ -1,7 +1,5 @@
 """Texts that a parallel shell has put a host's name before each line of."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Two pasted readings of one counter are two samples where names or a repeated command say so, and nowhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.intake.bundle import Evidence

@@ -1,7 +1,5 @@
 """What stands behind the first and last bytes of a text is found, packed or not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Files that declare the layout of a job, and what it trains."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from typing import Any

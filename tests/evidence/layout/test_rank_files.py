@@ -1,7 +1,5 @@
 """Which rank runs where, as launchers' files say it; free GPUs; groups of ranks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

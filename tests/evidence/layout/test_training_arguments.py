@@ -1,7 +1,5 @@
 """The arguments that Megatron-LM prints at its start: the layout, and how large the model is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The parts of a step: in which spellings they are read, and which names beside numbers are no part."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples, texts

@@ -1,7 +1,5 @@
 """The steps of a training in its log: which forms are read, which lines are no steps, and what a text of them is."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `topodiag watch` wrote becomes spells of states: how long each was seen, and no longer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """NCCL's own lexer: what each version's parser takes, what it refuses, in which words and where."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

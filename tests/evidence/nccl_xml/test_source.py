@@ -1,7 +1,5 @@
 """A topology file as evidence of a node: which facts it gives, from which lines, and what it leaves unknown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that NCCL refuses are read all the same, so that what is in them can be checked and repaired."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What `ethtool` says in a second sample, in floods and with bad values; its readings are rows of a table."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """`ibdev2netdev`: which interface belongs to which RDMA port."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """`ibstat`: what is read of its two forms, and what its failures cost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`ibstatus`: what is read of each port, and what its failures cost."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

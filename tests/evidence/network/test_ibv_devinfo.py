@@ -1,7 +1,5 @@
 """`ibv_devinfo`: devices, ports, rates and GIDs, with and without `-v`."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from pathlib import Path

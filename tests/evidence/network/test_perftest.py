@@ -1,7 +1,5 @@
 """perftest: the device and the link layer that a test used are rows of a table of readings."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

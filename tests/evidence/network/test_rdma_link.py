@@ -1,7 +1,5 @@
 """`rdma link show`: InfiniBand, RoCE, old and new releases, and JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

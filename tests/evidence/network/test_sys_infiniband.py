@@ -1,7 +1,5 @@
 """`/sys/class/infiniband` from a tree file: identity, ports, counters, and what the kernel refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

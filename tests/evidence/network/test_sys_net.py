@@ -1,7 +1,5 @@
 """`/sys/class/net` and the route tables from a tree file."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from hypothesis import given

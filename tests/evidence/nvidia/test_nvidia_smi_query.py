@@ -1,7 +1,5 @@
 """What the checks of PCIe links say of `nvidia-smi --query-gpu`; what is read of it is in a table of readings."""
 
-from __future__ import annotations
-
 from tests.evidence.filled import node_of
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 

@@ -1,7 +1,5 @@
 """A bad value of the table of `nvidia-smi`; what is read of it is in rows of a table."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The command that starts the collector on a node: any login shell, full disks, old Pythons, nothing left behind."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

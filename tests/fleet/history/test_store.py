@@ -1,7 +1,5 @@
 """The store of captures: append only, each thing once, and its answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

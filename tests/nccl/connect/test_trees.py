@@ -1,7 +1,5 @@
 """Trees over nodes and rings over nodes: NCCL's shapes, and what holds for any number of nodes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

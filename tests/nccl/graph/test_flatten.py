@@ -1,7 +1,5 @@
 """Broadcom switches that show two levels become one, by the rules of each version."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.nccl.small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci

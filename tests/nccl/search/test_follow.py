@@ -1,7 +1,5 @@
 """Ways as integers take from links what NCCL's single precision would, and fail where it would."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whether a search can make NCCL give up is seen in the systems: where every way is there, it starts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

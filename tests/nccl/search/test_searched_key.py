@@ -1,7 +1,5 @@
 """What a search is remembered by holds every setting that a system or a search asks for."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from pathlib import Path

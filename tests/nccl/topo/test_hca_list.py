@@ -1,7 +1,5 @@
 """NCCL_IB_HCA: the ports that it leaves, and their rails and planes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The tree from NCCL's print of its system: NCCL's choices follow from it as from the file that it was printed of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What NCCL runs for a size: by the least time of its table, as far as the combination may run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -6,8 +6,6 @@ by themselves and run on these shapes: latency and bandwidth of each cell, and t
 constants of 2.32 are those of the library that NVIDIA released.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page stands by itself, is whole without its script, and shows what is foreign as text."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

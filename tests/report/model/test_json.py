@@ -1,7 +1,5 @@
 """The JSON of `topodiag model` is of the published schema, whatever is asked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.resources import files

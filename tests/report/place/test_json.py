@@ -1,7 +1,5 @@
 """The JSON of `topodiag place audit` is of the published schema, whatever is audited."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """The layout drawn: what stands where, what is marked, and the same as SVG."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path

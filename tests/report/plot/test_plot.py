@@ -1,7 +1,5 @@
 """Plots: what stands where on a terminal, and that a picture is whole whatever the names and numbers are."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

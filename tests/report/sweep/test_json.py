@@ -1,7 +1,5 @@
 """The document of `bench read` is of the published schema, and what it accuses stands among the findings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """What a sweep's page, its JSON and its heat map show, for a fabric with planted faults."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from random import Random

@@ -1,8 +1,6 @@
 """The page of a verdict: the answer in the first lines and again in the last, proof that can be opened, nothing by
 colour alone."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

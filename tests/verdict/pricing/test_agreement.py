@@ -1,7 +1,5 @@
 """Predicted against measured: the proof where they agree, what is left where they do not."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """What a cause that ended a job costs, and since when, as far as the log shows it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import nan
 

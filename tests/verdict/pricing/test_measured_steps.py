@@ -1,7 +1,5 @@
 """The share of a step that is predicted, beside how much longer the steps of the job's own log became."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Each mend puts its own cause into a machine as built, as a source shows it, and nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

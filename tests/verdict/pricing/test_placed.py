@@ -1,7 +1,5 @@
 """A group that spans nodes though it fits into one: NCCL's figures of both places."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a cause takes of a training step: the traffic of `topodiag place`, slowed as NCCL's own search says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JOB006 by the lines of RAS in NCCL's own log: a process that the others gave up, and silence at the end of a job."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JOB006 by stack dumps: who waits in a collective, and who is somewhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.checks import jobs

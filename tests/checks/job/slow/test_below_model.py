@@ -1,7 +1,5 @@
 """JOB015: the Inspector's bandwidth beside what NCCL's model expects of the job's machines, and silence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache

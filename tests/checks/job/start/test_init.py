@@ -1,7 +1,5 @@
 """JOB001 and JOB004: ranks that did not come up, and GPUs that two ranks share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

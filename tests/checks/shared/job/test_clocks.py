@@ -1,7 +1,5 @@
 """Clocks are not trusted across hosts: the end of a common init compares them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

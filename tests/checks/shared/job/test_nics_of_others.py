@@ -1,7 +1,5 @@
 """NET003 between two jobs on the same nodes: a setting of one of them leaves NICs out that the other uses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

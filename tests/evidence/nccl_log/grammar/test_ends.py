@@ -1,7 +1,5 @@
 """Lines of launchers, schedulers and frameworks that say that a process ended, or that ranks wait."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

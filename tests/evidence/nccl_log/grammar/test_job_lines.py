@@ -1,7 +1,5 @@
 """What torch and Python say of the store at which ranks meet: no name, no port, no answer; and noise beside it."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of

@@ -1,7 +1,5 @@
 """Jobs rebuilt from small logs of our own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
