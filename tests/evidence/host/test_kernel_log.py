@@ -76,11 +76,6 @@ def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
     assert [event.code for event in draft.events][-1] == 79
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(noise: bytes) -> None:
-    read("kernel-log", noise)
-
-
 @examples("line", "own")
 def test_a_text_is_a_whole_log_by_the_lines_of_the_kernel_alone(line: str, own: bool) -> None:
     _, parsed = read("kernel-log", "\n".join(line.format(number) for number in range(300)) + "\n")

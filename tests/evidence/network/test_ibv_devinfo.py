@@ -5,29 +5,17 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, text_of, values
-from topodiag.evidence.draft import Entity, NodeDraft
+from tests.evidence.filled import draft_by, values
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.rdma_blocks import IbvDevinfo
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
-VERBOSE = text_of("ibv-devinfo", "VERBOSE")
-
 
 def filled(text: str) -> NodeDraft:
     return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
-
-
-def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:
-    return filled(text).nic(rdma=device).child("port", number)
-
-
-def value(entity: Entity, name: str) -> object:
-    return entity.offers[name][0].value
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")
@@ -70,15 +58,3 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
                 assert local == wanted["bad"], path.name
                 checked += 1
     assert checked
-
-
-@given(st.lists(st.sampled_from(VERBOSE.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    assert len(list(filled(text[: max(0, len(text) - cut)]).entities("nic"))) <= 2
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=40))
-def test_a_bad_value_loses_only_that_value(junk: str) -> None:
-    entity = port(VERBOSE.replace("1024 (3)", junk))
-    assert (value(entity, "state"), value(entity, "max_mtu"), value(entity, "rate_gbps")) == ("ACTIVE", 4096, 400.0)

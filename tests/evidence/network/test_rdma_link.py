@@ -46,21 +46,6 @@ def test_hostile_or_cut_json_is_left(text: str) -> None:
     assert parsed.unread_count > 0
 
 
-JSONS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["ifname", "port", "state", "lid", "netdev"]), inner, max_size=5)
-    ),
-    max_leaves=12,
-)
-
-
-@given(st.lists(JSONS, max_size=4))
-def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
-    filled(json.dumps(entries))
-
-
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     assume(not is_unfilled(junk))  # a line with a place like %s is a program's text
