@@ -112,7 +112,7 @@ LONG = {
 
 
 def text_of(lines: list[str]) -> str:
-    """The text of a row: lines, with `texts` in braces, and the first so many or a range of a LONG one: `STEPS 9-18`."""
+    """The text of a row: lines with `texts` in braces, or so many of a LONG one: `STEPS 9-18`."""
     whole = []
     for line in lines:
         name, _, count = line.partition(" ")

@@ -6,6 +6,7 @@ from math import nan
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from tests.verdict.pricing.machines import cause, finding
 from topodiag.model.case import Case
 from topodiag.model.job import Event
@@ -44,13 +45,7 @@ def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
     assert (price.share, price.text) == (1.0, said)
 
 
-@pytest.mark.parametrize(
-    ("dated_s", "said"),
-    [
-        pytest.param(ENDED_S + 1800, MISSING, id="from the begin of the wait"),
-        pytest.param(None, STOPPED, id="the watchdog's line has no clock, and what follows it came half an hour late"),
-    ],
-)
+@examples("dated_s", "said")
 def test_no_step_ran_since_a_watchdog_began_to_wait(dated_s: float | None, said: str) -> None:
     wait = Event("watchdog", "caught", "", ts=dated_s, level="APP", details={"ran_ms": "1800000"})
     end = Event("ended", "Sending process 1 closing signal SIGTERM", "", ts=ENDED_S + 1801, level="APP")

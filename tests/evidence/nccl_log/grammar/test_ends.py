@@ -117,59 +117,12 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
     assert last.name == root
 
 
-@pytest.mark.parametrize(
-    ("end", "line"),
-    [
-        ("compiling\nx.cpp:152: warning: unused\nmake: *** [rules/transform:35: icoFoam.o] Error 1\n", 2),
-        ("compiling\ngmake[2]: *** [CMakeFiles/a.dir/build.make:76: a.o] Segmentation fault\n", 1),
-        ("-- Found MPI\n-- Configuring incomplete, errors occurred!\n", 1),
-        ("Building CXX object\ngmake: *** [cmTC_3f2a/fast] Error 2\n", None),
-        ("Building CXX object\ngmake: *** [Makefile:140: cmTC_04eab/fast] Error 2\n", None),
-        (
-            "the work\nERROR:2025-10-26 23:30:38 2597250:2597250 DeviceProperties.cpp:47] gpuGetDeviceCount failed\n",
-            None,
-        ),
-        ("gmake: *** [a.o] Error 2\n", None),
-        ("compiling\nmake: Nothing to be done for 'all'.\n", None),
-        ("FAILED @ config.sh\n+ submit.sh[119]exit 1\n", 1),
-        ("FAILED @ config.sh\n++ exit 127\n", 1),
-        ('  File "train.py", line 173\n    a = (b @ c)\n           ^\nSyntaxError: invalid syntax\n', 3),
-        ("all is done\n+ exit 0\n", None),
-        ("set -x\n+ echo exit 1\n+ exit\n", None),
-    ],
-    ids=[
-        "make",
-        "below make",
-        "CMake",
-        "what CMake tries",
-        "what CMake tries, by its line",
-        "a logger's time",
-        "a line alone",
-        "nothing failed",
-        "a script's own exit",
-        "one of a script within",
-        "a source that Python cannot read",
-        "a script that succeeded",
-        "the code is not shown",
-    ],
-)
+@examples("end", "line")
 def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:
     assert last_error(end.split("\n")) == line
 
 
-@pytest.mark.parametrize(
-    ("end", "line"),
-    [
-        ("Finished epoch 9\nFinished the program\nbash: line 1: 25484 Killed    python3 train.py\n", 1),
-        ("step 9\nTraining complete!\n\n", 1),
-        ("All done\n", 0),
-        ("Finished epoch 9\n", -1),
-        ("Training complete!\nstep 10\n", -1),
-        ("not all done\n", -1),
-        ("\n", -1),
-    ],
-    ids=["above a shell's word", "above blanks", "alone", "an epoch", "it goes on", "not done", "nothing"],
-)
+@examples("end", "line")
 def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
     texts = end.split("\n")
     last = above_epilogue(texts, len(texts) - 1)
