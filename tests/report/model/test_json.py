@@ -33,10 +33,6 @@ def valid(made: Struct | dict[str, Any]) -> None:
     assert_valid(json.loads(json.dumps(printed, allow_nan=False)), SCHEMA)
 
 
-def test_the_published_schema_is_itself_valid() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-
-
 @pytest.mark.parametrize("machine", [NODES, LINKS], ids=["a system", "links without latency"])
 def test_links_and_hierarchies_are_valid(machine: Any) -> None:
     valid(links_json(price_links(machine.tiers, 1e6), 10**6, (1, 1 << 20), {"size": 10**6}))

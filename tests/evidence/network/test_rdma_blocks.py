@@ -1,4 +1,4 @@
-"""`ibv_devinfo`: devices, ports, rates and GIDs, with and without `-v`."""
+"""`ibstat` and `ibv_devinfo`: texts of the corpus are recognised and read whole, with their facts."""
 
 import ipaddress
 import json
@@ -7,9 +7,36 @@ from pathlib import Path
 import pytest
 
 from tests.evidence.filled import draft_by, values
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence import registry
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_blocks import IbvDevinfo
+from topodiag.evidence.network.rdma_blocks import Ibstat, IbvDevinfo
+
+LINKS = Path(__file__).parents[4] / "shared" / "corpus" / "links"
+
+
+def ibstat_of(text: str) -> NodeDraft:
+    return draft_by(Ibstat(), Blob("ibstat.txt", text.encode()))
+
+
+def value(entity: Entity, name: str) -> object:
+    return entity.offers[name][0].value
+
+
+@pytest.mark.skipif(not LINKS.is_dir(), reason="the corpus is not there")
+def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
+    texts = {path.name: path.read_text() for path in sorted(LINKS.glob("*.txt"))}
+    mine = {name: text for name, text in texts.items() if "; ibstat" in text or "); ibstat" in text}
+    assert mine
+    for name, text in texts.items():
+        assert ("ibstat" in registry.recognise(text)) == (name in mine), name
+    for name, text in mine.items():
+        parsed = Ibstat().parse(Blob(name, text.encode()))
+        assert parsed.unread_count == 0, name
+        nics = list(ibstat_of(text).entities("nic"))
+        assert len(nics) == text.count("CA '"), name
+        assert all(value(nic.child("port", 1), "state") for nic in nics), name
+
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
