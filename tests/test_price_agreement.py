@@ -89,11 +89,7 @@ def test_four_views_print_the_same_number_of_the_same_links() -> None:
     assert cause.price.gbs_lost is not None
     printed = {
         command: " ".join(run(command, *paths, "--width", "200").stdout.split())
-        for command, paths in (
-            ("scan", [str(folder / "bundles")]),
-            ("bench", evidence),
-            ("diagnose", evidence),
-        )
+        for command, paths in (("scan", [str(folder / "bundles")]), ("bench", evidence), ("diagnose", evidence))
     }
     lost, left = in_gbs(cause.price.gbs_lost), spell_gbs(cause.price.predicted.value)
     assert lost in printed["scan"]

@@ -57,13 +57,7 @@ def gpu(index: int, name: str, sm: int, numa: int, **more: Any) -> Gpu:
 def nic(index: int, numa: int, *, rate: float = 400.0, layer: str = "InfiniBand", **more: Any) -> Nic:
     """An active RDMA NIC for the job's traffic."""
     name = more.pop("name", f"mlx5_{index}")
-    port = NicPort(
-        1,
-        state=read("ACTIVE"),
-        phys_state=read("LinkUp"),
-        rate_gbps=read(rate),
-        link_layer=read(layer),
-    )
+    port = NicPort(1, state=read("ACTIVE"), phys_state=read("LinkUp"), rate_gbps=read(rate), link_layer=read(layer))
     return Nic(
         name,
         more.pop("bus_id", f"0000:{0x12 + index * 8:02x}:00.0"),

@@ -57,9 +57,7 @@ def board(counts: Sequence[int] = (18,) * 4) -> Element:
 def alone(tree: Element, *, refusals: tuple[Refusal, ...] = (), asked: tuple[int, ...] = ()) -> Node:
     """The node of a file by itself."""
     return Node(
-        "topo",
-        nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked),
-        told=frozenset({Topic.TOPOLOGY_FILE}),
+        "topo", nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked), told=frozenset({Topic.TOPOLOGY_FILE})
     )
 
 

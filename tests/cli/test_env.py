@@ -19,10 +19,7 @@ def printed(*args):
 def test_a_shell_takes_what_is_printed():
     script = printed("--to", "/a b/it's") + 'printf "%s\\n" "$NCCL_DEBUG_SUBSYS" "$NCCL_DEBUG_FILE"'
     done = subprocess.run(["/bin/sh", "-eu", "-c", script], capture_output=True, text=True, timeout=20, check=True)
-    assert done.stdout.splitlines() == [
-        "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS",
-        "/a b/it's/nccl.%h.%p.log",
-    ]
+    assert done.stdout.splitlines() == ["INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS", "/a b/it's/nccl.%h.%p.log"]
 
 
 @pytest.mark.parametrize("format_", FORMATS)

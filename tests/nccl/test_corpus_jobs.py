@@ -197,10 +197,7 @@ def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
             search_graphs = case.built.node(rank).graphs
             assert [said(graph, case.built.minor) for graph in search_graphs.values()] == [
                 printed(g) for g in graphs
-            ], (
-                case.label,
-                host,
-            )
+            ], (case.label, host)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -300,10 +300,7 @@ def test_the_archive_and_the_folder_read_back_the_same(machine: Path, tmp_path: 
         write_tar(bundle, file)
     seen = [
         {blob.name.removeprefix(evidence.path + "/"): blob.data for blob in evidence.blobs}
-        for evidence in (
-            open_evidence(str(tmp_path / "folder")),
-            open_evidence(str(tmp_path / "host.tar.gz")),
-        )
+        for evidence in (open_evidence(str(tmp_path / "folder")), open_evidence(str(tmp_path / "host.tar.gz")))
     ]
     assert seen[0] == seen[1]
     assert len(seen[0]) == len(bundle.files)

@@ -170,10 +170,7 @@ def test_it_can_be_stopped(pyz: Path, stub, tmp_path: Path, number: int, status:
     place = stub("ibstat", f"echo $$ > {tmp_path}/pid; exec sleep 600")
     environ = {**os.environ, "PATH": f"{place.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
-        [sys.executable, str(pyz), "--only", "ibstat"],
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, str(pyz), "--only", "ibstat"], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     for _ in range(500):
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip():

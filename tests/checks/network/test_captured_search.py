@@ -209,10 +209,7 @@ OF_MACHINES: dict[str, tuple[Job, str]] = {
     "one NVLink domain of several hosts": (on_world(mnnvl=True)(slow(2)), "NCCL counts"),
     "two hosts as one node": (on_world(nodes=1)(slow(2)), "NCCL counts 1 node"),
     "containers that part a host": (on_world(nodes=8)(slow()), "NCCL counts 8 nodes"),
-    "a part of the GPUs of each node": (
-        slow(2, gpus_per_host=4),
-        "a part of the GPUs",
-    ),
+    "a part of the GPUs of each node": (slow(2, gpus_per_host=4), "a part of the GPUs"),
     "NICs hidden from the job": (slow(2, process=of_process(hcas=listed()[:4])), "the NICs that NCCL lists"),
     "NICs of an unknown rate": (
         each_nic(lambda nic: replace(nic, ports=tuple(replace(p, rate_gbps=known(None)) for p in nic.ports)))(slow(2)),

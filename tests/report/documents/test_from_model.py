@@ -21,10 +21,7 @@ class Level(IntEnum):
 
 
 SAMPLE = {
-    "Part": {
-        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
-        "required": ["name", "size"],
-    },
+    "Part": {"properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "required": ["name", "size"]},
     "Sample": {
         "properties": {
             "text": {"type": "string"},

@@ -227,10 +227,7 @@ def test_findings_of_several_jobs_name_theirs_in_every_format():
     for name, render in (
         ("table", lambda stream: print_drawn(draw_logs, result, stream, Style())),
         ("json", lambda stream: report("json")(result, stream, Style())),
-        (
-            "csv",
-            lambda stream: table_files.write_csv(table.columns, table.rows(result), stream),
-        ),
+        ("csv", lambda stream: table_files.write_csv(table.columns, table.rows(result), stream)),
     ):
         string_ios[name] = io.StringIO()
         render(string_ios[name])

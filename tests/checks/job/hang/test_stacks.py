@@ -23,8 +23,7 @@ def judged(*stacks: tuple[tuple[str, str], ...], events: tuple[Event, ...] = ())
 
 
 @pytest.mark.parametrize(
-    ("elsewhere", "place"),
-    [(LOADS, "__next__ (fairseq/data/iterators.py)"), (SAVES, "_save (torch/serialization.py)")],
+    ("elsewhere", "place"), [(LOADS, "__next__ (fairseq/data/iterators.py)"), (SAVES, "_save (torch/serialization.py)")]
 )
 def test_a_rank_that_waits_for_data_or_a_disk_while_others_reduce_is_named(
     elsewhere: tuple[tuple[str, str], ...], place: str

@@ -16,13 +16,7 @@ from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
-from topodiag.model.inspector import (
-    CallsOfOneSize,
-    Inspection,
-    InspectorCommunicator,
-    InspectorMember,
-    MadeOf,
-)
+from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 
