@@ -1,7 +1,5 @@
 """For the whole suite: how many examples a property has, answers kept for longer, modules compiled once."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

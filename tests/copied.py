@@ -1,7 +1,5 @@
 """A copy of the tree in which tests write and run programs, as it was again after each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

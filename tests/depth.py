@@ -3,8 +3,6 @@
 A sample takes the same cases in every run, and each value of what is asked (each version, each kind) at least once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import TypeVar

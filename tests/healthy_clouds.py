@@ -1,8 +1,6 @@
 """Healthy guests of clouds: flattened PCI trees, virtual functions, adapters of their own."""
 # ruff: noqa: E501 - tables of machines, one part a line, as in fixtures/generate
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fixtures.generate import products

@@ -1,8 +1,6 @@
 """Healthy machines beyond the captured ones, built in memory: each has something that a careless check calls a fault."""
 # ruff: noqa: E501 - tables of machines, one part a line, as in fixtures/generate
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Products and parts of the machines that healthy_machines.py and healthy_clouds.py build."""
 # ruff: noqa: E501 - tables of machines, one part a line, as in fixtures/generate
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The evidence of incidents as bytes by path, and how tests change it: other names of hosts, or addresses."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

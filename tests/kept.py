@@ -1,7 +1,5 @@
 """Answers that the program keeps, kept for longer: many tests ask what others asked, further apart than in a run."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """What the program says of a text that somebody pasted, as a file of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

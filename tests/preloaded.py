@@ -6,8 +6,6 @@ search of NCCL's), so that a run says what it would say from an empty start; tes
 what it takes, start an interpreter of their own (`tests.program.start`, `ARGV`).
 """
 
-from __future__ import annotations
-
 import gc
 import pkgutil
 from importlib import import_module

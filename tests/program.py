@@ -6,8 +6,6 @@ preloaded.py): a run takes hundredths of a second of CPU in place of half a seco
 Tests of what a start loads use neither.
 """
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Captures read and judged once for all tests of a worker. What is kept is frozen: no test changes another's."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from topodiag.app.case.jobs import LogOptions

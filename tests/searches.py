@@ -7,8 +7,6 @@ removes it. What tests the searches themselves calls `topodiag.nccl.search.searc
 keep nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

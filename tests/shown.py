@@ -1,7 +1,5 @@
 """What the pages of docs/ show: their commands, and whether the program still prints what stands there."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from fnmatch import fnmatchcase

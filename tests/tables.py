@@ -1,7 +1,5 @@
 """Examples as rows of a table: the TOML file beside a module of tests, with a section for each test that reads it."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass

@@ -1,7 +1,5 @@
 """docs/api.md: its example runs as it stands, and its list of tables is that of the registry."""
 
-from __future__ import annotations
-
 import io
 import re
 from contextlib import redirect_stdout

@@ -1,7 +1,5 @@
 """docs/collector.md says what leaves a node as the collector's own tables say it."""
 
-from __future__ import annotations
-
 from tests.shown import ROOT
 from tools import build_collector_docs as tool
 from topodiag_probes.registry import probes

@@ -1,7 +1,5 @@
 """docs/contributing.md is performed, section by section, in a copy of the tree: files are written, commands run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

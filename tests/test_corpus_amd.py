@@ -1,7 +1,5 @@
 """AMD's evidence is spoken of in AMD's words, in every output: no tool, counter or module that only NVIDIA has."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The claims on whole logs and small faulty inputs, a test each: first cause, state, and what is said or not said."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

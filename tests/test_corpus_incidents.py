@@ -1,8 +1,6 @@
 """Incidents with all kinds of evidence: the verdict has the root cause first, what follows from it stands
 below and never beside it, nothing false is said, what is healthy is healthy. `pytest -s` prints the table."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The corpus' jobs, whose logs NCCL wrote for known machines: faults are found, the healthy are left alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

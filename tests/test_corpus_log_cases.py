@@ -1,7 +1,5 @@
 """The corpus' cases from the field: which of the logs' facts and diagnoses come out, as a table with every miss."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

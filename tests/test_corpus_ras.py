@@ -1,7 +1,5 @@
 """What NCCL's own RAS said of emulated jobs: the guilty rank is named, and nobody in a healthy one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/deploy.md: its units and scripts are what systemd and sh accept. Slurm's are run in tests/fleet/collect."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

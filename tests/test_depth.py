@@ -1,7 +1,5 @@
 """What the suite leaves to a deep run: the same in every run, and nothing that is never asked."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import depth

@@ -1,7 +1,5 @@
 """Each text of the field is right, but for those that fixtures/field/misses.toml lists with what is missed."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

@@ -14,13 +14,7 @@ from topodiag.model.node import Node
 from topodiag.model.paths import edges_of_ways, paths_from, way_of
 
 NAMES = fixtures()
-SMI_AS_NCCL = {
-    "PIX": PathType.PIX,
-    "PXB": PathType.PXB,
-    "PHB": PathType.PHB,
-    "NODE": PathType.PHB,
-    "SYS": PathType.SYS,
-}
+SMI_AS_NCCL = {"PIX": PathType.PIX, "PXB": PathType.PXB, "PHB": PathType.PHB, "NODE": PathType.PHB, "SYS": PathType.SYS}
 
 
 OF_AMD = ("XGMI", "PCIE")

@@ -1,7 +1,5 @@
 """Healthy machines of all makes give no warning and no error: users trust a tool until its first false alarm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -5,8 +5,6 @@ Each property holds for all incidents: with TOPODIAG_TESTS=deep it is asked of a
 property, and the light ones of all.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

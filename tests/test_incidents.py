@@ -1,7 +1,5 @@
 """Each incident of fixtures/incidents is judged right, but for those that its misses.toml lists with what is missed."""
 
-from __future__ import annotations
-
 import tomllib
 from itertools import chain
 
@@ -45,7 +43,6 @@ def test_a_cause_whose_share_of_a_step_is_what_the_steps_lost_explains_them() ->
     """The steps follow from bytes and wires (fixtures/generate/incidents/steps.py), not from the model of a step."""
     folder = FOLDER / "a-gpu-link-stuck-at-gen2"
     verdict = topodiag.diagnose([str(path) for path in folder.iterdir() if path.name != "truth.json"]).result.verdict
-    assert verdict is not None
     price = verdict.causes[0].price
     assert price.step_agrees
     assert "the cause explains it" in price.step_says

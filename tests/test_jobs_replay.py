@@ -1,7 +1,5 @@
 """Every made-up job of fixtures/jobs replays: the ranks, the communicators, and exactly the expected findings."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -63,6 +61,5 @@ def test_communicators_have_their_members(name: str) -> None:
 def test_a_finding_names_file_and_line() -> None:
     (finding,) = [finding for finding in diagnosed("port-error-cascade").findings if finding.id == "JOB005"]
     origin = finding.evidence[0]
-    assert origin.line is not None
     assert "port error" in Path(origin.source).read_text().splitlines()[origin.line - 1]
     assert 11 in finding.where.ranks

@@ -1,7 +1,5 @@
 """Values and patterns that are made when first used behave as those of the standard library."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle

@@ -4,8 +4,6 @@ Of each fixture a third of its kinds of evidence stands alone, and a third is le
 in all with TOPODIAG_TESTS=deep.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Each job of a real GPU is judged right, but for those that fixtures/live/misses.toml lists with what is missed."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

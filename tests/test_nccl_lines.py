@@ -1,7 +1,5 @@
 """The benchmark that gives each line of NCCL's source to the log reader: what is a line, and what it fills in."""
 
-from __future__ import annotations
-
 from benchmarks.nccl_lines import Format, filled, formats, is_silent, judged, readers, reason
 
 SOURCE = """

@@ -1,7 +1,5 @@
 """The tool that lists NCCL's variables: what it takes for one in a source file, and what it compares a table with."""
 
-from __future__ import annotations
-
 from tests.tables import texts
 from tools.nccl_parameters import Variable, _differences, parameters
 

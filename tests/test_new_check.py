@@ -1,7 +1,5 @@
 """tools/new_check.py, performed in a copy of the tree: what it lays out is whole, and a check needs nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

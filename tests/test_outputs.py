@@ -8,8 +8,6 @@ texts is a row for each, which stands for `{}`; lines that are `repeated` stand 
 answer has; one that says nothing accuses nobody.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from itertools import cycle

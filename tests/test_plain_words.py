@@ -1,7 +1,5 @@
 """What a person reads is plain English: words that only this house uses are in no output, help or page."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -4,8 +4,6 @@ Complexity is cyclomatic, as `radon cc` counts it: one, and one for each branch,
 operator, those of nested functions included.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """What a run loads and compiles is what its evidence calls for: held by names and numbers, not by time."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables of examples: each section is read, and what its rows become."""
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from enum import Enum

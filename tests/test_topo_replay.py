@@ -1,7 +1,5 @@
 """Every topology file of fixtures/topo replays to exactly what it was made for: findings, versions, silence, doubt."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache
@@ -108,7 +106,6 @@ def test_the_finding_names_the_line_at_fault(name: str) -> None:
 
 def test_a_gpu_without_nvlink_is_told_with_the_loss_and_the_repairing_file() -> None:
     (finding,) = [finding for finding in checked("gpu-without-nvlink").findings if finding.id == "TOP004"]
-    assert finding.cost.share is not None
     assert finding.cost.share > 0.5
     assert "collapses, without a warning" in finding.message
     assert any("--repair" in step for step in finding.fix)
@@ -117,7 +114,6 @@ def test_a_gpu_without_nvlink_is_told_with_the_loss_and_the_repairing_file() -> 
 def test_a_file_that_slows_the_node_down_is_told_with_what_no_file_would_give() -> None:
     (finding,) = checked("h200-slower-file").findings
     assert "slower than no file" in finding.message
-    assert finding.cost.gbs_lost is not None
     assert finding.cost.gbs_lost > 100
 
 

@@ -1,7 +1,5 @@
 """The same evidence in another dress gets the same verdict; cut, one that is no more certain."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.transforms import FOLDER, TRANSFORMS, Answer, is_right, misses

@@ -1,7 +1,5 @@
 """What is written never destroys what is read, and appears whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -17,14 +15,7 @@ from topodiag.api import logs
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 from topodiag.model.errors import InputError
-from topodiag.writing import (
-    check_apart,
-    check_distinct,
-    check_writable,
-    new_folder,
-    replacing,
-    scratch_folder,
-)
+from topodiag.writing import check_apart, check_distinct, check_writable, new_folder, replacing, scratch_folder
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "jobs" / "healthy" / "logs"
 TABLE = Path(__file__).parents[1] / "fixtures" / "tables"

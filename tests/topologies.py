@@ -1,7 +1,5 @@
 """Random topology trees of whole machines: any cabling, any number of switches above any device."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from topodiag.model.nccl_tree import Element

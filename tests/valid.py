@@ -1,8 +1,6 @@
 """Documents held to their JSON schemas; each schema is itself checked once in a worker, which costs more than to hold a
 document to it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cache

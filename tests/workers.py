@@ -4,8 +4,6 @@ xdist looks through the names of all tests for the place of each, and counts all
 whenever one has ended: with 16,000 tests, seconds of CPU.
 """
 
-from __future__ import annotations
-
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 

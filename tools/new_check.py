@@ -205,7 +205,7 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
 
 def _test(check_id: str, subject: Subject, name: str, title: str) -> str:
     body = Template(TESTS[subject]).substitute(family=FOLDERS[check_id[:3]], module=_snake(name), name=name)
-    return f'"""{check_id}: {title}."""\n\nfrom __future__ import annotations\n\n{body}'
+    return f'"""{check_id}: {title}."""\n\n{body}'
 
 
 def _cases() -> str:

@@ -1,7 +1,5 @@
 """The functions of the API take paths, several paths or bytes, and answer as the commands do."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
@@ -212,6 +210,5 @@ def test_files_of_a_job_say_its_layout_where_no_argument_does(tmp_path: Path) ->
     path = tmp_path / "train.sh"
     path.write_text(MEGATRON)
     priced = topodiag.diagnose("fixture:nic-missing", job=path, tp=16, pp=1).result.verdict
-    assert priced is not None
     assert priced.causes[0].price.step_share is not None
     assert "70B" not in priced.causes[0].price.step_said

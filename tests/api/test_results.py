@@ -1,7 +1,5 @@
 """Results: tables with their documented columns, one line for people, and a page that runs nothing foreign."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import defusedxml.ElementTree as Xml

@@ -1,7 +1,5 @@
 """Files that apply the fixes of a verdict: each is of the machine as it is, and what cannot be made says why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables of known incidents, by themselves and with the bundles beside them: the cause first, nothing false."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which nodes of a fleet no job should get, and what is told of all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`fleet history`: a new store from bundles and a watch, its answer on the screen and as JSON."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

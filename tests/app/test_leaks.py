@@ -1,7 +1,5 @@
 """What `--redact` leaves in any channel of lines with names, addresses and secrets planted in them: nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.field import Case, cases

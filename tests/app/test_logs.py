@@ -1,7 +1,5 @@
 """Logs in archives tell what the same logs in a folder tell, under the names that a reader knows."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

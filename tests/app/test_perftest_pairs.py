@@ -1,7 +1,5 @@
 """A folder of tests of perftest, one a pair of nodes, is judged as a folder of nccl-tests is: by pair and by node."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 
@@ -26,6 +24,5 @@ def test_what_slow_pairs_share_is_named(
 ) -> None:
     path = folder(tmp_path, slow)
     verdict = diagnose(path).verdict
-    assert verdict is not None
     texts = {finding.where.nodes for finding in bench([path]).findings if finding.id == "BEN005"}
     assert texts == named == {cause.finding.where.nodes for cause in verdict.causes}

@@ -1,16 +1,15 @@
 """Clusters and layouts from options: a system's name, files of the site, a launcher's file, a job's logs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import open_placement
@@ -44,24 +43,33 @@ def test_a_system_is_nodes_in_leaves_below_a_spine() -> None:
     assert cluster.gpu == "H100 80GB HBM3"
 
 
-def test_racks_are_equal_parts_and_leaves_lie_in_them() -> None:
-    assert kinds(open_cluster(PlaceOptions(nodes=16, racks=4))) == [("rack", 4), ("spine", 1)]
-    assert kinds(open_cluster(PlaceOptions(nodes=16, racks=2, leaf=4))) == [("leaf", 4), ("rack", 2), ("spine", 1)]
+@examples("options", "file", "text", "levels", "wanted", "ratio", "notes")
+def test_the_levels_of_a_cluster(
+    tmp_path: Path,
+    *,
+    options: dict[str, Any],
+    file: str | None,
+    text: str | None,
+    levels: list[tuple[str, int]],
+    wanted: dict[str, Any] | None,
+    ratio: float | None,
+    notes: str | None,
+) -> None:
+    """The kinds of levels with the number of their groups, more of the cluster, how much faster the first level is than
+    the second one, and words of a note. A `file` of this `text` gives the network."""
+    if file:
+        (tmp_path / file).write_text(text or "")
+    cluster = open_cluster(PlaceOptions(**options, topology=str(tmp_path / file) if file else ""))
+    assert kinds(cluster) == levels
+    assert parts(cluster, wanted or {}) == (wanted or {})
+    assert not ratio or cluster.levels[0].gbs / cluster.levels[1].gbs == ratio
+    assert any((notes or "") in note for note in cluster.notes) or not notes
 
 
 def test_trays_of_a_rack_share_one_nvlink_domain() -> None:
     cluster = open_cluster(PlaceOptions(system="gb200-nvl72", nodes=36))
-    assert kinds(cluster)[0] == ("nvlink", 2)
     assert cluster.levels[0].gbs == cluster.inside_gbs
     assert np.bincount(cluster.nvlink_domain).tolist() == [18, 18]
-
-
-def test_one_node_has_no_network() -> None:
-    assert open_cluster(PlaceOptions(nodes=1)).levels == ()
-
-
-def test_all_nodes_under_one_switch_are_one_level() -> None:
-    assert kinds(open_cluster(PlaceOptions(nodes=4, leaf=8))) == [("leaf", 1)]
 
 
 def test_names_sort_as_they_count() -> None:
@@ -75,24 +83,6 @@ def test_what_makes_no_cluster_is_one_clear_line(options: PlaceOptions, says: st
 
 
 # --- files ----------------------------------------------------------------------------------------------------
-
-
-def test_a_file_gives_the_levels_and_the_system_their_figures(tmp_path: Path) -> None:
-    place = tmp_path / "topology.conf"
-    place.write_text("SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n[3-4]\nSwitchName=s Switches=l[1-2]\n")
-    cluster = open_cluster(PlaceOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
-    assert kinds(cluster) == [("leaf", 2), ("spine", 1)]
-    assert cluster.levels[0].gbs / cluster.levels[1].gbs == 4.0
-    assert cluster.system == "DGX A100"
-
-
-def test_a_file_that_names_no_system_is_read_as_the_default_and_says_so(tmp_path: Path) -> None:
-    place = tmp_path / "nodes.csv"
-    place.write_text("node,leaf\nn1,a\nn2,b\n")
-    cluster = open_cluster(PlaceOptions(topology=str(place)))
-    assert cluster.system == "DGX H100"
-    assert any("--system NAME" in note for note in cluster.notes)
-    assert kinds(cluster) == [("fabric", 1)]  # a leaf for each node is no level
 
 
 def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None:
@@ -112,31 +102,6 @@ def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None
     assert not any("--system" in note for note in cluster.notes)
 
 
-def test_blocks_of_a_rack_system_are_its_nvlink_domains(tmp_path: Path) -> None:
-    place = tmp_path / "topology.conf"
-    place.write_text("BlockName=b1 Nodes=t[01-18]\nBlockName=b2 Nodes=t[19-36]\nBlockSizes=18\n")
-    cluster = open_cluster(PlaceOptions(topology=str(place), system="gb200-nvl72"))
-    assert kinds(cluster) == [("nvlink", 2), ("fabric", 1)]
-    assert cluster.levels[0].names == ("b1", "b2")
-
-
-def test_a_domain_of_nodes_without_nvlink_between_them_is_a_block(tmp_path: Path) -> None:
-    place = tmp_path / "nodes.csv"
-    place.write_text("node,nvlink\nn1,d1\nn2,d1\nn3,d2\nn4,d2\n")
-    cluster = open_cluster(PlaceOptions(topology=str(place), system="dgx-h100"))
-    assert kinds(cluster) == [("block", 2), ("spine", 1)]
-    assert len(set(cluster.nvlink_domain.tolist())) == 4
-
-
-def test_a_nodelist_keeps_its_nodes_and_their_groups(tmp_path: Path) -> None:
-    place = tmp_path / "nodes.csv"
-    place.write_text("node,leaf\nn1,a\nn2,b\nn3,b\nn4,c\n")
-    cluster = open_cluster(PlaceOptions(topology=str(place), nodelist="n[2-4]"))
-    assert cluster.names == ("n2", "n3", "n4")
-    assert cluster.levels[0].group.tolist() == [0, 0, 1]
-    assert cluster.levels[0].names == ("b", "c")
-
-
 def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
     free = tmp_path / "free"
     free.write_text("node[001-003] 0-3\n")
@@ -152,13 +117,11 @@ def test_hosts_of_a_layout_are_the_nodes_where_nothing_else_names_them(tmp_path:
     place.write_text("gpu7 slots=8\ngpu3 slots=8\n")
     opened = open_placement(PlaceOptions(system="dgx-h100", hostfile=str(place)))
     assert opened.cluster.names == ("gpu7", "gpu3")
-    assert opened.assignment is not None
     assert opened.assignment.slot.tolist() == list(range(16))
 
 
 def test_a_rule_seats_ranks_and_without_one_nothing_does() -> None:
     opened = open_placement(PlaceOptions(nodes=2, rule="cyclic", ranks=4))
-    assert opened.assignment is not None
     assert opened.assignment.slot.tolist() == [0, 8, 1, 9]
     assert open_placement(PlaceOptions(nodes=2, ranks=4)).assignment is None
 
@@ -180,7 +143,6 @@ def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
     truth = json.loads((JOBS / name / "truth.json").read_text())
     opened = open_placement(PlaceOptions(system="dgx-h100", logs=(str(JOBS / name / "logs"),)))
     assert opened.read.job is not None
-    assert opened.assignment is not None
     assert opened.world == truth["world_size"]
     slots = opened.assignment.slot.tolist()
     pairs = [(opened.cluster.names[slot // opened.cluster.slots], slot % opened.cluster.slots) for slot in slots]

@@ -1,7 +1,5 @@
 """A new map: on healthy nodes first, for the launcher that will take it, priced by the wires that the log shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One front door for nodes, jobs and topologies: any mix, nothing merged, foreign files named with their command."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Several benchmarks in one file are several runs, also when one died before its table; `bench` and `diagnose` say the
 same of one file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -61,7 +59,6 @@ def test_runs_of_one_file_are_told_apart_and_judged_alike(
     result, joined = bench([str(path)]), diagnose(str(path))
     assert [benchmark.verdict for benchmark in result.benchmarks] == verdicts
     assert [benchmark.verdict for benchmark in joined.benchmarks] == verdicts
-    assert joined.verdict is not None
     assert joined.verdict.state.value == state
     assert {finding.id for finding in result.findings} <= {finding.id for finding in joined.findings}
 
@@ -88,7 +85,6 @@ def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: 
     path = tmp_path / "runs.txt"
     path.write_text(EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum"))
     verdict = diagnose(str(path)).verdict
-    assert verdict is not None
     assert "reaches" in verdict.headline
 
 
@@ -99,7 +95,6 @@ def test_a_run_without_a_row_failed_where_an_error_of_the_network_ended_it(
     path = tmp_path / "run.txt"
     path.write_text(EMPTY + end)
     verdict = diagnose(str(path)).verdict
-    assert verdict is not None
     assert verdict.state.value == state
 
 
@@ -111,5 +106,4 @@ def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_b
     assert [(benchmark.verdict, benchmark.why) for benchmark in joined.benchmarks] == [
         (benchmark.verdict, benchmark.why)
     ]
-    assert joined.verdict is not None
     assert benchmark.why in joined.verdict.headline

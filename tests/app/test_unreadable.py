@@ -1,7 +1,5 @@
 """An input that is there and cannot be read is said in the first lines, with the reason: it may hold the cause."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Whole logs of many frameworks: the state and the first cause are right, and nobody is accused or cleared wrongly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ def test_the_verdict_of_a_whole_log(case: Case, tmp_path: Path) -> None:
     for name, text in case.files.items():
         (tmp_path / name).write_text(text)
     verdict = diagnose([str(tmp_path)]).verdict
-    assert verdict is not None
     causes = [cause.finding.id for cause in verdict.causes]
     assert verdict.state.value in case.states
     assert (causes[0] if causes else "") in case.first

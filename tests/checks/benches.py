@@ -1,7 +1,5 @@
 """Benchmarks built by hand: a sweep, what was expected of it, and the verdict."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Machines as rows of a table tell them: a healthy one by the name of its builder, and what is different about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Short logs judged as a whole, in process: what the checks of jobs make of a few lines."""
 
-from __future__ import annotations
-
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.app.judge.jobs import judged
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild

@@ -1,7 +1,5 @@
 """Jobs for tests: a healthy run of H100 nodes as its logs show it, and hooks to make one thing wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache

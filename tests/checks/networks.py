@@ -1,7 +1,5 @@
 """NICs in full for the tests of network checks: products, firmware, MTUs, counters, interfaces. Built on nodes.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -138,7 +136,6 @@ def dual_port(node: Node, second: dict[str, Any]) -> Node:
     nics = []
     for at, nic in enumerate(node.nics):
         nics.append(nic)
-        assert nic.bus_id is not None
         twin = replace(
             nic, name=f"{nic.name}_b", rdma_name=f"{nic.name}_b", bus_id=nic.bus_id[:-1] + "1", netdevs=(),
             ports=(replace(nic.ports[0], **second),),

@@ -1,7 +1,5 @@
 """Machines built by hand for the tests of checks: healthy ones, to be bent with `with_gpu`, `with_words`, `replace`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, wraps
@@ -59,13 +57,7 @@ def gpu(index: int, name: str, sm: int, numa: int, **more: Any) -> Gpu:
 def nic(index: int, numa: int, *, rate: float = 400.0, layer: str = "InfiniBand", **more: Any) -> Nic:
     """An active RDMA NIC for the job's traffic."""
     name = more.pop("name", f"mlx5_{index}")
-    port = NicPort(
-        1,
-        state=read("ACTIVE"),
-        phys_state=read("LinkUp"),
-        rate_gbps=read(rate),
-        link_layer=read(layer),
-    )
+    port = NicPort(1, state=read("ACTIVE"), phys_state=read("LinkUp"), rate_gbps=read(rate), link_layer=read(layer))
     return Nic(
         name,
         more.pop("bus_id", f"0000:{0x12 + index * 8:02x}:00.0"),
@@ -140,6 +132,22 @@ def _bare_metal(**more: Any) -> Os:
     return Os(**{**facts, **more})
 
 
+def assembled(
+    host: str, cards: list[Gpu], nics: list[Nic], word: Callable[[Any, Any], str], *, gen: int = 0, **more: Any
+) -> Node:
+    """A machine of these parts, with the words of `topo -m` between them; a PCIe tree where `gen` is given."""
+    cells = matrix(cards, nics, word)
+    return Node(
+        host,
+        pci=pci_tree(cards, nics, gen) if gen else {},
+        gpus=tuple(cards),
+        nics=tuple(nics),
+        paths=paths(cells),
+        smi_matrix=cells,
+        **{"os": _bare_metal(), **more},
+    )
+
+
 @built_once
 def hgx_h100(gpus: int = 8) -> Node:
     """Eight H100 on NVSwitches, two sockets, one NDR NIC beside each GPU: healthy."""
@@ -163,19 +171,10 @@ def hgx_h100(gpus: int = 8) -> Node:
         one, other = _number(a), _number(b)
         return "PIX" if one == other else "NODE" if one // half == other // half else "SYS"
 
-    cells = matrix(cards, nics, word)
-    return Node(
-        "gpu-001",
-        cpu=Cpu(read("x86_64"), read("GenuineIntel"), read(6), read(143), read("Xeon 8480C"), read(224), read(2)),
-        os=_bare_metal(),
-        numa=sockets("0-55,112-167", "56-111,168-223"),
-        pci=pci_tree(cards, nics, 5),
-        gpus=tuple(cards),
-        nics=tuple(nics),
-        paths=paths(cells),
-        smi_matrix=cells,
-        p2p={"nvlink": {pair: read("OK", "p2p-n") for pair, fact in cells.items() if fact.value == "NV18"}},
-    )
+    cpu = Cpu(read("x86_64"), read("GenuineIntel"), read(6), read(143), read("Xeon 8480C"), read(224), read(2))
+    node = assembled("gpu-001", cards, nics, word, gen=5, cpu=cpu, numa=sockets("0-55,112-167", "56-111,168-223"))
+    linked = {pair: read("OK", "p2p-n") for pair, fact in node.smi_matrix.items() if fact.value == "NV18"}
+    return replace(node, p2p={"nvlink": linked})
 
 
 def _number(device: Gpu | Nic) -> int:
@@ -201,19 +200,10 @@ def dgx_a100() -> Node:
             return "NV12"
         return "PXB" if _number(a) // 2 == _number(b) // 2 else "SYS"
 
-    cells = matrix(cards, nics, word)
-    cpus = [f"{at * 16}-{at * 16 + 15}" for at in range(8)]
-    return Node(
-        "dgx-001",
-        cpu=Cpu(read("x86_64"), read("AuthenticAMD"), read(23), read(49), read("EPYC 7742"), read(256), read(2)),
-        os=_bare_metal(driver_open=read(False)),
-        numa=sockets(*cpus, per_socket=4),
-        pci=pci_tree(cards, nics, 4),
-        gpus=tuple(cards),
-        nics=tuple(nics),
-        paths=paths(cells),
-        smi_matrix=cells,
-    )
+    cpu = Cpu(read("x86_64"), read("AuthenticAMD"), read(23), read(49), read("EPYC 7742"), read(256), read(2))
+    domains = sockets(*(f"{at * 16}-{at * 16 + 15}" for at in range(8)), per_socket=4)
+    os = _bare_metal(driver_open=read(False))
+    return assembled("dgx-001", cards, nics, word, gen=4, cpu=cpu, os=os, numa=domains)
 
 
 MESH = {
@@ -236,18 +226,10 @@ def dgx1_v100() -> Node:
         slot = [_number(device) if isinstance(device, Nic) else _number(device) // 2 for device in (a, b)]
         return "PIX" if slot[0] == slot[1] else "NODE" if slot[0] // 2 == slot[1] // 2 else "SYS"
 
-    cells = matrix(cards, nics, word)
-    return Node(
-        "dgx1-001",
-        cpu=Cpu(read("x86_64"), read("GenuineIntel"), read(6), read(79), read("E5-2698 v4"), read(80), read(2)),
-        os=_bare_metal(services={}, driver_open=read(False)),
-        numa=sockets("0-19,40-59", "20-39,60-79"),
-        pci=pci_tree(cards, nics, 3),
-        gpus=tuple(cards),
-        nics=tuple(nics),
-        paths=paths(cells),
-        smi_matrix=cells,
-    )
+    cpu = Cpu(read("x86_64"), read("GenuineIntel"), read(6), read(79), read("E5-2698 v4"), read(80), read(2))
+    os = _bare_metal(services={}, driver_open=read(False))
+    domains = sockets("0-19,40-59", "20-39,60-79")
+    return assembled("dgx1-001", cards, nics, word, gen=3, cpu=cpu, os=os, numa=domains)
 
 
 @built_once
@@ -267,22 +249,17 @@ def gb200_tray() -> Node:
         for at in range(4)
     ]  # fmt: skip
     nics = [nic(at, at // 2) for at in range(4)]
-    cells = matrix(
-        cards, nics, lambda a, b: "NV18" if isinstance(a, Gpu) and isinstance(b, Gpu) else "SYS"
-    )  # fmt: skip
-    routes = paths(cells)
-    for pair in [pair for pair, path in routes.items() if path.type is PathType.SYS]:
-        routes[pair] = Path(PathType.P2C)
-    return Node(
+    node = assembled(
         "tray-01",
+        cards,
+        nics,
+        lambda a, b: "NV18" if isinstance(a, Gpu) and isinstance(b, Gpu) else "SYS",
         cpu=Cpu(read("aarch64"), read("ARM"), count=read(144), sockets=read(2)),
         os=_bare_metal(services={"nvidia-imex": read("active")}),
         numa=sockets("0-71", "72-143"),
-        gpus=tuple(cards),
-        nics=tuple(nics),
-        paths=routes,
-        smi_matrix=cells,
     )
+    routes = {pair: Path(PathType.P2C) if way.type is PathType.SYS else way for pair, way in node.paths.items()}
+    return replace(node, paths=routes)
 
 
 @built_once
@@ -297,18 +274,9 @@ def l40s_box() -> Node:
         sides = [_number(d) // 2 if isinstance(d, Gpu) else _number(d) for d in (a, b)]
         return "PXB" if sides[0] == sides[1] else "SYS"
 
-    cells = matrix(cards, nics, word)
-    return Node(
-        "l40s-01",
-        cpu=Cpu(read("x86_64"), read("AuthenticAMD"), read(25), read(17), read("EPYC 9354"), read(64), read(2)),
-        os=_bare_metal(services={}),
-        numa=sockets("0-31", "32-63"),
-        pci=pci_tree(cards, nics, 4),
-        gpus=tuple(cards),
-        nics=tuple(nics),
-        paths=paths(cells),
-        smi_matrix=cells,
-    )
+    cpu = Cpu(read("x86_64"), read("AuthenticAMD"), read(25), read(17), read("EPYC 9354"), read(64), read(2))
+    domains = sockets("0-31", "32-63")
+    return assembled("l40s-01", cards, nics, word, gen=4, cpu=cpu, os=_bare_metal(services={}), numa=domains)
 
 
 @built_once

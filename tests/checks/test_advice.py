@@ -1,7 +1,5 @@
 """The sentences of `checks/advice/`: each entry has its place in the code, and the words that it asks for."""
 
-from __future__ import annotations
-
 import ast
 import string
 import tomllib

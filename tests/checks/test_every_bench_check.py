@@ -1,7 +1,5 @@
 """What holds for every check of benchmarks: no run makes it raise, and a finding is complete."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What holds for every check of the registry: its page, and that no model makes it raise."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields, replace
 from random import Random
@@ -12,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import nodes
+from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import Check, NodeCheck
 from topodiag.model.finding import Status
@@ -111,12 +110,7 @@ def test_no_node_makes_a_check_raise_and_every_finding_is_complete(seed: int) ->
         outcome = check().judge(node, ())
         assert outcome.check == check.id
         for finding in outcome.findings:
-            assert finding.message
-            assert "\n" not in finding.message
-            assert finding.observed
-            assert finding.expected
-            assert finding.fix
-            assert finding.cost.text or finding.cost.gbs_lost is not None or finding.cost.share is not None
+            assert_complete(finding)
             assert finding.where.nodes == (node.host,)
         if outcome.status in (Status.UNKNOWN, Status.NOT_APPLICABLE):
             assert outcome.why

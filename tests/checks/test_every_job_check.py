@@ -1,7 +1,5 @@
 """What holds for every check of jobs: no job makes it raise, an empty one is no fault, and findings are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from random import Random
@@ -13,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
 from topodiag.model.connections import no_connections
@@ -106,11 +105,6 @@ def test_no_job_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> 
         assert outcome.check == check.id
         findings: Sequence[Any] = outcome.findings
         for finding in findings:
-            assert finding.message
-            assert "\n" not in finding.message
-            assert finding.observed
-            assert finding.expected
-            assert finding.fix
-            assert finding.cost.text or finding.cost.gbs_lost is not None or finding.cost.share is not None
+            assert_complete(finding)
         if outcome.status in (Status.UNKNOWN, Status.NOT_APPLICABLE):
             assert outcome.why

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.provenance import Origin

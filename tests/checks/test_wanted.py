@@ -1,7 +1,5 @@
 """Rows that want something else than there is are seen, and rows that change what is not there are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

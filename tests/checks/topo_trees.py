@@ -1,7 +1,5 @@
 """Topology trees made of few words, and nodes that hold them, for the checks of topology files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -59,9 +57,7 @@ def board(counts: Sequence[int] = (18,) * 4) -> Element:
 def alone(tree: Element, *, refusals: tuple[Refusal, ...] = (), asked: tuple[int, ...] = ()) -> Node:
     """The node of a file by itself."""
     return Node(
-        "topo",
-        nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked),
-        told=frozenset({Topic.TOPOLOGY_FILE}),
+        "topo", nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked), told=frozenset({Topic.TOPOLOGY_FILE})
     )
 
 

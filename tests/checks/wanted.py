@@ -1,7 +1,5 @@
 """What the rows of a table want of an outcome: its status, fields of it, or fields of its one finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -64,3 +62,13 @@ def matches(value: Any, wanted: Any) -> bool:
     if isinstance(value, float):
         return bool(value == pytest.approx(wanted))
     return bool(("null" if value is None else value) == wanted)
+
+
+def assert_complete(finding: Finding) -> None:
+    """A finding says in one line what is wrong, what was observed and expected, what to do and what it costs."""
+    assert finding.message
+    assert "\n" not in finding.message
+    assert finding.observed
+    assert finding.expected
+    assert finding.fix
+    assert finding.cost.text or finding.cost.gbs_lost is not None or finding.cost.share is not None

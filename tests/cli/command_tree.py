@@ -1,7 +1,5 @@
 """Every command of the program with its words, `("topo", "check")`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

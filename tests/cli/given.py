@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - rows as wide as nccl-tests prints them
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

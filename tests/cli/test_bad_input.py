@@ -87,11 +87,6 @@ def test_a_manifest_that_python_cannot_hold_is_not_json(tmp_path, deep):
     refused(scan(made), "manifest.json: is not JSON", "is the bundle whole?")
 
 
-def test_a_named_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    refused(scan(tmp_path / "pipe"), "is a pipe, not a file", "- < PIPE")
-
-
 def test_a_folder_that_holds_itself_ends(tmp_path):
     (tmp_path / "topo.txt").write_text("hello\n")
     (tmp_path / "again").symlink_to(tmp_path)

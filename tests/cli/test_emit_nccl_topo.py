@@ -1,7 +1,5 @@
 """`topodiag emit nccl-topo` as users run it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

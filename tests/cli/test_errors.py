@@ -1,7 +1,5 @@
 """What goes wrong is one line with its remedy, and code 2."""
 
-from __future__ import annotations
-
 import io
 import sys
 

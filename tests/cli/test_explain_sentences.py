@@ -1,7 +1,5 @@
 """`topodiag explain EVENT` and `explain --line`: what the catalogue of sentences knows."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

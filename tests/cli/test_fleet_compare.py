@@ -1,7 +1,5 @@
 """`topodiag fleet compare`: what it takes, what it writes, and how it exits."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

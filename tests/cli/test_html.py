@@ -1,8 +1,6 @@
 """`--html FILE` and `--redact` on each command that reports: a page beside the usual output, whole or not at all, over
 no input; and no name, address or serial left in either."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

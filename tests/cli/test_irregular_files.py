@@ -3,8 +3,6 @@
 Opening a pipe waits for a writer, and a device has no end: what is no plain file is not opened.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

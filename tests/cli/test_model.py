@@ -1,19 +1,14 @@
 """`topodiag model` as users run it: the figures that it prints, its JSON, its pictures, its refusals."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import program
-from tests.tables import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -68,22 +63,6 @@ def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) 
     assert sick["time_us"] > healthy["time_us"]
     tier = next(tier for tier in healthy["inputs"]["system"]["tiers"] if tier["kind"] == "network")
     assert tier["gbs"] == 48.0
-
-
-@pytest.mark.parametrize("width", ["80", "160"])
-@examples("args")
-def test_no_line_is_wider_than_asked_and_ascii_is_ascii(model: Run, args: tuple[str, ...], width: str) -> None:
-    done = model(*args, "--width", width, "--ascii")
-    assert done.returncode == 0, done.stderr
-    assert max(map(len, done.stdout.splitlines())) <= int(width)
-    assert done.stdout.isascii()
-
-
-@pytest.mark.parametrize("command", ["link", "collective", "hierarchy", "step"])
-def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> None:
-    done = model(command, "--svg", str(tmp_path / "plot.svg"), "--quiet")
-    assert done.returncode == 0, done.stderr
-    assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -1,7 +1,5 @@
 """Sizes, counts, times, links and placements as people type them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import click

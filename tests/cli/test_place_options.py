@@ -1,7 +1,5 @@
 """What place commands take: cluster, layout and dimensions, checked against each other, one line for each mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

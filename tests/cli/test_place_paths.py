@@ -1,7 +1,5 @@
 """`topodiag place` with plain paths: each file is what its content says; a foreign one is named with its command."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`topodiag place solve` and `place emit` as users run them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable
@@ -62,20 +60,6 @@ def test_what_was_emitted_is_audited_as_the_same_map(place: Run, solved: str, tm
         "node004:0,1", "--tp", "8", "--pp", "2", "--dp", "2", "--format", "json",
     )  # fmt: skip
     assert json.loads(again.stdout)["before"]["ms_per_step"] == pytest.approx(json.loads(solved)["ms_per_step"])
-
-
-@pytest.mark.parametrize("nodes", [8, 9])
-def test_a_table_is_not_cut_for_its_last_rows(place: Run, nodes: int) -> None:
-    shown = place("solve", "--nodes", str(nodes), "--tp", "4", "--pp", "2", "--for", "rankfile").stdout
-    assert [f"node{n:03d}  " in shown for n in range(1, nodes + 1)] == [True] * nodes
-
-
-@pytest.mark.parametrize("command", ["audit", "solve", "emit"])
-def test_the_examples_of_the_help_fit_a_terminal(place: Run, command: str) -> None:
-    shown = place(command, "--help").stdout
-    examples = [line for line in shown.splitlines() if line.startswith("    topodiag place")]
-    assert examples
-    assert all(len(line) <= 80 for line in examples)
 
 
 def test_groups_go_to_pytorch(place: Run, solved: str) -> None:

@@ -1,7 +1,5 @@
 """What a command prints without -v fits a terminal of 80 by 24, says the verdict first and last, and its exit code."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

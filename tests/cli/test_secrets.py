@@ -1,7 +1,5 @@
 """Secrets come out of no command: what each one answers goes through one function, and so do lines of errors."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

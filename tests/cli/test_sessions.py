@@ -7,8 +7,6 @@ is `after`, and `fake`, what the pipeline does in the place of the real one (see
 for its output, with some words `replaced`.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import tomllib

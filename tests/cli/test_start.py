@@ -1,7 +1,5 @@
 """The first moments of the program: Ctrl-C while it loads, and standard streams that are closed."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from typing import Any

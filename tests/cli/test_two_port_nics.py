@@ -1,7 +1,5 @@
 """NICs with two ports in each command: as fast as one NIC of both rates, and no faster (NCCL merges the ports)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

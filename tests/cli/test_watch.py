@@ -1,7 +1,5 @@
 """`topodiag watch`: what it takes, and what it leaves."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What holds of every price: it grows with bytes and ranks, and nothing is faster than its links."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A training step: what is sent where, what is waited for, what is idle, and what a misplacement costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -163,7 +161,6 @@ def test_the_place_of_a_dimension_in_the_order_decides_its_tier() -> None:
 
 def test_a_bad_order_is_told_with_the_one_that_serves_better_and_never_called_unimportant() -> None:
     bad, good = priced(Layout(tp=8, dp=8, order="dp-cp-tp-pp")), priced(Layout(tp=8, dp=8))
-    assert bad.better is not None
     assert bad.better.order[:2] == ("tp", "dp")
     assert bad.better.step_us == pytest.approx(good.time_us)
     assert (good.better, bad.hardly_matters) == (None, "")

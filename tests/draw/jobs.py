@@ -1,7 +1,5 @@
 """Jobs made for drawings: hosts with GPUs in rings, over the transports that a test asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

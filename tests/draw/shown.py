@@ -1,7 +1,5 @@
 """What a reader finds in a drawing: its texts, its elements, and that it is whole."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

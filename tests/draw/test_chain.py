@@ -1,7 +1,5 @@
 """The chain: each cause in a box, what follows below it with the reason, equal ones folded."""
 
-from __future__ import annotations
-
 from tests.draw.shown import texts
 from topodiag.draw.chain import INSET, MOST_CAUSES, draw_chain
 from topodiag.model.finding import Finding, Severity

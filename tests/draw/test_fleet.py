@@ -1,7 +1,5 @@
 """Fleets drawn: nodes by parts with equal rows folded, classes with their odd ones, outliers named."""
 
-from __future__ import annotations
-
 from tests.draw.shown import texts
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.model.finding import Finding, Severity, Where

@@ -1,7 +1,5 @@
 """Nodes over time drawn: captures with errors apart from others, parts that went down, and how often."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.draw.shown import texts

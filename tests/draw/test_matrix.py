@@ -1,7 +1,5 @@
 """Ranks by transport: equal hosts are one block with their count, the odd one is framed and named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.draw.jobs import connections, ringed
@@ -14,7 +12,6 @@ NODES = [f"node{number:03d}" for number in range(64)]
 
 def test_a_small_job_is_drawn_rank_by_rank() -> None:
     matrix = matrix_of(ringed(NODES[:2], 4))
-    assert matrix is not None
     assert not matrix.folded
     assert SORTS[matrix.cells[0, 1].sort] == "P2P"
     assert SORTS[matrix.cells[3, 4].sort] == "NET+GDR"
@@ -25,7 +22,6 @@ def test_a_small_job_is_drawn_rank_by_rank() -> None:
 def test_equal_hosts_are_one_block_with_their_count() -> None:
     job = ringed(NODES, odd="node017")
     matrix = matrix_of(job)
-    assert matrix is not None
     assert [(band.hosts, band.outlier) for band in matrix.rows] == [(63, False), (1, True)]
     shown = texts(draw_matrix(job, prefix="m"))
     assert "differs" in shown
@@ -35,7 +31,6 @@ def test_equal_hosts_are_one_block_with_their_count() -> None:
 
 def test_a_host_is_odd_only_beside_many_that_are_alike() -> None:
     matrix = matrix_of(ringed(NODES[:2], 4, odd="node001"))
-    assert matrix is not None
     assert not any(band.outlier for band in matrix.rows)
 
 
@@ -56,7 +51,6 @@ def test_one_rank_and_a_job_without_connections_have_no_matrix() -> None:
 def test_what_a_receiver_prints_counts_where_the_sender_left_no_line() -> None:
     job = replace(ringed(NODES[:2], 2), connections=connections([(0, 2, "NET/IB", 0)], NODES[:2], 2, direction=2))
     matrix = matrix_of(job)
-    assert matrix is not None
     assert list(matrix.cells) == [(0, 2)]
 
 

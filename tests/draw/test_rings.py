@@ -1,7 +1,5 @@
 """Rings: hosts in their order, equal channels and equal hosts folded, the hop that differs marked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The helper of all drawings: a document alone or in a page, foreign text as text, colours for every reader."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

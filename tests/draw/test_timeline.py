@@ -1,7 +1,5 @@
 """Events in lanes by host: the first is marked, clocks have bands, long silences are cut out."""
 
-from __future__ import annotations
-
 from tests.draw.shown import texts
 from topodiag.draw.timeline import MOST_LANES, draw_timeline
 from topodiag.model.timeline import Moment

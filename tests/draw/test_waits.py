@@ -1,7 +1,5 @@
 """A hang: bars from the start of each wait, and the missing rank blank."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.draw.jobs import ringed

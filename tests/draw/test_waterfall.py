@@ -1,7 +1,5 @@
 """From intended to measured: each step carries the check that takes it, and no figure is made up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A topology tree as the text that NCCL reads: what is written is what is read back, by every version."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Pictures of nodes: every device is there once, what is sick is red, and no name can break the file."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`emit picture` as PNG and PDF, or one clear line on what to install."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Builds PCI config spaces for tests."""
 
-from __future__ import annotations
-
 
 def config(port: int = 6, acs: int | None = 0x1D, size: int = 4096, link: tuple[int, int] = (4, 16)) -> bytearray:
     """A PCIe function's config space: express capability at 0x40, an AER and (unless None) an ACS capability."""

@@ -1,7 +1,5 @@
 """Reads a text with one source and shows what it offered, for the tests of the host's sources."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -58,7 +56,6 @@ def node_by(source: Source, blob: Blob) -> Node:
 def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[NodeDraft, Parsed[Any]]:
     """The draft that the source of this kind fills from the text, and what it parsed."""
     source = registry.source(kind)
-    assert source is not None
     draft = NodeDraft()
     draft.weight.trust = source.trust
     blob = Blob(name, text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
@@ -67,7 +64,6 @@ def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[Node
 
 def recognises(kind: str, text: str) -> bool:
     source = registry.source(kind)
-    assert source is not None
     return source.recognises(text)
 
 

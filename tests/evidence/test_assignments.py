@@ -1,7 +1,5 @@
 """What commands, traces and descriptions of jobs set, in each of the forms that people write."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

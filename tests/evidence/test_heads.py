@@ -1,7 +1,5 @@
 """Literals of formats: a text that a source recognises holds one of them, so that it is asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Samples of Prometheus' text format, one line each, whatever stands around them."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Files of /sys and /proc as a shell shows them are read as the captured files are."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -7,8 +7,6 @@ row that is `filled` with a list of values is one for each, which stands for `{}
 ran, `name` that of the file. Devices are named as `os`, `gpu 1`, `pci 0000:16:00.0` and `nic mlx5_0, port 1`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -160,7 +158,6 @@ def of_text(text: str, parsed: Parsed[Any], draft: NodeDraft) -> dict[str, Any]:
 def test_a_text_is_read_as_its_row_says(name: str) -> None:
     kind, row = ROWS[name]
     source = registry.source(kind)
-    assert source is not None
     item = Item("captured", kind, "evidence.txt", argv=tuple(row["argv"].split())) if "argv" in row else None
     draft = NodeDraft()
     draft.weight.trust = source.trust

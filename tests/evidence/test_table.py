@@ -1,7 +1,5 @@
 """Tables of any script: how their rows are found, and what their columns are called."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """YAML as plain values: what files of sites hold, and nothing that grows beyond what is written."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs of nccl-tests built by hand: as few words as a test needs."""
 
-from __future__ import annotations
-
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
 GIB = 1 << 30

@@ -1,7 +1,5 @@
 """Residual factors: each system counts once, a cell leans on the wider one, and the data say where they are from."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import pytest

@@ -1,7 +1,5 @@
 """Fits of sweeps: alpha and beta come back from noisy data, regimes are found where they are and nowhere else."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """Published healthy results, each expected by a calibration that never saw its system: near enough, and never low."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A node in evidence: NCCL's prediction for it with high confidence, as it should be where a part falls short."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.expect.measured_runs import run
@@ -24,8 +22,6 @@ def made_of(name: str, busbw: float = 480) -> Expected:
 
 def test_its_prediction_is_nccls_for_its_topology() -> None:
     estimate = made_of("dgx-h100-healthy")
-    assert estimate.setup is not None
-    assert estimate.rates is not None
     assert estimate.setup.confidence is Confidence.HIGH
     choices = predict_tree(estimate.setup.tree, version="2.28", sizes=(16 << 30,)).choices
     assert estimate.rates.peak == pytest.approx(
@@ -35,8 +31,6 @@ def test_its_prediction_is_nccls_for_its_topology() -> None:
 
 def test_a_gpu_short_of_its_siblings_nvlinks_is_no_reason_to_expect_less() -> None:
     sick, well = made_of("dgx-h100-gpu3-12of18-nvlink").expectation, made_of("dgx-h100-healthy").expectation
-    assert sick is not None
-    assert well is not None
     assert sick.busbw_gbs == pytest.approx(well.busbw_gbs)
     assert any("GPU3" in formula for name, _, formula in sick.terms if name == "assumed")
 
@@ -51,11 +45,9 @@ def test_it_is_the_first_cause_of_a_run_as_slow_as_it_predicts() -> None:
 
 def test_a_guest_has_a_cloud_network() -> None:
     estimate = expected(run(ranks=16), node("vm-flat-pci"), nodes=2)
-    assert estimate.setup is not None
     assert estimate.setup.network == "cloud"
 
 
 def test_a_node_without_gpus_falls_back_to_what_the_output_says() -> None:
     estimate = expected(run(gpu="NVIDIA H100 80GB HBM3"), Node("empty"))
-    assert estimate.setup is not None
     assert estimate.setup.confidence is Confidence.LOW

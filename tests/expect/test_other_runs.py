@@ -1,7 +1,5 @@
 """Other runs on the same nodes: one that reaches more than a cause leaves rules it out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.expect.measured_runs import run

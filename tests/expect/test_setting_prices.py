@@ -1,7 +1,5 @@
 """Which settings explain a low run: those that take a transport away, and poor choices among NCCL's own ways."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.expect.measured_runs import run
@@ -30,7 +28,6 @@ def test_a_setting_that_does_it_has_a_price(busbw: float, nodes: int, env: dict[
 def test_of_two_settings_only_the_one_that_costs_is_named() -> None:
     (price,) = prices(20.0, 2, NCCL_PROTO="LL", NCCL_MIN_NCHANNELS="1")
     assert price.name == "NCCL_PROTO"
-    assert price.with_gbs is not None
     assert price.with_gbs < price.without_gbs / 3
 
 

@@ -1,7 +1,5 @@
 """Runs that tell the same of ranks and devices share what is reckoned for them; nothing that was measured is shared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

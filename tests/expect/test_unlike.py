@@ -1,7 +1,5 @@
 """A run of which one host differs: NCCL takes what all hosts have, which is less than what equal hosts agree on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -28,7 +26,6 @@ def with_slow_port(built: Setup) -> Setup:
 def test_a_slow_port_of_one_host_is_set_among_hosts_as_built() -> None:
     built = setup()
     hosts = one_of(built, with_slow_port(built)).unlike
-    assert hosts is not None
     assert len(hosts.kinds) == 2
     assert [member.host for member in hosts.members] == [0] * 8 + [1] * 8
 

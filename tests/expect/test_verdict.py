@@ -1,7 +1,5 @@
 """Normal, low, impossible or unknown: the greatest size against its expectation, and every size against the wires."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.expect.measured_runs import GIB, run
@@ -75,8 +73,6 @@ def test_a_two_fold_shortfall_on_a_guessed_machine_is_low_or_another_machine() -
 def test_the_machines_that_fit_gpu_names_are_told_apart() -> None:
     slow = run(gpu="NVIDIA A100-SXM4-40GB", ranks=16, hosts=2, busbw=20)
     expectation = expect(slow)
-    assert expectation is not None
-    assert expectation.own_low_gbs is not None
     assert expectation.low_gbs < 20 < expectation.own_low_gbs
     assert word(slow, expectation) == "unknown"
     assert word(slow, expect(slow, nics=(8, 200.0))) == "low"

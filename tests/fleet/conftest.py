@@ -1,7 +1,5 @@
 """The logs of a small job, and what one process reads of them."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

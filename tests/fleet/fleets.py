@@ -1,7 +1,5 @@
 """Fleets of digests, built by hand: alike but for what a test changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache

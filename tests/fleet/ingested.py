@@ -1,7 +1,5 @@
 """Logs of a small job, and how what was read of them is compared."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

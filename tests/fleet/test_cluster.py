@@ -1,7 +1,5 @@
 """A cluster from bundles of its nodes, alone and on a network that a file describes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

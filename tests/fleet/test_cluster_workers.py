@@ -1,7 +1,5 @@
 """Bundles read by several processes for a cluster: the same as by one, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool

@@ -1,7 +1,5 @@
 """Nodes beside their siblings: equal, odd, populations, and when nothing can be said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

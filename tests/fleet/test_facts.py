@@ -1,7 +1,5 @@
 """A node as facts in long form: what each row says, and what has none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

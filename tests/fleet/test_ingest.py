@@ -1,7 +1,5 @@
 """The same facts whatever reads the logs: any pieces, any workers, any order, a pool or a cluster."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys

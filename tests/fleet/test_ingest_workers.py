@@ -1,7 +1,5 @@
 """Logs are read by several processes, in memory that stays bounded, and whatever ends the program ends them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -37,7 +35,6 @@ def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPa
         assert len(tree.young) < work.GROUP
         assert not tree.old  # the same facts again take no more room
     result = tree.result()
-    assert result is not None
     assert sum(measure.records for measure in result.measures) == 500
     assert sum(resolve.resolve(result.facts)["conn"].values("count")) == 500 * 4
 
@@ -53,7 +50,6 @@ def test_facts_that_share_nothing_wait_for_the_end_unjoined(
         tree.add(part)
     assert len(tree.old) == 4
     result = tree.result(threads=2)
-    assert result is not None
     assert result.normal
     assert same_facts(resolve.resolve(result.facts), expected.facts)
 
@@ -156,7 +152,6 @@ def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
         [sys.executable, str(program), str(logs)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    assert child.stdout is not None
     assert child.stdout.readline() == b"on\n"
     os.killpg(child.pid, signal.SIGINT)
     out, err = child.communicate(timeout=20)

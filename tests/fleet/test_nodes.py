@@ -1,7 +1,5 @@
 """The captures of a fleet are read once each, by any number of workers alike."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil
@@ -63,9 +61,7 @@ def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None
     assert [gap.why for gap in fleet.left_out] == ["holds nothing that was read of the node"]
 
 
-def test_bundles_of_another_minor_version_are_read_and_those_of_another_major_are_named(
-    tmp_path: Path,
-) -> None:
+def test_bundles_of_another_minor_version_are_read_and_those_of_another_major_are_named(tmp_path: Path) -> None:
     for host, schema in (("n1", "1.0"), ("n2", "1.7"), ("n3", "2.0")):
         shutil.copytree(FIXTURES / "no-gpu", tmp_path / host)
         path = tmp_path / host / "manifest.json"

@@ -1,7 +1,5 @@
 """What the pool hands out, all of the text, once; and what workers hand back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

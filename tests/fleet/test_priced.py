@@ -1,7 +1,5 @@
 """What differs between siblings has the price that `topodiag scan` has for it, or says why there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Nodes whose captures differ in identities and measured numbers alone are made from a sibling's, and are right."""
 
-from __future__ import annotations
-
 import re
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """`--dask slurm` as users run it, with a stand-in for dask-jobqueue that starts its jobs on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

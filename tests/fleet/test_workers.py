@@ -1,7 +1,5 @@
 """How workers start: forked from a process that is alone in its memory, spawned from any other."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

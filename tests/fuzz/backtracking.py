@@ -5,8 +5,6 @@ A repeated group is sound where something in it must stand between two of its ow
 `[a-z]+(?: +[a-z]+)*`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from re import _constants as sre  # type: ignore[attr-defined]

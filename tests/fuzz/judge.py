@@ -4,8 +4,6 @@ The processor's time counts, not the clock's, so that a busy machine slows nobod
 again before it counts: a collection of garbage or a first import is nobody's fault.
 """
 
-from __future__ import annotations
-
 import gc
 import random
 import resource

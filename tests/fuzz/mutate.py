@@ -1,7 +1,5 @@
 """Texts and bytes made worse, always the same way for the same seed of the generator."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

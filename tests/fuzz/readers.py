@@ -4,8 +4,6 @@ The list is made of topodiag's own registries: sources of a node's evidence, kin
 files of launchers. A new one is fuzzed as soon as it is registered, and fails the tests until it has a seed.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import json
@@ -135,7 +133,6 @@ def _seed(place: str) -> bytes:
 def _source(kind: str) -> Callable[[bytes], object]:
     def read(data: bytes) -> None:
         source = registry.source(kind)
-        assert source is not None
         blob, draft = Blob("fuzz", data), NodeDraft()
         source.recognises(blob.text[: registry.HEAD_CHARS])
         draft.weight.trust = source.trust

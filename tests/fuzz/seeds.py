@@ -1,7 +1,5 @@
 """Texts that the readers read, from which the mutations start: fixtures, inputs of the field, texts of this folder."""
 
-from __future__ import annotations
-
 _PAIR = "nodes/rtx4090-pair"
 _MESH = "nodes/dgx1v-hybrid-mesh"
 _H100 = "nodes/dgx-h100-gpu3-12of18-nvlink"

@@ -1,7 +1,5 @@
 """Any bytes among the text of a reader, and its lines in any order: it reads them or refuses them in one line."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest
@@ -13,8 +11,8 @@ from topodiag.model.errors import TopodiagError
 
 NAMES = [name for name in readers() if name.startswith(("source ", "layout ", "cluster "))] + [
     "file affinity", "file device pairs", "file index map", "file sentences", "kind nccl-diagnostics",
-    "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests", "kind stack-dump",
-    "kind watch",
+    "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests", "kind rank-groups",
+    "kind rank-map", "kind stack-dump", "kind watch",
 ]  # fmt: skip
 """The readers of one text; what gathers and judges several is in test_fuzz.py."""
 MOST_SEED = 1500

@@ -1,7 +1,5 @@
 """No pattern of the program can take for ever."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Peaks of the GPUs: dense, halved from what is printed with sparsity, each with a source."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
@@ -13,7 +11,6 @@ def test_peaks_are_dense(gpu: str, precision: str, tflops: float) -> None:
     spec = catalog.gpu_by_name(gpu)
     assert spec is not None
     found = peak(spec, precision)
-    assert found is not None
     assert found.tflops == tflops
     assert found.source
 

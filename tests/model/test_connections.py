@@ -1,7 +1,5 @@
 """Connections are looked at in batches: of any size, they say the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The family of a processor, however NCCL writes it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

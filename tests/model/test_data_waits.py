@@ -1,7 +1,5 @@
 """How much of a training's steps is waiting for data, and when nothing is said of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.live.step_times import read_steps

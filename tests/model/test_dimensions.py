@@ -1,7 +1,5 @@
 """The table of parallel dimensions: whole, without contradiction, and known to every part that has to know it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import click
@@ -62,7 +60,6 @@ def test_every_command_that_takes_a_layout_has_each_size(command: tuple[str, ...
     for name in command:
         assert isinstance(found, click.Group)
         found = found.get_command(click.Context(found), name)
-    assert found is not None
     options = {option for param in found.params for option in param.opts}
     assert {f"--{name}" for name in NAMES} <= options
 

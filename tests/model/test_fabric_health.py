@@ -1,7 +1,5 @@
 """The bits of the fabric's health mask by their meaning."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 

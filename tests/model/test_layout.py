@@ -1,7 +1,5 @@
 """The ranks of one group, by arithmetic, against the groups of all ranks."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

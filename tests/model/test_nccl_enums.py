@@ -1,7 +1,5 @@
 """NCCL's enumerations: the numbers and texts that its logs, tables and settings have."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.nccl_log.grammar.paths import choice
@@ -33,8 +31,6 @@ def test_graphs_and_patterns_have_words() -> None:
 def test_old_logs_give_the_number_of_an_algorithm_and_new_ones_its_name(number: int, algorithm: Algorithm) -> None:
     old = choice(f"64 Bytes -> Algo {number} proto {list(Protocol).index(Protocol.SIMPLE)} time 1.0")
     new = choice(f"AllReduce: 64 Bytes -> Algo {algorithm.name} proto SIMPLE channel{{Lo..Hi}}={{0..1}}")
-    assert old is not None
-    assert new is not None
     assert (old[0][1]["algo"], old[0][1]["proto"]) == (new[0][1]["algo"], new[0][1]["proto"])
 
 

@@ -1,7 +1,5 @@
 """NCCL's versions: how they are written, which are known, and tables that answer for each of them."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

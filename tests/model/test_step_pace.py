@@ -1,13 +1,13 @@
 """How steady steps are: what is said of them, and what is never called a change."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.tables import examples
 from topodiag.model.step_pace import (
     Pace,
     last_starts,
@@ -71,52 +71,41 @@ def test_a_log_that_does_not_say_it_lays_nothing_to_the_data() -> None:
     assert says_waits(pace(lambda n: 0.18 if n % 3 else 0.6)) == ""
 
 
-def test_the_steady_time_is_the_median_after_the_warm_up() -> None:
-    steps = pace(lambda n: 10.0 if n < 4 else 1.2)
-    assert steps.typical == pytest.approx(1.2, rel=0.02)
-    assert (steps.change, steps.slow, steps.drift) == (None, (), 1.0)
+@examples("seconds", "every", "count", "wanted", "begins", "ends")
+def test_what_is_said_of_steps(
+    *,
+    seconds: list[tuple[int, float]],
+    every: tuple[int, float] | None,
+    count: int | None,
+    wanted: dict[str, Any],
+    begins: str | None,
+    ends: str | None,
+) -> None:
+    """Of steps that take so long from each of some numbers on, and longer at every so many of them: how it is called
+    that they changed, and at which step they did."""
+    often, more = every or (count or 200, 0.0)
+    steps = pace(lambda n: max(row for row in seconds if row[0] <= n)[1] + more * (n % often == 0), count or 200)
+    shown = {
+        "typical": pytest.approx(steps.typical, rel=0.02), "slower": pytest.approx(steps.slower, abs=0.02),
+        "change": steps.change[1].first if steps.change else "none", "slow": list(steps.slow), "period": steps.period,
+        "drift": steps.drift,
+    }  # fmt: skip
+    assert {name: shown[name] for name in wanted} == wanted
+    assert not begins or says_change(steps).startswith(begins)
+    assert not ends or says_change(steps).endswith(ends)
+    assert wanted.get("period") is None or any(
+        "as checkpoints and evaluations are" in line for line in says_pace(steps)
+    )
 
 
 @pytest.mark.parametrize("unit", ["s", "tokens/s"])
 def test_a_change_is_found_where_it_begins(unit: str) -> None:
     steps = pace_of(series(lambda n: 1.2 if n < 120 else 2.1, unit=unit))
-    assert steps.change is not None
     assert steps.change[1].first == 120
     assert steps.slower == pytest.approx(1.75, rel=0.02)
     assert "1.7 times as long from step 120 on (2025-" in says_change(steps) or "1.8 times as long" in says_change(
         steps
     )
-
-
-def test_a_change_shortly_before_the_end_is_found() -> None:
-    steps = pace(lambda n: 1.2 if n < 188 else 1.6)
-    assert steps.change is not None
-    assert steps.change[1].first == 188
-
-
-def test_a_slow_spell_that_ended_is_told_and_nothing_is_slower_now() -> None:
-    steps = pace(lambda n: 2.0 if 80 <= n < 100 else 1.2)
-    assert steps.slower == pytest.approx(1.0, abs=0.02)
-    assert says_change(steps).startswith("steps take 1.7 times as long from step 80 on")
-    assert says_change(steps).endswith("and as before from step 100 on")
-
-
-def test_steps_that_became_faster_are_no_loss() -> None:
-    steps = pace(lambda n: 2.0 if n < 60 else 1.2)
-    assert steps.slower == 1.0
-    assert says_change(steps).startswith("steps are 1.7 times as fast from step 60 on")
-
-
-def test_checkpoints_and_evaluations_recur_and_are_no_change() -> None:
-    steps = pace(lambda n: 1.2 + (3 if n % 25 == 0 else 0))
-    assert (steps.change, steps.period, steps.drift) == (None, 25, 1.0)
-    assert any("as checkpoints and evaluations are" in words for words in says_pace(steps))
-
-
-def test_a_pause_of_a_few_steps_is_no_change() -> None:
-    steps = pace(lambda n: 9.0 if n in (50, 51, 52) else 1.2)
-    assert steps.change is None
-    assert steps.slow == (50, 51, 52)
 
 
 def test_a_drift_is_told_apart_from_a_change() -> None:
@@ -134,10 +123,6 @@ def test_another_batch_or_sequence_is_no_change() -> None:
 def test_a_batch_that_grows_with_each_line_says_nothing_of_a_change() -> None:
     steps = pace_of(series(lambda n: 1.2 + n, 50, work=float))
     assert (steps.change, steps.drift) == (None, 1.0)
-
-
-def test_few_steps_say_nothing_of_a_change() -> None:
-    assert pace(lambda n: 1.2 if n < 5 else 2.4, 8).change is None
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.1])

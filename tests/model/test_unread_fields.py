@@ -1,7 +1,5 @@
 """What nothing reads has a reason to be kept: a field of the model without a reader is listed here, or goes."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The corpus of NCCL's own answers: topology files with what NCCL decided on them, and jobs with their logs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Flattened trees of guests, as virtual machines show them, and where their devices end up."""
 
-from __future__ import annotations
-
 from tests.nccl.small_trees import element
 from topodiag.model.nccl_tree import Element
 

@@ -4,8 +4,6 @@ A channel takes bandwidth off links and puts it back, nothing is compiled, skipp
 src/graph/search.cc of each version (ncclTopoSearchRec, RecNet, RecGpu, TryGpu, FollowPath) for rings and trees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

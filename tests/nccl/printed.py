@@ -1,7 +1,5 @@
 """The lines that NCCL prints of rings and trees, as a log holds them: to compare a replay with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from topodiag.nccl.connect.trees import TreePlace

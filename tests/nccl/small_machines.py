@@ -1,7 +1,5 @@
 """Random small machines for the tests of the graph search: sockets, switches, a few GPUs and NICs, odd widths."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import cpu, gpu, host, nic, nvlink, pci, to_gpu

@@ -1,7 +1,5 @@
 """Small topologies by hand for the tests of NCCL's system graph: elements, and hosts of a few GPUs and NICs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,12 +57,7 @@ def slot(at: int, nics: int = 1, *, links: int = 18, sm: int = 90, mbps: int = 4
 
 
 def cpu(
-    numa: int,
-    *children: Element,
-    arch: str = "x86_64",
-    vendor: str = "GenuineIntel",
-    family: int = 6,
-    model: int = 143,
+    numa: int, *children: Element, arch: str = "x86_64", vendor: str = "GenuineIntel", family: int = 6, model: int = 143
 ) -> Element:
     attributes: dict[str, object] = {"numaid": numa, "arch": arch}
     if arch == "x86_64":

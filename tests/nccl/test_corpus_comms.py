@@ -3,8 +3,6 @@
 Ports that NCCL merges into virtual NICs, and the trees of the ranks joined in rank order, are in these alone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

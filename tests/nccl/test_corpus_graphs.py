@@ -5,8 +5,6 @@
 version, the others in one of three; TOPODIAG_TESTS=deep searches all in all.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 from typing import Any

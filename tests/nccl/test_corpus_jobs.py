@@ -4,8 +4,6 @@ The file, the NICs and the settings are those of the job; of the logs only that 
 CPU where none was given, GPUs that may not use P2P, NICs without GPUDirect, sockets, and cliques over hosts.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys
@@ -98,11 +96,9 @@ def tree_of(name: str, job: Job, process: Process) -> Element:
         return element
 
     element = edited(tree, edit)
-    assert element is not None
     if process.network != "Socket":
         return element
     speed = next(d.speed_gbs for d in system.devices.values() if d.kind == "NET")
-    assert speed is not None
     net = Element("net", (("name", "eth0"), ("dev", "0"), ("speed", str(round(speed * 8000))), ("gdr", "0")))
     net = with_(net, port="0", guid="0x0", latency="0", maxconn="65536")
     cpus = [child for child in element.children if child.tag == "cpu"]
@@ -201,10 +197,7 @@ def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
             search_graphs = case.built.node(rank).graphs
             assert [said(graph, case.built.minor) for graph in search_graphs.values()] == [
                 printed(g) for g in graphs
-            ], (
-                case.label,
-                host,
-            )
+            ], (case.label, host)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,8 +5,6 @@ and no NIC to fall back to - is left to the search's own tests. Files drawn by c
 and a third of the ranks of a job for their system; TOPODIAG_TESTS=deep asks all.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -3,8 +3,6 @@
 Files drawn by chance are asked two of the six questions of version and nodes, all with TOPODIAG_TESTS=deep.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

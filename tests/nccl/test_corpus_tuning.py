@@ -1,8 +1,6 @@
 """The corpus' jobs: the tuning table and the choices that NCCL printed, against those computed from what it printed of
 its graphs. `pytest -s` shows how many cells and choices of each job were compared, and every miss."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

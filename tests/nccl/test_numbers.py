@@ -1,7 +1,5 @@
 """Attribute values as C reads them: strtol, strtoull and strtof, bus ids, single precision."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

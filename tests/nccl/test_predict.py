@@ -1,7 +1,5 @@
 """One question, one answer: what NCCL accepts, finds, sets up and would run on equal nodes of one topology."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

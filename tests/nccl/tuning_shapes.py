@@ -1,7 +1,5 @@
 """Communicators for the tests of the tuning model: the shape of a machine's graphs, as NCCL prints them."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from topodiag.model.nccl_versions import NEWEST, OLDEST, path_types

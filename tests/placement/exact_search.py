@@ -1,7 +1,5 @@
 """Small random clusters and jobs, and a search through all their placements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topodiag.model.cluster import Cluster, Demand, Level

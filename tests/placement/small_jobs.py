@@ -1,7 +1,5 @@
 """Small clusters of two levels, and jobs of tensor, pipeline and data parallelism on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topodiag.model.cluster import Cluster, Demand, Level

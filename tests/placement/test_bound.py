@@ -1,7 +1,5 @@
 """What no placement can beat."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Jobs of the corpus, solved from their logs: the emitted map, set against what the corpus knows of the job."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

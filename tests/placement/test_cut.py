@@ -1,7 +1,5 @@
 """Fragments cut into groups, and what bounds how many there can be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A declared layout beside the one that ran: ranks by host and GPU, room that a hostfile declares, prices of both."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

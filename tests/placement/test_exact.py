@@ -1,7 +1,5 @@
 """The solver against a search through all placements, and the bound against both."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The smallest exchange that puts ranks, or nodes, in order."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

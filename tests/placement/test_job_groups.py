@@ -1,7 +1,5 @@
 """A job's logs alone: exactly the split groups are named, by the truth that came with the logs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

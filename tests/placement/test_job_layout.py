@@ -1,7 +1,5 @@
 """The parallel sizes of a job that ran: told by its communicators where they leave no doubt, and by nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +36,6 @@ def of(layout: Layout, names: Sequence[str], world: int = 16, sure: Confidence =
 def test_sizes_that_make_all_ranks_are_the_layout(layout: Layout) -> None:
     sizes = layout.for_world(16).sizes
     found = layout_of_job(of(layout, [name for name, size in sizes.items() if size > 1]))
-    assert found is not None
     assert dict(found.sizes) == dict(sizes)
     assert all(found.stride(name) == layout.stride(name) for name, size in sizes.items() if size > 1)
 

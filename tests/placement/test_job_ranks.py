@@ -1,7 +1,5 @@
 """Where the ranks of a job ran, from its logs, also of ranks that left no line."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.model.connections import no_connections

@@ -1,7 +1,5 @@
 """Ranks, fragments, nodes and groups that change places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

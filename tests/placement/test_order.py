@@ -1,7 +1,5 @@
 """Which demands count most, and which ranks they join."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

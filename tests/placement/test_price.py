@@ -1,7 +1,5 @@
 """What a placement costs, by where its groups lie."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +17,7 @@ def cluster(nodes: int = 4, gpus: int = 8, leaf: int = 2) -> Cluster:
         names=tuple(f"n{number}" for number in numbers),
         usable=np.ones((nodes, gpus), bool),
         nvlink_domain=numbers,
-        levels=(
-            Level("leaf", numbers // leaf, 5.0, 45.0),
-            Level("spine", np.zeros(nodes, np.int64), 7.0, 22.5),
-        ),
+        levels=(Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(nodes, np.int64), 7.0, 22.5)),
         inside_alpha_us=1.0,
         inside_gbs=400.0,
     )

@@ -1,7 +1,5 @@
 """Which GPU of its node each rank takes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

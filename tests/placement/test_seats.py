@@ -1,7 +1,5 @@
 """Ranks on the slots of a cluster: by a launcher's rule, or as a file names hosts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Seats for groups, whole and split."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

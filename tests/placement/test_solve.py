@@ -1,7 +1,5 @@
 """Maps from ranks to slots."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

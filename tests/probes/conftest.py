@@ -1,7 +1,5 @@
 """Stub commands, and a small machine as a tree of files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The collector's children end when it does, however it ends: real processes, each test with a deadline."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What the collector keeps is what readers read: machines that are reduced like a capture are the same machines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

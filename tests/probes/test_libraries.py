@@ -1,7 +1,5 @@
 """NVML and the processes on the GPUs, asked in a child that may hang, against a binding that plays eight H100s."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -30,8 +28,6 @@ def binding(monkeypatch: pytest.MonkeyPatch) -> Any:
     def load(faults: str = "") -> ModuleType:
         monkeypatch.setenv("FAKE_NVML", faults)
         spec = importlib.util.spec_from_file_location("pynvml", FAKES / "pynvml.py")
-        assert spec is not None
-        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         monkeypatch.setitem(sys.modules, "pynvml", module)
@@ -168,7 +164,6 @@ def test_the_child_answers_although_the_library_prints(child):
     assert len(document["gpus"]) == 8
     (blob,) = from_memory("live", bundle.manifest, bundle.files).blobs
     source = registry.source("nvml")
-    assert source is not None
     assert source.parse(blob).unread == []
 
 

@@ -4,8 +4,6 @@ A secret is to be gone with and without `--redact`, an identity with it. Each ma
 the form of what it stands for. `pytest -s` prints the marks that were found, by place.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Redaction: what identifies is gone, what means something stays, and the same value has the same stand-in."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import ipaddress

@@ -1,7 +1,5 @@
 """What is kept of files and output that hold more than a check reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

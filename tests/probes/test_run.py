@@ -1,7 +1,5 @@
 """A command costs its own result and nothing else, however it behaves."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Secrets in any text: what is taken for one, and what is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which variables are kept: those that bear on communication, and never a secret."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tree files: one bad file costs one line, and what is written reads back."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hand-made machines and results for the report tests. Imported by name; not collected."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -270,10 +268,5 @@ def large(gpus=72):
         Gpu(i, name=known("NVIDIA GB200"), numa=known(i // 36), nvlinks=links(18, rate=53.125)) for i in range(gpus)
     )
     facts = {(a.label, b.label): known("NV18") for a in parts for b in parts if a is not b}
-    node = Node(
-        "rack-7",
-        gpus=parts,
-        smi_matrix=facts,
-        told=frozenset({Topic.GPUS}),
-    )
+    node = Node("rack-7", gpus=parts, smi_matrix=facts, told=frozenset({Topic.GPUS}))
     return Result(nodes=(node,), outcomes=outcomes(node=node.host))

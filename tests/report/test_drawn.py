@@ -1,8 +1,6 @@
 """What pages say, by rows of a table: each names its page, the style it is drawn in, and what it must and must not
 have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

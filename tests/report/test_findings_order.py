@@ -1,7 +1,5 @@
 """What follows from a cause stands in a line below it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from topodiag.model.finding import Cost, Finding, Follows, Severity, Where

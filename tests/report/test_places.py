@@ -1,7 +1,5 @@
 """Files of the evidence are named relative to what the user gave, in all that is printed or sent on."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

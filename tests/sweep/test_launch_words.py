@@ -1,7 +1,5 @@
 """A plan names launchers and benchmarks only."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans of sweeps: few runs, every part twice, disjoint waves; their commands, and the file that they are kept in."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Running a plan, with stand-ins for srun and the *_perf programs: nothing is lost, and nothing is left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

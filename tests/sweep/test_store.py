@@ -1,7 +1,5 @@
 """Results of a sweep: a line that is none costs its run, never the sweep."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from pathlib import Path

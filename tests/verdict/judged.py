@@ -1,7 +1,5 @@
 """Findings, cases and benchmarks from which tests of the verdict are made, and the verdict on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures and jobs for the tests of who is who and what happened when: small, and alike unless a test says not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What sources say against each other of one machine, and captures of another time than the job's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks import jobs

@@ -1,7 +1,5 @@
 """What degraded machines of the corpus lose is, to the digit, what NCCL itself found on them and on the whole ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.counterfactual import CORPUS, MACHINES, rows

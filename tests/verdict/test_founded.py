@@ -1,7 +1,5 @@
 """How well each cause is founded, and what speaks against it: never more certain than the evidence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who is who: every name of a machine leads to it, and a name that may be of several leads to none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The verdict: its state, its causes and what is beside them, what is ruled out, and what would settle what is open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

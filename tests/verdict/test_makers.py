@@ -1,7 +1,5 @@
 """Whose words a verdict speaks: AMD's for AMD's evidence, and that evidence of two makers is said."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Causes stand above what follows from them, and each consequence says why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +47,6 @@ def test_what_follows_from_another_finding_is_printed_below_it() -> None:
 
 def test_each_consequence_names_its_cause_with_the_reason() -> None:
     [_, low] = arranged([found("BEN001"), found("NVL001", message="GPU3 has 12 of 18 links")], Case())
-    assert low.follows is not None
     assert (low.follows.check, low.follows.message) == ("NVL001", "GPU3 has 12 of 18 links")
     assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
 

@@ -1,8 +1,6 @@
 """What a scheduler says of nodes counts for those on which the job runs, and for no other; what an MPI says of its node
 in passing, where no job works on below it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -38,43 +36,17 @@ def node(name: str, state: str, reason: str) -> str:
     )
 
 
-LOW = "gres/gpu count reported lower than configured (7 < 8)"
-
-
-@pytest.mark.parametrize(
-    ("waits", "listed", "first"),
-    [
-        (True, SINFO.format(state="down*"), ("JOB009", ("gpu03",))),
-        (
-            True,
-            node("gpu03", "DOWN+DRAIN", "Not responding") + node("gpu09", "IDLE+DRAIN", LOW),
-            ("JOB009", ("gpu03",)),
-        ),
-        (True, node("gpu03", "IDLE+DRAIN", LOW) + node("gpu09", "DOWN", "Not responding"), ("GPU001", ("gpu03",))),
-        (False, SINFO.format(state="alloc"), None),
-        (False, node("gpu03", "IDLE+CLOUD+POWERED_DOWN", ""), None),
-        (False, node("gpu01", "ALLOCATED", "") + node("gpu09", "IDLE+DRAIN", LOW), None),
-        (False, node("gpu07", "IDLE", "") + node("gpu09", "IDLE+DRAIN", LOW), ("GPU001", ("gpu09",))),
-    ],
-    ids=[
-        "down",
-        "does not answer",
-        "drained",
-        "another is down",
-        "saves power",
-        "another is drained",
-        "a list of other nodes",
-    ],
-)
+@examples("waits", "sinfo", "nodes", "first")
 def test_a_node_that_is_held_leads_where_the_job_runs_on_it(
-    tmp_path: Path, waits: bool, listed: str, first: tuple[str, tuple[str, ...]] | None
+    tmp_path: Path, waits: bool | None, sinfo: str | None, nodes: list[list[str]] | None, first: list[str] | None
 ) -> None:
+    """`sinfo` with this state of gpu03, or `scontrol show node` of `nodes`: the name, the state and the reason."""
+    listed = SINFO.format(state=sinfo) if sinfo else "".join(node(*each) for each in nodes or ())
     tmp_path.joinpath("train.log").write_text(text(nccl_start(HOSTS, 8), iter(STEPS), iter(WAITED if waits else [])))
     tmp_path.joinpath("nodes.txt").write_text(listed)
     answer = diagnose(str(tmp_path))
-    assert answer.verdict is not None
-    causes = [(cause.finding.id, cause.finding.where.nodes) for cause in answer.verdict.causes]
-    assert causes[:1] == ([first] if first is not None else [])
+    causes = [[cause.finding.id, *cause.finding.where.nodes] for cause in answer.verdict.causes]
+    assert causes[:1] == ([first] if first else [])
     facts = [machine for machine in json.loads(answer.to_json())["facts"]["nodes"] if machine["scheduled"]]
     assert facts[0]["scheduled"][0]["state"]
 
@@ -115,5 +87,4 @@ def test_what_an_mpi_says_of_its_ports_in_passing_counts_where_no_job_works_on(
 ) -> None:
     tmp_path.joinpath("train.log").write_text("\n".join([*lines, ""]))
     answer = diagnose(str(tmp_path)).verdict
-    assert answer is not None
     assert (answer.state, [cause.finding.id for cause in answer.causes][:1]) == (state, first)

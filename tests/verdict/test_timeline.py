@@ -1,7 +1,5 @@
 """What happened when: one axis, each clock's zone and skew from what must coincide, waits from their start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Sequences of terminals and NULs are taken out of text and bytes alike."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.words.dialect import AMD, NVIDIA
 

@@ -1,7 +1,5 @@
 """Many names and numbers in few words, and back."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of hosts: short, with a domain, or an address."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """Sets of things that were joined two by two."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Node sets are counted before they are expanded, and there is one reader of them."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 

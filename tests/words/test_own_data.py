@@ -1,7 +1,5 @@
 """The data files of the package: the built copy is that of the TOML files, and never wins over a changed one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

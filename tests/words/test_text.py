@@ -1,7 +1,5 @@
 """Foreign text made harmless: on a terminal, in a spreadsheet, on a command line."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 

@@ -1,7 +1,5 @@
 """Format strings have happened to nobody."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

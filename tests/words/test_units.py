@@ -1,7 +1,5 @@
 """Quantities are spelt in one place: the same fault reads the same in every command."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

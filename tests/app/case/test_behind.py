@@ -1,10 +1,6 @@
 """Ranks that printed one line less than all others when the job was ended from outside."""
 
-from __future__ import annotations
-
 from pathlib import Path
-
-import pytest
 
 from tests import program
 from tests.tables import examples
@@ -26,26 +22,17 @@ LIMIT = "0: slurmstepd: error: *** STEP 88.0 ON n1 CANCELLED AT 2026-07-21T09:14
 BEHIND = [line for line in _all(STEPS[0]) if not line.startswith(("0:", "5:"))]
 
 
-@pytest.mark.parametrize(
-    ("lines", "ranks", "lacks"),
-    [
-        ([*TRIAL, *BEHIND], (0, 5), "RANK 0: running step 1/2"),
-        ([*TRIAL, *BEHIND, LIMIT], (0, 5), "RANK 0: running step 1/2"),
-        ([*TRIAL, *_all("step 7"), *_all("step 8", 7)], (7,), "RANK 7: step 8"),
-        ([*TRIAL, *_all(STEPS[0])], (), ""),
-        ([*TRIAL, *BEHIND[:3]], (), ""),
-        ([*TRIAL, *_all(STEPS[0]), *_all(STEPS[1]), *_said(3, STEPS[2])], (), ""),
-        ([*_all("the model is loaded"), *BEHIND], (), ""),
-        ([*TRIAL, *_all("step 7"), *_said(3, "step 8")], (), ""),
-        ([*TRIAL, *BEHIND, *_said(5, "out of tokens")], (), ""),
-        ([line.partition(": ")[2] for line in (*TRIAL, *BEHIND)], (), ""),
-        ([], (), ""),
-    ],
-    ids=["two of eight", "with the scheduler's own word", "one step behind", "nobody", "while they print",
-         "one that is ahead in the same round", "a line that they never print", "one step ahead", "other words",
-         "without a label", "nothing"],
-)  # fmt: skip
-def test_who_lacks_the_last_line_of_all_others(lines: list[str], ranks: tuple[int, ...], lacks: str) -> None:
+NAMED = {
+    "TRIAL": TRIAL, "BEHIND": BEHIND, "THREE": BEHIND[:3], "LIMIT": [LIMIT], "LOADED": _all("the model is loaded"),
+    "STEP 1": _all(STEPS[0]), "STEP 2": _all(STEPS[1]), "STEP 7": _all("step 7"), "STEP 8 OF SEVEN": _all("step 8", 7),
+    "BARE": [line.partition(": ")[2] for line in (*TRIAL, *BEHIND)],
+}  # fmt: skip
+
+
+@examples("parts", "ranks", "lacks")
+def test_who_lacks_the_last_line_of_all_others(parts: list[str], ranks: tuple[int, ...], lacks: str) -> None:
+    """A part of the text is one of NAMED or a line."""
+    lines = [line for part in parts for line in NAMED.get(part, [part])]
     assert ranks_behind({line: number for number, line in enumerate(lines, 1)}) == (ranks, lacks)
 
 

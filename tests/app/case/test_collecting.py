@@ -1,7 +1,5 @@
 """What is read and judged leaves memory when nobody holds it, without a search for cycles, which are seldom."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Records of NCCL's Inspector beside the jobs that they are of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

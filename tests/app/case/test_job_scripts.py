@@ -1,7 +1,5 @@
 """What scripts and launchers' output beside the log of a job set for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fixtures.whole.case import nccl_start

@@ -1,14 +1,12 @@
 """Where the first lines of a text stand in it again: a program was started into it once more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import program
+from tests.tables import examples
 from topodiag.app.case.starts import Starts
 from topodiag.evidence.signatures.windows import AHEAD, BLOCK, windows
 
@@ -16,7 +14,23 @@ HEAD = ["loading the environment of the job", "the model has 7 billion parameter
 BODY = [f"saved shard {n}" for n in range(30)]
 WARNED = ["a.py:3: FutureWarning: this goes away", "  warnings.warn(that)", "ok"]
 FELL = ["Traceback (most recent call last):", '  File "train.py", line 9, in main', "    fetch(url)", "KeyError: 'x'"]
+MADE = [f"compiled kernel {n}" for n in range(30)]
+RANK = ["loading the environment", "reading the data set"]
+"""What each rank of a job prints when it comes up, without its number."""
 TABLE = ["+------------+------------+", "| GPU  Name  | Persistence-M  |", "| 0  NVIDIA H100  | On  |"]
+
+
+NAMED = {
+    "HEAD": HEAD, "BODY": BODY, "WARNED": WARNED, "FELL": FELL, "TABLE": TABLE, "MADE": MADE, "RANK": RANK,
+    "TWO": HEAD[:2], "ONE": HEAD[:1], "THREE OF THE BODY": BODY[:3], "TWENTY": HEAD[:2] * 10,
+    "ENDED": ["Fatal Python error: Segmentation fault"],
+    "LOST": ["ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"],
+}  # fmt: skip
+"""Parts of a text by the names that rows have for them."""
+
+
+def _text(parts: list[str]) -> str:
+    return "\n".join([*(line for part in parts for line in NAMED.get(part, [part])), ""])
 
 
 def _last(text: bytes, size: int) -> int:
@@ -26,30 +40,9 @@ def _last(text: bytes, size: int) -> int:
     return starts.last([21])
 
 
-@pytest.mark.parametrize(
-    ("lines", "last"),
-    [
-        ([*HEAD, *BODY], 0),
-        ([*HEAD, *BODY, *HEAD, "more"], 34),
-        ([*HEAD, *BODY, *HEAD, *BODY, *HEAD], 67),
-        ([*HEAD, *BODY, HEAD[0], "another line"], 0),
-        ([HEAD[0], *BODY[:3], *HEAD, *BODY], 0),
-        ([*HEAD[:2] * 10, *BODY, *HEAD[:2], *BODY], 0),
-        ([*HEAD, *FELL, *HEAD, *BODY], 8),
-        ([*HEAD, *HEAD, *FELL, *HEAD, *BODY], 0),
-        ([*WARNED, *BODY, *WARNED], 0),
-        ([*TABLE, *BODY, *TABLE], 0),
-        (["Mon 10:11:12 on the node gpu-7", HEAD[0], *BODY, "Tue 00:01:02 on the node gpu-7", HEAD[0]], 0),
-        (["2026-01-05 10:11:12 on the node", HEAD[0], *BODY, "2026-01-06 00:01:02 on the node", HEAD[0]], 33),
-        ([], 0),
-    ],
-    ids=["once", "twice", "three times", "one line of the two", "among the first lines", "twice among the first lines",
-         "below a traceback among the first lines", "twice above a traceback",
-         "a warning", "a table",
-         "another day by its name", "another time", "nothing"],
-)  # fmt: skip
+@examples("lines", "last")
 def test_the_last_place_of_a_head_that_stands_again(lines: list[str], last: int) -> None:
-    assert _last("\n".join([*lines, ""]).encode(), 1 << 16) == last
+    assert _last(_text(lines).encode(), 1 << 16) == last
 
 
 @settings(max_examples=20, deadline=None)
@@ -71,29 +64,8 @@ def test_an_end_above_a_later_start_is_of_an_earlier_run(tmp_path: Path) -> None
     assert done.stdout.startswith("✖ FAILED")
 
 
-RANK = ["loading the environment", "reading the data set"]
-"""What each rank of a job prints when it comes up, without its number."""
-ENDED = "Fatal Python error: Segmentation fault"
-LOST = "ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:494)"
-MADE = [f"compiled kernel {n}" for n in range(30)]
-
-
-@pytest.mark.parametrize(
-    ("launches", "state"),
-    [
-        ([[*RANK, *MADE, *RANK, ENDED, *MADE, *RANK]], "FAILED"),
-        ([[*RANK, *MADE, *RANK, *MADE, *RANK], [ENDED], [*RANK, *RANK, *MADE, *RANK]], "UNKNOWN"),
-        ([[*RANK, *MADE, *RANK, ENDED], [*RANK, *MADE, *RANK, *RANK]], "UNKNOWN"),
-        ([[*RANK, *MADE, ENDED], [*RANK, *MADE, ENDED], [*RANK, *MADE]], "UNKNOWN"),
-        ([[*RANK, *MADE, *RANK, *MADE, *RANK], [ENDED], [*RANK, *MADE, *RANK, LOST, *RANK]], "Lost atoms"),
-        ([*[[*RANK, *MADE]] * 3, *[[*RANK, *MADE, LOST, *FELL]] * 3, [*RANK, *MADE]], "UNKNOWN"),
-        ([*[[*RANK, *MADE]] * 3, *[[*RANK, *MADE, LOST, *FELL]] * 4], "FAILED"),
-    ],
-    ids=["a rank that comes up late", "three ranks, started again", "more ranks than came up before",
-         "one process, started twice again", "a rank that comes up late, started again",
-         "runs that ended well stand above", "runs that ended well, and the last one"],
-)  # fmt: skip
+@examples("launches", "state")
 def test_ranks_of_one_launch_come_up_one_after_the_other(launches: list[list[str]], state: str, tmp_path: Path) -> None:
-    lines = [line for launch in launches for line in (*launch, *MADE)]
-    (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    lines = [line for launch in launches for line in (*launch, "MADE")]
+    (tmp_path / "train.log").write_text(_text(lines), encoding="utf-8")
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout.split("next")[0]

@@ -1,7 +1,5 @@
 """Step times among the evidence: alone, between NCCL's lines, in packed logs, beside an error of the job."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from pathlib import Path
@@ -39,7 +37,6 @@ def test_a_log_of_steps_alone_is_a_job_of_unknown_state(tmp_path: Path) -> None:
     assert len(result.jobs[0].steps[0].steps) == 39
     assert not result.findings
     verdict = diagnose(paths).verdict
-    assert verdict is not None
     assert (verdict.state.value, verdict.causes) == ("unknown", ())
     assert "12.9 s a step" in verdict.headline
 
@@ -82,7 +79,6 @@ def test_an_error_between_steps_is_found_still(tmp_path: Path) -> None:
 
 def test_the_arguments_of_a_log_are_of_its_job(tmp_path: Path) -> None:
     (job,) = logs(write(tmp_path, both=nccl() + dump(world_size="2", tensor_model_parallel_size="2"))).jobs
-    assert job.training is not None
     assert job.training.sizes["tp"] == 2
 
 
@@ -118,5 +114,4 @@ def test_times_since_the_begin_of_an_epoch_are_no_steps_but_work(tmp_path: Path)
     (tmp_path / "workerlog.0").write_text("\n".join(lines) + "\n")
     (tmp_path / "workerlog.1").write_text("I0518 10:15:04.008893 1940 context.cc:74] init context nranks: 2\n")
     verdict = diagnose([str(tmp_path)]).verdict
-    assert verdict is not None
     assert (verdict.state.value, verdict.causes) == ("unknown", ())

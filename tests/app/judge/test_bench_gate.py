@@ -1,7 +1,5 @@
 """`bench --gate`: a file passes only where its bandwidth is normal and nothing failed; page and findings agree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.app.test_bench import SIZES, printed

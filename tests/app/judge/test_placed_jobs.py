@@ -1,7 +1,5 @@
 """A launcher's file in a diagnosis: judged as `topodiag place audit` does, at the same price."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`scan --since`: a node held against an earlier capture of itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--redact` on a report: the collector's tokens for names, addresses and serials, and our own words as they are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """BEN003: a size that is slower than smaller ones; noise, small sizes and what the model expects stay silent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks.benches import GROWING, MIB, Given, benchmark, judge, of_row, sweep

@@ -1,7 +1,5 @@
 """BEN006: a benchmark that ended with an error is one, with the cause that its text names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks.benches import benchmark, judge, sweep

@@ -1,7 +1,5 @@
 """BEN007: single iterations that take several times as long as the others, by nccl-tests' -I 1."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """BEN002: the floor of small sizes against NCCL's latency; silent without small sizes or a model."""
 
-from __future__ import annotations
-
 from tests.checks.benches import Given, benchmark, judge, of_row, sweep
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples

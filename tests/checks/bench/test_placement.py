@@ -1,7 +1,5 @@
 """BEN005: placements of one collective that are more than 30 % apart; anything that differs else is no placement."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """BEN004: wrong elements are an error; validation that was off says nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks.benches import MIB, benchmark, judge, sweep

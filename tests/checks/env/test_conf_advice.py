@@ -1,7 +1,5 @@
 """What an nccl.conf should say: from findings, from the lines that are there, from NICs and interfaces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scanned import node_at
-from tests.tables import examples
+from tests.tables import examples, parts
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
 from topodiag.checks.registry import Subject
@@ -184,25 +182,22 @@ def finding(severity: Severity, *settings: tuple[str, str | None]) -> Finding:
     return Finding("JOB003", severity, "differs", "", "", (), settings=settings)
 
 
-def test_of_a_job_what_differs_between_ranks_is_told_to_be_taken_out() -> None:
-    conf_advice = advise((), [finding(Severity.ERROR, ("NCCL_PROTO", None))], "job 7")
-    assert conf_advice.entries == ()
-    assert conf_advice.elsewhere == ("unset NCCL_PROTO where it is given: no conf file takes it back. JOB003: differs",)
-
-
-def test_what_a_log_shows_may_come_from_a_conf_file_and_is_taken_out_of_it() -> None:
-    conf_advice = advise((), [finding(Severity.ERROR, ("NCCL_PROTO", None))], "job 7", {"NCCL_PROTO": "LL"})
-    assert [(entry.value, entry.was) for entry in conf_advice.entries] == [(None, "NCCL_PROTO=LL")]
-    assert conf_advice.follows
-    assert conf_advice.elsewhere == (
-        "unset NCCL_PROTO in the environment too, if it is given there: it wins over any file",
-    )
-
-
-def test_of_a_job_an_interface_that_leads_nowhere_is_passed_over() -> None:
-    conf_advice = advise((), [finding(Severity.ERROR, ("NCCL_SOCKET_IFNAME", "^docker,lo,virbr,br-1"))], "job 7")
-    assert values(conf_advice) == {"NCCL_SOCKET_IFNAME": "^docker,lo,virbr,br-1"}
-    assert conf_advice.follows
+@examples("severity", "setting", "log", "entries", "elsewhere")
+def test_what_a_finding_on_a_job_says_of_a_conf_file(
+    *,
+    severity: Severity,
+    setting: list[str],
+    log: dict[str, str] | None,
+    entries: list[Any],
+    elsewhere: list[str] | None,
+) -> None:
+    """A finding names a setting with the value that it should have, or none; the log shows some; what the entries of
+    the file are, and what is to be done elsewhere."""
+    name, *value = setting
+    conf_advice = advise((), [finding(severity, (name, value[0] if value else None))], "job 7", log or {})
+    assert [parts(entry, own) for entry, own in zip(conf_advice.entries, entries, strict=True)] == entries
+    assert conf_advice.follows is bool(entries)
+    assert elsewhere is None or list(conf_advice.elsewhere) == elsewhere
 
 
 def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(dgx: Node) -> None:
@@ -212,10 +207,6 @@ def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(dgx: N
     assert advise((), [wrong], "job 7", {"NCCL_SOCKET_IFNAME": "br-1"}).elsewhere == (text,)
     assert advise([with_env(node, NCCL_SOCKET_IFNAME="br-1")], [wrong]).elsewhere == (text,)
     assert advise([with_conf(node, "NCCL_SOCKET_IFNAME=br-1")], [wrong]).elsewhere == ()
-
-
-def test_information_changes_nothing() -> None:
-    assert advise((), [finding(Severity.INFO, ("NCCL_ALGO", None))], "job 7").elsewhere == ()
 
 
 # --- written down -------------------------------------------------------------------------------------------

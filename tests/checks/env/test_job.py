@@ -1,7 +1,5 @@
 """JOB003 and what logs show for ENV001, ENV002 and ENV003."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A setting that made a job fail is an error that names the variable and cites the line that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """ENV001: settings that cost bandwidth on the node at hand, and the same ones where they cost nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """FLT003: what is otherwise than in the last good capture, and what only looks so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

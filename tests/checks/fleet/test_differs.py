@@ -1,7 +1,5 @@
 """FLT001: a node differs from its siblings in a fact that can cost bandwidth or stability."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Drops and flaps as gpud defines them, and when a part that was down is neither."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

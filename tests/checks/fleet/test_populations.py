@@ -1,7 +1,5 @@
 """FLT002: nodes of one kind fall into two populations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from topodiag.checks.fleet.populations import TwoPopulations

@@ -1,7 +1,5 @@
 """GPU001 to GPU005 from one text alone: what the kernel log, nvidia-smi or lspci says of a GPU is judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.evidence.filled import node_of

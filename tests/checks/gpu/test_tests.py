@@ -1,7 +1,5 @@
 """GPU006: copies that are far slower with one GPU than among the others, and tests that a GPU failed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from typing import Any

@@ -1,7 +1,5 @@
 """GDR001 and GDR002 by logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """GDR001 and GDR002: the parts that GPUDirect RDMA needs, and its distance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """HST002 from a listing of device nodes; more of what people paste of a host is in tests/outputs."""
 
-from __future__ import annotations
-
 from tests.evidence.filled import node_of
 from topodiag.checks.host.devices import DevicesNotGiven
 

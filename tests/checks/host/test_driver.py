@@ -1,7 +1,5 @@
 """HST004: the libraries of the NVIDIA driver are of another version than its kernel module."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """HST005: a probe of the node hangs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks import nodes

@@ -1,7 +1,5 @@
 """NUM001 and NUM002 by logs: sockets of GPUs, NICs and processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """NUM001 and NUM002: NICs on another socket, processes bound to another socket."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

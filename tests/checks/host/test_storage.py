@@ -1,7 +1,5 @@
 """HST006: storage does not answer, or processes wait in the kernel."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Checks of jobs on evidence with holes: no exception, and a part of a healthy job makes no fault."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Checks of jobs on pieces of logs, as people paste them: processes without ranks, communicators or connections."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Logs of RCCL: what it prints otherwise is read rightly, and what is known of NCCL alone is not asked of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from itertools import combinations

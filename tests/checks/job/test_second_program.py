@@ -1,7 +1,5 @@
 """JOB004 by a capture: whose processes are on the GPUs of a job."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JOB004 by memory of a GPU that is taken before the job has any."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """JOB001 by numbers of ranks that do not fit, JOB003 by worlds of different sizes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.pasted import said

@@ -1,7 +1,5 @@
 """NET006 and NET007: a search that collapsed, and nodes that differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """No machine with holes, counters, settings and neighbours makes a check of NICs, PCIe or settings raise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from tests.checks import networks as network
 from tests.checks.nodes import read
 from tests.checks.test_every_check import holed
+from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.node import Node
@@ -52,11 +51,7 @@ def test_no_machine_makes_a_check_raise_and_every_finding_is_complete(seed: int)
         assert issubclass(check, NodeCheck)
         outcome = check().judge(node, peers)
         for finding in outcome.findings:
-            assert finding.message
-            assert "\n" not in finding.message
-            assert finding.observed
-            assert finding.expected
-            assert finding.fix
+            assert_complete(finding)
             assert finding.cost.text or finding.cost.gbs_lost is not None
             assert finding.cost.gbs_lost is None or finding.cost.gbs_lost >= 0
             assert finding.cost.share is None or 0 <= finding.cost.share <= 1

@@ -1,7 +1,5 @@
 """NET009: RoCE traffic rides a class without flow control."""
 
-from __future__ import annotations
-
 from tests.checks.wanted import Wanted, shown
 from tests.evidence.filled import node_of
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """NET006 by a topology file that makes links of modern GPUs Gen3: told where a file was read, silent where none was."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +35,6 @@ def made(hook: Any = told) -> Job:
 @pytest.mark.parametrize("hook", [told, loaded])
 def test_a_file_by_which_hopper_has_gen3_links_is_named(hook: Any) -> None:
     narrow = narrow_file(made(hook), system())
-    assert narrow is not None
     assert (narrow.file, narrow.told_gbs, narrow.built_gbs) == (FILE, 12.0, 48.0)
 
 

@@ -1,7 +1,5 @@
 """Both ends of a connection are brought together as if every sender was compared with every receiver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """NET004 by logs: NICs far from their GPU, and connections that leave by one rail and arrive by another."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

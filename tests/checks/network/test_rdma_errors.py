@@ -1,7 +1,5 @@
 """NET005 and NET008: plugins that did not load, and errors of RDMA devices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NET010: RDMA is configured and its counters do not move."""
 
-from __future__ import annotations
-
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.network.rdma_unused import RdmaUnused

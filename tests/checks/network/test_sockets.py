@@ -1,7 +1,5 @@
 """NET001 and NET002: sockets instead of RDMA, and interfaces that lead nowhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

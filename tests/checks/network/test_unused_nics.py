@@ -1,7 +1,5 @@
 """NET003 and NIC005 by logs: how many NICs carry the traffic, and how many there are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NIC005: compute NICs that are missing by the datasheet, by the other nodes, or by the shape of the rails."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NIC004: MTU, link layer and firmware that differ, within a node and between nodes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NIC003: what grows between two samples, and what totals since boot may say."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -11,15 +9,7 @@ from hypothesis import strategies as st
 from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.bent import Built, machine
-from tests.checks.networks import (
-    counter,
-    efa_vm,
-    ib_h100,
-    roce_h100,
-    with_counters,
-    with_netdev,
-    with_ports,
-)
+from tests.checks.networks import counter, efa_vm, ib_h100, roce_h100, with_counters, with_netdev, with_ports
 from tests.checks.nodes import HOUR, only, read, status
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples

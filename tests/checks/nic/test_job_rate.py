@@ -1,8 +1,6 @@
 """What NCCL 2.31 and 2.32 say of devices and settings while a job runs: told with its place, and silent where it is
 harmless."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.checks.wanted import Wanted, shown

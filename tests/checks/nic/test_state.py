@@ -1,7 +1,5 @@
 """NIC001 and NIC002: ports that are down, ports that are slow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NVL003: NVLink error counters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """NVL005: Fabric Manager, fabric registration, NVLink domains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

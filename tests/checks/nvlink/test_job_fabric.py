@@ -1,7 +1,5 @@
 """NVL005 by logs: the fabric as NVML told NCCL."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks import jobs

@@ -1,7 +1,5 @@
 """NVL001, NVL002 and NVL004: missing links, slow links, pairs without NVLink."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The checks of links between GPUs on AMD's: pairs without a link, slow pairs, errors of the block of xGMI."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations

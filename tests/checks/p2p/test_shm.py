@@ -1,7 +1,5 @@
 """P2P001 and P2P002: how GPUs of one node talk."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

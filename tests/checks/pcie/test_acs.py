@@ -1,7 +1,5 @@
 """PCI004: ACS redirection between peers, and a translating IOMMU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

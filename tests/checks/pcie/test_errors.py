@@ -1,7 +1,5 @@
 """PCI003: AER errors and replays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

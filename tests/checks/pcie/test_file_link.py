@@ -1,12 +1,11 @@
-"""PCI001 on a topology file: a device with fewer lanes than its siblings is found, and what is built so is not."""
-
-from __future__ import annotations
+"""PCI001 of links that no capture shows: in a topology file, or in places and link lines that a filter left."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.tables import examples, texts
+from topodiag.api import diagnose
 from topodiag.app.topo import check_topology
 from topodiag.model.finding import Severity, Status
 
@@ -72,3 +71,31 @@ def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp
 def test_a_shared_uplink_or_one_that_says_nothing_is_left_alone(tmp_path: Path, speed: str, lanes: str) -> None:
     _, (outcome,) = judged(tmp_path, BRIDGED.format(speed=speed, lanes=lanes))
     assert not outcome.findings
+
+
+def links(*widths: int) -> str:
+    return "".join(
+        f"{0x21 + number:02x}:00.0\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16\n"
+        f"\t\tLnkSta:\tSpeed 16GT/s, Width x{width}\n"
+        for number, width in enumerate(widths)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "narrow"),
+    [
+        (links(16, 8, 16, 8), ["0000:22:00.0", "0000:24:00.0"]),
+        (links(16, 16), []),
+        (links(8, 8), []),
+        (links(8), []),
+        ("21:00.0 VGA compatible controller: ATI\n" + links(16, 8), []),
+    ],
+)
+def test_of_functions_without_a_name_those_with_fewer_lanes_than_their_peers_are_found(
+    text: str, narrow: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "lspci.txt"
+    file.write_text(text)
+    findings = [finding for finding in diagnose(str(file)).findings if finding.id == "PCI001"]
+    assert [finding.where.links for finding in findings] == [(place,) for place in narrow]
+    assert all(finding.severity.name == "WARNING" for finding in findings)

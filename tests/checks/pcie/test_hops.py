@@ -1,7 +1,5 @@
 """PCI001 and PCI002, and the hops that they judge."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +46,6 @@ def h100(**gpu: Any) -> Node:
 
 def bus(node: Node, gpu: int) -> str:
     device = node.gpu(gpu)
-    assert device is not None
     assert device.bus_id is not None
     return device.bus_id
 
@@ -156,7 +153,6 @@ def test_every_link_is_seen_once_from_its_lower_end_up_to_the_root_port() -> Non
     assert len(made) == len({hop.lower.bus_id for hop in made}) == 8 + 8 + 8
     uplink = next(hop for hop in made if hop.is_shared)
     assert uplink.labels == ("GPU0", "mlx5_0")
-    assert uplink.upper is not None
     assert uplink.upper.port_type.value == "root-port"
 
 

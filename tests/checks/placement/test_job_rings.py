@@ -1,7 +1,5 @@
 """PLC007 of a job: the way of rings through nodes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.checks import jobs

@@ -1,7 +1,5 @@
 """One of several alike beside the others."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.checks.shared.comparisons import far, majority, unlike
 

@@ -1,7 +1,5 @@
 """What others report of a node: a finding of the check that answers for the event, never above what it found itself."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a table of any script shows: the row that is not as its siblings, or not as the table says it should be."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.evidence.interface import Blob

@@ -1,7 +1,5 @@
 """The corpus' topology files: TOP001 refuses what NCCL refused, in its words, and nothing else raises a false alarm."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """TOP001, TOP002, TOP003 and TOP006 on a topology file: what is told, and every reason to stay silent or in doubt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """TOP001, TOP003, TOP004 and TOP005 by logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """TOP003: PCI trees that a hypervisor made up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

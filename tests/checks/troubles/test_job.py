@@ -1,14 +1,15 @@
-"""Lines of trouble that no finding explains: listed in the result and in every output, and never beside "no faults"."""
-
-from __future__ import annotations
+"""Lines of trouble that no finding explains: listed in the result and in every output, and never beside "no faults";
+and which warnings tell of no fault."""
 
 import io
 import json
 from pathlib import Path
 
+from tests.checks import jobs
+from tests.tables import examples
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
-from topodiag.checks.troubles.job import troubles
+from topodiag.checks.troubles.job import troubles, why_harmless
 from topodiag.model.result import Result
 from topodiag.report.formats import json_report, nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
@@ -78,3 +79,13 @@ def test_every_output_has_the_line(tmp_path: Path) -> None:
 
 def test_nothing_said_is_nothing_listed() -> None:
     assert troubles((), ()) == ()
+
+
+@examples("text")
+def test_a_call_that_failed_is_no_missing_symbol(text: str) -> None:
+    assert not why_harmless(jobs.event("other", text), jobs.job())
+
+
+@examples("text")
+def test_an_optional_symbol_that_the_library_has_not_is_harmless(text: str) -> None:
+    assert why_harmless(jobs.event("other", text), jobs.job())

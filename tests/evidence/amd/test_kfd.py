@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.evidence.filled import node_by
 from topodiag.evidence.amd.kfd import NODES, Kfd
 from topodiag.evidence.interface import Blob

@@ -1,7 +1,5 @@
 """What two AMD GPUs are to each other; which text says it is in a table of readings."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.amd.links import pair_word
 

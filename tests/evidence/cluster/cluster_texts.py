@@ -1,7 +1,5 @@
 """Descriptions of clusters as texts, and what is read of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

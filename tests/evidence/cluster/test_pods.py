@@ -1,7 +1,5 @@
 """Lists of pods in every form in which kubectl prints them: which pod is on which node."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Clusters read from the files that sites have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from tests.evidence.cluster.cluster_texts import facts, levels_of, listed, node, refused
 from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.cluster import slurm
-from topodiag.evidence.cluster.files import READERS, read_cluster
+from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.interface import Blob
 from topodiag.model.cluster_facts import nested, usable
 from topodiag.model.errors import InputError
@@ -185,16 +183,6 @@ SEEDS = [TREE, YAML, LINKINFO, discovered(), listed(node("n1", {"a": "b"})), "no
 
 def one_line(error: InputError) -> bool:
     return "\n" not in str(error)
-
-
-@given(st.one_of(st.binary(max_size=400), st.text(max_size=400).map(str.encode)))
-def test_any_bytes_are_read_or_refused_by_every_reader(data: bytes) -> None:
-    for _, read in READERS.values():
-        try:
-            read(Blob("any", data))
-        except InputError as error:
-            if not one_line(error):
-                raise
 
 
 @given(st.sampled_from(SEEDS), st.data())

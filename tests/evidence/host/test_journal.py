@@ -1,7 +1,5 @@
 """What systemd's journal says of NVIDIA's units."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

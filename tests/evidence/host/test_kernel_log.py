@@ -1,7 +1,5 @@
 """Kernel messages of interest, in every time format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -76,11 +74,6 @@ def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
     line = noise.replace("\n", " ").replace("\r", " ")
     draft, _ = read("kernel-log", f"{line}\n[5.000000] {XID}\n".encode("utf-8", "replace"))
     assert [event.code for event in draft.events][-1] == 79
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(noise: bytes) -> None:
-    read("kernel-log", noise)
 
 
 @examples("line", "own")

@@ -1,7 +1,5 @@
 """kubectl describe node: GPUs that are had and given out, among siblings."""
 
-from __future__ import annotations
-
 from tests.tables import examples, texts
 from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.evidence.assemble import assemble

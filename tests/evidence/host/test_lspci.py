@@ -1,18 +1,13 @@
 """lspci -vv, whole and in fragments."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.evidence.filled import read, recognises, text_of
+from tests.evidence.filled import read, recognises
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
-WHOLE = text_of("lspci", "WHOLE")
 
 
 def test_fragments_from_public_threads_are_read() -> None:
@@ -25,14 +20,3 @@ def test_fragments_from_public_threads_are_read() -> None:
     flags = [fact.value for fact in read("lspci", acs)[0].acs_lines]
     assert flags.count(1) == sum("SrcValid+" in line for line in acs.splitlines())
     assert flags.count(0) == sum("SrcValid-" in line for line in acs.splitlines())
-
-
-@given(st.text(max_size=120), st.integers(0, len(WHOLE)))
-def test_any_text_in_the_middle_is_survived(noise: str, at: int) -> None:
-    read("lspci", (WHOLE[:at] + noise + WHOLE[at:]).encode("utf-8", "replace"))
-
-
-@given(st.permutations(WHOLE.splitlines()))
-def test_any_order_of_lines_is_survived(lines: list[str]) -> None:
-    draft, _ = read("lspci", "\n".join(lines))
-    assert {entity.keys["bus_id"] for entity in draft.entities("pci")} <= {"0000:15:01.0", "0000:16:00.0"}

@@ -1,7 +1,5 @@
 """`ncclparam -l` becomes settings: what was set, and never what is a default."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.tables import texts

@@ -1,7 +1,5 @@
 """numactl -H: processors of NUMA nodes, and a node whose memory is gone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.evidence.filled import node_of

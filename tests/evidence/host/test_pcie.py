@@ -1,7 +1,5 @@
 """PCIe in numbers: speeds as tools print them, and the registers of a config space."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Reasons for which a node is out of service: which part they name, and which tell of no fault."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.host.slurm_nodes import kind_of
 

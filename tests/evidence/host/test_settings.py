@@ -1,19 +1,16 @@
 """Settings from the environment and from nccl.conf."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import read, recognises, text_of
+from tests.evidence.filled import read, recognises
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.words.unfilled import is_unfilled
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
-TREE = text_of("settings", "TREE")
 
 
 @pytest.mark.parametrize(
@@ -48,12 +45,6 @@ def test_no_other_kind_of_text_in_the_wild_is_taken_for_a_host_format() -> None:
                 text = path.read_text(errors="replace")[:65536]
                 wrong += [(path.name, kind) for kind in kinds if recognises(kind, text)]
     assert wrong == []
-
-
-@given(st.binary(max_size=300), st.integers(0, len(TREE)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = TREE.encode()
-    read("settings", raw[:at] + noise + raw[at:])
 
 
 @given(st.lists(st.text(max_size=40), max_size=12))

@@ -1,13 +1,10 @@
 """/sys/bus/pci/devices as a tree."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
-from tests.evidence.filled import drop_lines, place, read, text_of, value
-from tests.tables import examples
+from tests.evidence.filled import place, read, text_of, value
 from topodiag.model.cpulist import parse_cpulist
 
 AT = "sys/bus/pci/devices/0000:16:00.0"
@@ -34,34 +31,11 @@ def test_the_link_registers_stand_in_only_where_sysfs_has_no_such_file() -> None
     assert (value(beside.pci("0000:16:00.0"), "gen"), value(beside.pci("0000:16:00.0"), "width")) == (None, 16)
 
 
-@examples("name", "field")
-def test_a_bad_value_loses_that_value_only(name: str, field: str) -> None:
-    start = f"= {AT}/{name}\t"
-    lines = [f"{start}@@" if line.startswith(start) else line for line in GPU.splitlines()]
-    draft, parsed = read("sys-pci", "\n".join(lines))
-    gpu = draft.pci("0000:16:00.0")
-    assert {wanted: value(gpu, wanted) for wanted in FIELDS} == FIELDS | {field: None}
-    assert len(parsed.unread) == 1
-
-
-@given(st.binary(max_size=400), st.integers(0, len(GPU)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = GPU.encode()
-    read("sys-pci", raw[:at] + noise + raw[at:])
-
-
 @given(st.permutations(GPU.splitlines()))
 def test_the_order_of_lines_does_not_matter_to_the_facts(lines: list[str]) -> None:
     draft, _ = read("sys-pci", "\n".join(lines))
     gpu = draft.pci("0000:16:00.0")
     assert {name: value(gpu, name) for name in FIELDS} == FIELDS
-
-
-@given(st.sets(st.integers(0, 20)))
-def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
-    draft, _ = read("sys-pci", drop_lines(GPU, gone))
-    gpu = draft.pci("0000:16:00.0")
-    assert all(value(gpu, name) in (None, wanted) for name, wanted in FIELDS.items())
 
 
 @given(st.text(alphabet="0123456789,-", max_size=40))

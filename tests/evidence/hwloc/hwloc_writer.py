@@ -1,7 +1,5 @@
 """Writes what `lstopo --of xml` would print of a node, for the tests of its reader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 

@@ -1,7 +1,5 @@
 """Any text is evidence: no text is judged by its first character, and the line that matters may stand anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -107,12 +105,5 @@ def test_a_table_of_nccl_tests_is_found_behind_lines_of_the_job(tmp_path: Path) 
     row = "  1073741824   268435456   float   sum   -1   4800.0  223.70  419.43   0   4810.0  223.23  418.56   0\n"
     path.write_text("[rank0]:[W415 08:11:02.7 TCPStore.cpp:125] recvValue failed on SocketImpl(fd=72): closed\n" * 1200
                     + "# nThread 1 nGpus 8 minBytes 1 maxBytes 1 step: 2(factor)\n" + row)  # fmt: skip
-    assert (
-        len(
-            diagnose(
-                str(path),
-            ).jobs
-        )
-        == 1
-    )
+    assert len(diagnose(str(path)).jobs) == 1
     assert len(bench(str(path)).benchmarks) == 1

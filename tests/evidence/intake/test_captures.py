@@ -1,7 +1,5 @@
 """Which texts are of one node: two nodes are never merged into one phantom."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tarfile

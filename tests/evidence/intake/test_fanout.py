@@ -1,7 +1,5 @@
 """One text with the output of several hosts: each host has its own lines, at their numbers, whoever wrote them down."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

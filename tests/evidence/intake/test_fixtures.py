@@ -1,7 +1,5 @@
 """`fixture:NAME`: in a checkout all machines, jobs and tables; in a wheel a few of each, packed, that say the same."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

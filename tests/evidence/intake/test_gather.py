@@ -1,7 +1,5 @@
 """Any mix of paths becomes sorted pieces of evidence; the rest is left aside with the reason."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

@@ -1,7 +1,5 @@
 """Source text, lists of changes and handbooks name faults that nobody met; output that quotes them is evidence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """What a node's tools print inside containers and behind launchers is read as what they print themselves; of a job's
 lines a label that says rank or time stays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

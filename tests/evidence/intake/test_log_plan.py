@@ -1,7 +1,5 @@
 """From what the user named to spans and pieces: what is read, in which order, and what is told of the rest."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

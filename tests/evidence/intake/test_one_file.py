@@ -1,7 +1,5 @@
 """One file of text, packed or not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Documents and source files beside evidence accuse nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The quick reader of archives says what the standard library's says, or nothing."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile

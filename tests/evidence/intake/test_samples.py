@@ -1,7 +1,5 @@
 """Two pasted readings of one counter are two samples where names or a repeated command say so, and nowhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.intake.bundle import Evidence
@@ -41,7 +39,6 @@ def test_a_command_that_stands_twice_in_one_text_was_run_twice() -> None:
     machine = node(paste_txt=text)
     assert errors(machine) == (3, 6)
     origin = machine.nics[0].ports[0].counters["port_rcv_errors"].later.origin
-    assert origin is not None
     assert origin.line == 5
 
 

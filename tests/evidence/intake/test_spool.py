@@ -1,7 +1,5 @@
 """Members of archives lie as plain files for a while, under the names by which a reader knows them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

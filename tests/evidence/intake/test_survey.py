@@ -1,7 +1,5 @@
 """What stands behind the first and last bytes of a text is found, packed or not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -61,7 +59,6 @@ def test_standard_input_is_read_like_a_file(tmp_path: Path, middle: bytes) -> No
     intake = gather(["-"], stdin=io.BytesIO(data))
     (of_stream,) = intake.pieces
     assert (of_stream.kinds, of_stream.sources) == (of_file.kinds, of_file.sources)
-    assert intake.stdin is not None
     assert intake.stdin.read() == data
 
 

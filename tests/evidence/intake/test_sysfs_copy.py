@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 from topodiag.evidence.intake.collected import is_copy, text_of_copy

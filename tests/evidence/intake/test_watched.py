@@ -1,7 +1,5 @@
 """Who looks on hears of every file that is read, once, and of the bytes of all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

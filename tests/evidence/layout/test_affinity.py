@@ -1,7 +1,5 @@
 """A CSV matrix of what was measured between GPUs and NICs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which device of a guest is which of its host, as users write it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

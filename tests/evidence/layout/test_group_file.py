@@ -1,7 +1,5 @@
 """Files of groups: what they may name, counted before it is made."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that declare the layout of a job, and what it trains."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from typing import Any
@@ -31,7 +29,6 @@ def read(text: str) -> JobSettings:
 def test_every_form_of_sizes_alone_is_recognised_and_read(text: str) -> None:
     assert kind_of_file(text.encode()).kinds == (Kind.SIZES,)
     layout = layout_of(read(text))
-    assert layout is not None
     assert (layout.tp, layout.pp, layout.dp) == (8, 1, 2)
 
 

@@ -1,7 +1,5 @@
 """Which rank runs where, as launchers' files say it; free GPUs; groups of ranks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -26,7 +24,10 @@ from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 
-READERS = (read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun, read_map)
+READERS: dict[str, Callable[[Blob], RankHosts]] = {
+    "hostfile": read_hostfile, "rankfile": read_rankfile, "slurm": read_slurm_hostfile, "torchrun": read_torchrun,
+    "map": read_map,
+}  # fmt: skip
 
 
 def hosts(read: Callable[[Blob], RankHosts], text: str) -> list[str]:
@@ -43,27 +44,13 @@ def refused(read: Callable[[Blob], object], text: str) -> str:
 # --- ranks ----------------------------------------------------------------------------------------------------
 
 
-@examples("text")
-def test_ranks_fill_the_hosts_of_a_hostfile_in_its_order(text: str) -> None:
-    assert hosts(read_hostfile, text) == ["b", "b", "a"]
+@examples("reader", "text", "ranks")
+def test_ranks_are_on_the_hosts_that_a_file_of_a_launcher_names(reader: str, text: str, ranks: list[str]) -> None:
+    assert hosts(READERS[reader], text) == ranks
 
 
 def test_hosts_without_numbers_stand_for_all_their_gpus() -> None:
     assert read_hostfile(Blob("file", b"b\na\n")).whole
-
-
-def test_a_slurm_hostfile_has_a_host_per_task() -> None:
-    assert hosts(read_slurm_hostfile, "b\na\nb\n") == ["b", "a", "b"]
-    assert hosts(read_slurm_hostfile, "b*2\nn[1-2]\n") == ["b", "b", "n1", "n2"]
-
-
-def test_a_rankfile_may_name_its_ranks_in_any_order() -> None:
-    assert hosts(read_rankfile, "rank 1=a slot=0:0-3\nrank 0=+b slot=1:*\nrank 2=a slots=4\n") == ["b", "a", "a"]
-
-
-def test_torchruns_nodes_come_by_their_node_rank() -> None:
-    assert hosts(read_torchrun, "b\na\n") == ["b", "a"]
-    assert hosts(read_torchrun, "1 a\n0 b\n") == ["b", "a"]
 
 
 def test_a_map_names_the_gpu_of_every_rank() -> None:
@@ -72,25 +59,12 @@ def test_a_map_names_the_gpu_of_every_rank() -> None:
     assert (rank_hosts.hosts, rank_hosts.host.tolist(), rank_hosts.gpu.tolist()) == (("b", "a"), [0, 1], [7, 3])
 
 
-@pytest.mark.parametrize(
-    ("read", "text", "says"),
-    [
-        (read_hostfile, "a slots=2\n$(reboot)\n", "file:2: '$(reboot)' is no line of a hostfile"),
-        (read_hostfile, "a:9999999\nb:9999999\n", "more than 4194304 ranks"),
-        (read_hostfile, "# nothing\n", "names no hosts"),
-        (read_rankfile, "rank 0=a slot=0\nrank 2=b slot=0\n", "has no rank 1"),
-        (read_rankfile, "rank 0=a slot=0\nrank 0=b slot=0\n", "file:2: names rank 0 twice"),
-        (read_slurm_hostfile, "n[1-99999999]\n", "is more than 200000 nodes"),
-        (read_torchrun, "0 a\n1 a\n", "names a node twice"),
-        (read_map, "{}", "has no map"),
-        (read_map, '{"map": [{"rank": 0}]}', "entry 0 of the map lacks"),
-    ],
-)
-def test_bad_rank_files_are_one_clear_line(read: Callable[[Blob], RankHosts], text: str, says: str) -> None:
-    assert says in refused(read, text)
+@examples("reader", "text", "says")
+def test_bad_rank_files_are_one_clear_line(reader: str, text: str, says: str) -> None:
+    assert says in refused(READERS[reader], text)
 
 
-@given(st.binary(max_size=200), st.sampled_from([*READERS, read_free, read_groups]))
+@given(st.binary(max_size=200), st.sampled_from([*READERS.values(), read_free, read_groups]))
 def test_any_bytes_are_read_or_refused(data: bytes, read: Callable[[Blob], object]) -> None:
     try:
         read(Blob("any", data))
@@ -179,27 +153,15 @@ def test_groups_of_unequal_size_are_several_demands_of_one_name() -> None:
     assert [(demand.dimension, demand.size) for demand in demands] == [("may span", 2), ("may span", 3)]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("together: [0-3, 3-5]", "groups overlap: rank 3 is in two places"),
-        ("together: [[1, 1]]", "rank 1 is in two places"),
-        ("together: [[1]]", "talks to nobody"),
-        ("together: [0-99999999]", "is no rank"),
-        ("apart: [0-3]", "'apart' is no key"),
-        ("groups: [{ranks: [0-3], keep: rack}]", "keep is node or any"),
-        ("groups: [{ranks: [0-3], bytes: -1}]", "'-1' is no number of bytes"),
-        ("groups: [{ranks: [0-3], collective: gossip}]", "'gossip' is no collective"),
-        ("[1, 2]", "is no file of groups"),
-        ("a: &a [*a, *a]", "refers to 'a'"),
-        ("[" * 5000, "is nested too deeply"),
-        ("together: !!python/object/apply:os.system [reboot]", "has a tag"),
-    ],
-)
+@examples("text", "says")
 def test_bad_groups_are_one_clear_line(text: str, says: str) -> None:
     line = refused(read_groups, text)
     assert says in line
     assert "\n" not in line
+
+
+def test_groups_that_are_nested_too_deeply_are_one_clear_line() -> None:
+    assert "is nested too deeply" in refused(read_groups, "[" * 5000)
 
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))

@@ -1,7 +1,5 @@
 """The arguments that Megatron-LM prints at its start: the layout, and how large the model is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,14 +27,12 @@ def dump(**others: str) -> str:
 
 def test_the_layout_is_what_the_arguments_say() -> None:
     settings = read_arguments(dump(pipeline_model_parallel_size="2"), "train.log")
-    assert settings is not None
     assert (dict(settings.sizes), settings.world) == ({"tp": 8, "pp": 2, "cp": 1}, 16)
     assert "tensor_model_parallel_size" in settings.origins["tp"].text
 
 
 def test_the_size_of_the_model_is_that_of_its_matrices() -> None:
     settings = read_arguments(dump(), "train.log")
-    assert settings is not None
     # Llama 3 8B has 8.03e9 parameters (its model card); norms are not counted.
     assert settings.options["params"] == pytest.approx(8.03e9, rel=0.001)
     assert dict(settings.options) | {"params": 0} == {
@@ -47,23 +43,19 @@ def test_the_size_of_the_model_is_that_of_its_matrices() -> None:
 
 def test_of_experts_all_have_weights_and_a_few_work() -> None:
     settings = read_arguments(dump(num_experts="8", moe_router_topk="2", moe_layer_freq="1"), "x")
-    assert settings is not None
     assert float(settings.options["params"]) > 5 * 8e9
     assert float(settings.options["active_params"]) == pytest.approx(13.7e9, rel=0.01)
     mixed = read_arguments(dump(num_experts="8", moe_layer_freq="[0]+[1]*31"), "x")
-    assert mixed is not None
     assert not mixed.options
 
 
 def test_what_leaves_open_how_large_the_model_is_gives_none() -> None:
     settings = read_arguments(dump(hidden_size="None"), "x")
-    assert settings is not None
     assert (settings.sizes["tp"], settings.options) == (8, {})
 
 
 def test_two_dumps_that_differ_leave_the_argument_unknown() -> None:
     settings = read_arguments(dump() + dump(tensor_model_parallel_size="4"), "x")
-    assert settings is not None
     assert "tp" not in settings.sizes
 
 
@@ -75,7 +67,6 @@ def test_a_text_without_a_dump_has_none() -> None:
 
 def test_the_label_of_a_launcher_may_stand_before_each_line() -> None:
     settings = read_arguments("\n".join(f"15: {line}" for line in dump().split("\n")), "x")
-    assert settings is not None
     assert settings.sizes["tp"] == 8
 
 
@@ -87,7 +78,6 @@ def test_any_text_is_read_without_an_exception(text: str) -> None:
 def test_gradients_are_waited_for_where_the_arguments_say_that_nothing_hides_them() -> None:
     def waited(value: str) -> tuple[str, ...]:
         settings = read_arguments(dump(overlap_grad_reduce=value), "train.log")
-        assert settings is not None
         return settings.waited_for
 
     assert waited("False") == ("dp",)

@@ -1,7 +1,5 @@
 """Records of NCCL's Inspector: aggregated by communicator while they are read, whatever release wrote them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Metrics of NCCL's Inspector: text of the node exporter, dumps over time, results of Prometheus' queries."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Answers of NCCL's RAS: text of every generation, JSON, the malformed one too, and monitors."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

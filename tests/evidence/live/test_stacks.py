@@ -1,7 +1,5 @@
 """`py-spy dump`: the main thread of each process, and which rank it is."""
 
-from __future__ import annotations
-
 from tests.tables import texts
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind

@@ -1,7 +1,5 @@
 """A line that is read by its form says what it says when it is read in full."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

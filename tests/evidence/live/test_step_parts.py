@@ -1,7 +1,5 @@
 """The parts of a step: in which spellings they are read, and which names beside numbers are no part."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples, texts
@@ -17,7 +15,6 @@ SPELT = tuple(TEXTS["spelt"])
 @pytest.mark.parametrize("line", SPELT)
 def test_the_parts_of_a_step_are_read_in_any_spelling(line: str) -> None:
     step_line = read_line(line)
-    assert step_line is not None
     assert step_line.values["s"] == pytest.approx(WHOLE)
     assert [(part.of, round(part.seconds, 3)) for part in step_line.parts] == [
         (PartOf.DATA, 0.13), (PartOf.FORWARD, 0.07), (PartOf.BACKWARD, 0.23),
@@ -27,7 +24,6 @@ def test_the_parts_of_a_step_are_read_in_any_spelling(line: str) -> None:
 
 def test_a_part_that_holds_communication_is_that_whatever_else_its_name_says() -> None:
     step_line = read_line("step 3 step_time 0.30 s fwd 0.05 s bwd+allreduce 0.20 s grad_sync 0.02 s optim 0.01 s")
-    assert step_line is not None
     assert [(part.name, part.of.value) for part in step_line.parts] == [
         ("fwd", "forward"), ("bwd+allreduce", "communication"), ("grad_sync", "communication"), ("optim", "optimizer"),
     ]  # fmt: skip
@@ -35,7 +31,6 @@ def test_a_part_that_holds_communication_is_that_whatever_else_its_name_says() -
 
 def test_parts_without_the_time_of_the_step_add_up_to_it() -> None:
     step_line = read_line("[rank 2] step 12 | data: 10.0 ms | fwd: 20.0 ms | bwd: 60.0 ms")
-    assert step_line is not None
     assert step_line.values == {"s": pytest.approx(0.09)}
 
 

@@ -1,7 +1,5 @@
 """The steps of a training in its log: which forms are read, which lines are no steps, and what a text of them is."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,7 +27,6 @@ NO_STEPS = TEXTS["no_steps"]
 @examples("line", "number", "unit", "value")
 def test_a_line_with_a_step_and_a_duration_or_a_rate_is_read(line: str, number: int, unit: str, value: float) -> None:
     step_line = read_line(line)
-    assert step_line is not None
     assert step_line.number == number
     assert step_line.values[unit] == pytest.approx(value)
 
@@ -49,7 +46,6 @@ def test_a_line_keeps_its_time_its_place_and_the_size_of_its_batch() -> None:
     last = series.steps[-1]
     assert (series.unit, last.number, last.work) == ("s", 5, 128)
     assert last.time == datetime(2025, 8, 1, 7, 19, 5, tzinfo=UTC).timestamp()
-    assert last.origin is not None
     assert (last.origin.source, last.origin.line) == ("train.log", 5)
 
 
@@ -132,12 +128,10 @@ def test_units_of_a_line(line: str, values: dict[str, float]) -> None:
 @examples("line", "waited")
 def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(line: str, waited: float | None) -> None:
     step_line = read_line(line)
-    assert step_line is not None
     assert step_line.waited == waited
 
 
 @examples("line")
 def test_the_time_of_a_simulation_is_no_duration_of_a_step(line: str) -> None:
     step_line = read_line(line)
-    assert step_line is not None
     assert not step_line.values

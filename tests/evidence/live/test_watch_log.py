@@ -1,7 +1,5 @@
 """What `topodiag watch` wrote becomes spells of states: how long each was seen, and no longer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -100,7 +98,6 @@ def test_what_the_watch_writes_is_what_is_read(tmp_path: Path) -> None:
     data = (tmp_path / "gpu07.watch.jsonl").read_bytes()
     assert kind_of_file(data).kind is Kind.WATCH
     log = read_watch(data)
-    assert log is not None
     assert [(each.state, each.length_s) for each in log.states[0].spells] == [
         ("ACTIVE", 90.0), ("DOWN", 40.0), ("ACTIVE", 540.0),
     ]  # fmt: skip
@@ -110,7 +107,6 @@ def test_what_the_watch_writes_is_what_is_read(tmp_path: Path) -> None:
 def test_lines_that_are_none_are_counted_and_a_file_without_a_node_is_none() -> None:
     data = json.dumps(start()).encode() + b'\n{"half": \n[1]\n' + json.dumps(state(1000, "ACTIVE")).encode()
     log = read_watch(data)
-    assert log is not None
     assert (log.unread, len(log.states)) == (2, 1)
     assert read_watch(b"{}\n") is None
 

@@ -1,7 +1,5 @@
 """Logs read line by line, with nothing clever: what the extractor must give, which is held against it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from math import isnan, nan

@@ -1,7 +1,5 @@
 """Facts compared: as they lie, and as sets of rows for two extractors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Jobs that real NCCL logged are rebuilt exactly as their truth says; skipped where the corpus does not stand."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Colours and marks of a quote come off, wherever the blocks of a text end."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,8 +4,6 @@ Files are judged by counting rows with a pattern of its own; the second line of 
 collected. `pytest -s` prints the agreement.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

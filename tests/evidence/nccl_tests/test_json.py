@@ -1,7 +1,5 @@
 """The JSON of `-J`: its versions and quirks, cut off anywhere, and what is not kept of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Output of nccl-tests is known by any one line of its own: a row, the averages, an error, behind any label."""
 
-from __future__ import annotations
-
 import time
 
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """Text output of nccl-tests: every version's columns, launchers' labels, rows in pieces, several runs, failures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """NCCL's verdict on the files of the corpus: what its parser refused is refused in the same words, and nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NCCL's own lexer: what each version's parser takes, what it refuses, in which words and where."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,8 +168,7 @@ def test_before_2_21_1023_elements_are_the_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("children", "taken"),
-    [(32, list(ALL)), (33, list(ALL[3:])), (128, list(ALL[3:])), (129, list(ALL[11:]))],
+    ("children", "taken"), [(32, list(ALL)), (33, list(ALL[3:])), (128, list(ALL[3:])), (129, list(ALL[11:]))]
 )
 def test_the_children_of_an_element_are_limited_by_version(children: int, taken: list[int]) -> None:
     text = GOOD.replace("</nic>", "<net/>" * (children - 1) + "</nic>")

@@ -1,7 +1,5 @@
 """A topology file as evidence of a node: which facts it gives, from which lines, and what it leaves unknown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -55,14 +53,12 @@ def node_of(tmp_path: Path, text: str) -> Node:
 def test_a_file_alone_makes_a_node_of_its_name_that_keeps_the_file(tmp_path: Path) -> None:
     node = node_of(tmp_path, DUMP)
     assert node.host == "topo"
-    assert node.nccl_file is not None
     assert node.nccl_file.tree.children[0].get("numaid") == "0"
 
 
 def test_a_refused_file_still_makes_a_node(tmp_path: Path) -> None:
     node = node_of(tmp_path, '<?xml version="1.0"?>\n' + DUMP)
     assert len(node.gpus) == 2
-    assert node.nccl_file is not None
     assert node.nccl_file.refusal(28) is not None
 
 
@@ -70,7 +66,6 @@ def test_a_dump_of_several_hosts_is_the_node_of_the_first(tmp_path: Path) -> Non
     second = DUMP[DUMP.index("  <cpu") : DUMP.index("</system>")].replace('"0x1"', '"0x2"')
     node = node_of(tmp_path, DUMP.replace("</system>", second + "</system>"))
     assert len(node.gpus) == 2
-    assert node.nccl_file is not None
     assert len(node.nccl_file.tree.children) == 4
     assert any("1 more hosts" in gap.what for gap in node.not_observed)
 
@@ -97,7 +92,6 @@ def test_a_file_that_names_places_alone_has_gpus_and_nics_without_names(tmp_path
 def test_in_a_capture_the_file_is_kept_and_tells_no_devices() -> None:
     # It is what NCCL was given, which may be another machine's.
     source = registry.source("nccl-xml")
-    assert source is not None
     draft = NodeDraft()
     blob = Blob("files/topo.xml", DUMP.encode(), Item("nccl-topo-file", "nccl-xml", "files/topo.xml"))
     source.read(blob, draft)
@@ -108,7 +102,6 @@ def test_in_a_capture_the_file_is_kept_and_tells_no_devices() -> None:
 def test_a_hostile_file_costs_a_capture_one_line_and_a_scan_its_input(tmp_path: Path) -> None:
     deep = '<system version="1"><cpu numaid="0">' + "<pci>" * 10_000
     source = registry.source("nccl-xml")
-    assert source is not None
     parsed = source.parse(Blob("files/topo.xml", deep.encode(), Item("nccl-topo-file", "nccl-xml", "files/topo.xml")))
     assert (parsed.records, parsed.unread_count) == ([], 1)
     with pytest.raises(InputError, match="nests deeper"):

@@ -1,7 +1,5 @@
 """`mlxlink`: state, rate, counters and the firmware's word on the signal of one port."""
 
-from __future__ import annotations
-
 from tests.evidence.filled import node_of, text_of
 from topodiag.checks.nic.events import troubles
 

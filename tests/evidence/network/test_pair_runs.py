@@ -1,7 +1,5 @@
 """Tests of perftest whose pair of hosts is known."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

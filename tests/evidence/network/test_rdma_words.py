@@ -1,7 +1,5 @@
 """The vocabularies of RDMA tools, brought to one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Metrics of the DCGM exporter are the same facts as the driver's tools say, for the same checks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -18,7 +18,6 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not
 
 UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-4444-666666666666"]
 HEADER = text_of("nvidia-smi-nvlink", "HEAD")
-STATUS = text_of("nvidia-smi-nvlink", "STATUS")
 
 
 def fill(text: str) -> NodeDraft:
@@ -41,12 +40,6 @@ def test_what_masks_and_repetitions_leave_of_ids_is_distinct() -> None:
 def test_any_words_behind_a_link_leave_the_other_links_alone(words: str) -> None:
     text = HEADER + " Link 0: " + "".join(words.splitlines()) + "\n Link 1: 25 GB/s\n"
     assert value(link(fill(text), 0, 1), "line_gbs") == 25.0
-
-
-@given(st.lists(st.sampled_from(STATUS.splitlines()), max_size=10), st.integers(0, 60))
-def test_lines_in_any_order_are_survived(lines: list[str], cut: int) -> None:
-    draft = fill("\n".join(lines)[cut:])
-    assert {gpu.keys["index"] for gpu in draft.entities("gpu")} <= {0, 1}
 
 
 @needs_corpus

@@ -1,7 +1,5 @@
 """What the checks of PCIe links say of `nvidia-smi --query-gpu`; what is read of it is in a table of readings."""
 
-from __future__ import annotations
-
 from tests.evidence.filled import node_of
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 
@@ -11,7 +9,6 @@ HEADER = "index, pcie.link.width.current, pcie.link.width.max, utilization.gpu [
 def test_a_gpu_without_a_bus_id_has_its_pcie_link_all_the_same() -> None:
     machine = node_of(f"{HEADER}\n0, 16, 16, 97 %\n1, 8, 16, 98 %\n2, 16, 16, 97 %\n")
     function = machine.pci_of(machine.gpus[1])
-    assert function is not None
     assert (function.width.value, function.max_width.value) == (8, 16)
     findings = NarrowPcieLink().judge(machine).findings
     assert [finding.where.gpus for finding in findings] == [("GPU1",)]

@@ -1,7 +1,5 @@
 """Values of nvidia-smi's table that no check asks about: they leave open whether all is well, and are no fault."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.pasted import loud, said

@@ -1,7 +1,5 @@
 """The catalogue of sentences: each entry takes the lines it shows, leaves those it must, and says where it is from."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

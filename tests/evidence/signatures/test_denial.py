@@ -1,7 +1,5 @@
 """Lines that name a fault and report none."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.signatures.denial import counts_none, denies, warns
 

@@ -1,7 +1,5 @@
 """The engine: one pass, the same events however the bytes are cut, and bounds that hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

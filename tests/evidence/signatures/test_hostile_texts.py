@@ -3,8 +3,6 @@
 `benchmarks/hostile_text.py` reads the same at full size.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

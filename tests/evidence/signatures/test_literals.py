@@ -1,7 +1,5 @@
 """The two ways in which a finder of fixed bytes searches, and one finder in several threads."""
 
-from __future__ import annotations
-
 import sys
 import threading
 

@@ -1,7 +1,5 @@
 """Wrappers of launchers, schedulers and loggers are taken off, and what they say is kept."""
 
-from __future__ import annotations
-
 from math import isnan
 
 from hypothesis import given

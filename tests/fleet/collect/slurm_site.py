@@ -1,7 +1,5 @@
 """A real Slurm on this machine: slurmctld, munged and four slurmd that call themselves gpu01 to gpu04."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The command that starts the collector on a node: any login shell, full disks, old Pythons, nothing left behind."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -71,8 +69,6 @@ def test_a_node_without_any_room_says_so() -> None:
 def test_the_collector_ends_when_its_reader_is_gone() -> None:
     given = standard_input(collector(), "markmark", ("--send", "markmark", "--sample", "600"))
     process = subprocess.Popen(argv(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdin is not None
-    assert process.stdout is not None
     process.stdin.write(given)
     process.stdin.flush()
     assert process.stdout.readline().split()[2] == b"hello"

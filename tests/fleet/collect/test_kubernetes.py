@@ -1,7 +1,5 @@
 """Manifests that Kubernetes takes, whose pods do what they say, and a collection through kubectl's commands."""
 
-from __future__ import annotations
-
 import base64
 import os
 import subprocess

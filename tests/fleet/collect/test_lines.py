@@ -1,7 +1,5 @@
 """The lines of one node become its bundle, or the reason why there is none."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

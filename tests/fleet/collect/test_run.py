@@ -1,7 +1,5 @@
 """What becomes of each node: asked twice only where it was not reached, kept whatever happens, never asked in vain."""
 
-from __future__ import annotations
-
 import io
 import json
 import stat

@@ -1,7 +1,5 @@
 """A folder that nodes write into by themselves."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """A real Slurm: `fleet collect` by srun and sbcast, what `place emit` writes, and the scripts of docs/deploy.md."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`fleet collect` over real ssh: nodes that answer, refuse, hang, die, shout, and whose disks are full."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The time of the whole, shorter than that of a node: what came stays, and no node that was cut off is called hung."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

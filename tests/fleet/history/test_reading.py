@@ -1,7 +1,5 @@
 """Captures are read alike by one process and by several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How many channels NCCL runs with: every rule of every version, by its inputs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

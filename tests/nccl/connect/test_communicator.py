@@ -1,7 +1,5 @@
 """Communicators of any ranks on any hosts: nodes as NCCL counts them, what ranks agree on, what is searched once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

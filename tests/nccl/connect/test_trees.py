@@ -1,20 +1,12 @@
 """Trees over nodes and rings over nodes: NCCL's shapes, and what holds for any number of nodes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.printed import channel_line, trees_text
 from topodiag.nccl.connect.fuse import NodeOrders
 from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import (
-    Branch,
-    TreePlace,
-    btree,
-    connect_trees,
-    double_tree,
-)
+from topodiag.nccl.connect.trees import Branch, TreePlace, btree, connect_trees, double_tree
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
 

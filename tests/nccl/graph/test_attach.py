@@ -1,7 +1,5 @@
 """Which part of a topology file NCCL keeps, what it fills in, and in which order the trees of the ranks are joined."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

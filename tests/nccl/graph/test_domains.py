@@ -1,7 +1,5 @@
 """The system of a communicator as one rank sees it: domains, what is cut off, maxBw and totalBw, any tree at all."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

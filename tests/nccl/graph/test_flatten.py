@@ -1,7 +1,5 @@
 """Broadcom switches that show two levels become one, by the rules of each version."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.nccl.small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci
@@ -38,26 +36,15 @@ def test_the_lower_level_goes_and_its_devices_hang_on_the_upper_switch() -> None
     assert system.gpus[0].paths["NET"][0].count == 3
 
 
-def test_two_lower_level_switches_below_each_other_stay() -> None:
-    assert len(switches(two_level(gen5(1), gen5(1)))) == 3
+SWITCHES = {
+    "gen5 upper": gen5(0), "gen5 lower": gen5(1), "gen4": GEN4_SWITCH, "Mellanox": {"vendor": "0x15b3"},
+    "gen4 of another id": {**GEN4_SWITCH, "subsystem_device": "0xa097"},
+}  # fmt: skip
 
 
-def test_gen5_is_flattened_from_2_20_on() -> None:
-    assert [len(switches(two_level(gen5(0), gen5(1)), minor)) for minor in (19, 20)] == [3, 1]
-
-
-def test_gen4_switches_look_alike_on_both_levels() -> None:
-    assert len(switches(two_level(GEN4_SWITCH, GEN4_SWITCH))) == 1
-
-
-def test_2_18_wants_the_same_id_on_both_levels() -> None:
-    other = {**GEN4_SWITCH, "subsystem_device": "0xa097"}
-    assert [len(switches(two_level(GEN4_SWITCH, GEN4_SWITCH), minor)) for minor in (18, 19)] == [1, 1]
-    assert [len(switches(two_level(GEN4_SWITCH, other), minor)) for minor in (19, 20)] == [3, 1]
-
-
-def test_switches_of_other_makers_stay() -> None:
-    assert len(switches(two_level({"vendor": "0x15b3"}, {"vendor": "0x15b3"}))) == 3
+@examples("upper", "lower", "minor", "count")
+def test_two_levels_of_switches_are_so_many_switches(upper: str, lower: str, minor: int, count: int) -> None:
+    assert len(switches(two_level(SWITCHES[upper], SWITCHES[lower]), minor)) == count
 
 
 def test_a_link_from_elsewhere_to_a_switch_that_went_is_gone() -> None:

@@ -1,7 +1,5 @@
 """The nearest NICs, GPU and CPU: NCCL's tie-breaks and its spread of channels over NICs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

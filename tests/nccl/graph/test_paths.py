@@ -1,7 +1,5 @@
 """Paths before the corrections: types, the replacement rules of both generations, and ways through other GPUs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What P2P, shared memory, GPUDirect RDMA, PXN and C2C make of the paths, rule by rule."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

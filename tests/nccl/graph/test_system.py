@@ -1,7 +1,5 @@
 """The system graph of small machines: vertices, links and their bandwidths in NCCL's order, and what it rejects."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which ports NCCL merges into virtual NICs, by version and by setting, and where the virtual NIC then stands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

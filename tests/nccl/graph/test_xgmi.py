@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.nccl.rccl.machines import mi300x
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.nccl.graph.xgmi import all_by_xgmi, neighbours

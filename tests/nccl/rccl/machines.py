@@ -1,7 +1,5 @@
 """Topology files of AMD's machines, written for the tests: eight MI300X, and rings of four MI100."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 _CPU = '<cpu numaid="{}" affinity="ffff" arch="x86_64" vendor="{}" familyid="{}" modelid="{}">'

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.nccl.rccl.models import all_to_all, orders_of, rome_models
 

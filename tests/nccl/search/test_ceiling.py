@@ -3,8 +3,6 @@
 `test_search_plain` holds the search to one without any of this, on all sorts of machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Ways as integers take from links what NCCL's single precision would, and fail where it would."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,8 +61,6 @@ def test_the_other_direction_has_links_of_its_own() -> None:
     system = built(host(cpu(0, gpu("10", to_gpu("11", 2), dev=0), gpu("11", to_gpu("10", 2), dev=1))))
     roads = Roads(system)
     there, back = roads.gpu_gpu[0][1], roads.gpu_gpu[1][0]
-    assert there is not None
-    assert back is not None
 
     state = roads.start - there.step(40)[0] - back.step(40)[0]
     assert state & roads.guard == roads.guard
@@ -74,7 +70,6 @@ def test_the_free_bandwidth_of_a_gpus_pci_link_is_told_in_whole_gbs() -> None:
     system = built(host(cpu(0, pci("80", gpu("10", dev=0), nic("40")))), nodes=2)
     roads = Roads(system)
     way = roads.net_gpu[0][0]
-    assert way is not None
 
     assert roads.free_pci(roads.start, 0) == 24
     assert roads.free_pci(roads.start - way.step(2.4)[0], 0) == 21
@@ -84,7 +79,6 @@ def test_a_share_that_is_no_thousandth_needs_the_next_one() -> None:
     """A third of 10 GB/s: 3.333 are taken, but 3.334 must be free."""
     system = built(host(cpu(0, gpu("10", to_gpu("11", 1), dev=0), gpu("11", to_gpu("10", 1), dev=1))))
     way = Roads(system).gpu_gpu[0][1]
-    assert way is not None
     need, take = way.share(10 / 3)
 
     assert need == way.uses[0] * 3334

@@ -1,7 +1,5 @@
 """NCCL's graph search on small machines made by hand: one rule each, what it does to the channels that are found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The compiled search, which skips repeated visits, against one that walks every link each time: the same graphs."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from unittest.mock import patch
 

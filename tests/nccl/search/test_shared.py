@@ -1,7 +1,5 @@
 """What the processes of the suite share of NCCL's search (tests/searches.py) is what each would find by itself."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest

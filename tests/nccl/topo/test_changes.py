@@ -1,7 +1,5 @@
 """What if: changes of a tree, read from words and applied."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A dump made fit to be used as a topology file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Two machines compared by what matters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

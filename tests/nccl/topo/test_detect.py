@@ -1,7 +1,5 @@
 """The tree that NCCL would detect on a node, rebuilt from captured machines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that leave GPUs and NICs to NCCL get those of a known system, where they have places for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.nccl.small_trees import cpu, element, gpu, host, pci

@@ -1,7 +1,5 @@
 """NCCL_IB_HCA: the ports that it leaves, and their rails and planes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +27,6 @@ def test_a_list_gives_ports_rails_and_planes(text: str, rail: str | None, plane:
 
 def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
     element = by_hca_list(tree(), "=mlx5_2:1:0:1,mlx5_3:1:1:1", rails=True)
-    assert element is not None
     assert nets_of(element) == ["mlx5_2", "mlx5_3"]
     assert [(net.get("rail"), net.get("plane")) for net in element.walk() if net.tag == "net"] == [
         ("0", "1"),
@@ -40,7 +37,6 @@ def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
     again = by_hca_list(element, "=mlx5_2:1:5:5,mlx5_3:1:5:5", rails=True)  # what the file says stays
     assert again == element
     older = by_hca_list(tree(), "=mlx5_2:1:0:1", rails=False)
-    assert older is not None
     assert [net.get("rail") for net in older.walk() if net.tag == "net"] == [None]
 
 

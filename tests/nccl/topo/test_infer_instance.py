@@ -1,7 +1,5 @@
 """Which instance type a topology file without GPUs is of, by its layout and its bus ids."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.nccl.small_trees import GEN4, GEN5, cpu, element, host

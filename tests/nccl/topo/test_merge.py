@@ -1,7 +1,5 @@
 """What NCCL works on when it loads a file on a machine."""
 
-from __future__ import annotations
-
 from tests.nccl.small_trees import cpu, gpu, host, nic, nvlink, pci
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes

@@ -1,7 +1,5 @@
 """Nodes whose trees differ in the GUIDs of their NICs only are one to NCCL, and are searched once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """The tree from NCCL's print of its system: NCCL's choices follow from it as from the file that it was printed of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -51,7 +49,6 @@ def test_bus_ids_are_unpacked() -> None:
 
 def test_links_come_back_as_speeds_lanes_and_numbers_of_nvlinks() -> None:
     tree = tree_of_print(small(), 90)
-    assert tree is not None
     by_bus = {pci.get("busid"): pci for pci in tree.walk() if pci.tag == "pci"}
     assert (by_bus["0000:1b:00.0"].get("link_speed"), by_bus["0000:1b:00.0"].get("link_width")) == (
         "32.0 GT/s PCIe",

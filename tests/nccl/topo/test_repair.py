@@ -1,7 +1,5 @@
 """A sick topology made like its own healthy parts."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """A guest's flattened tree completed with the switches of its host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

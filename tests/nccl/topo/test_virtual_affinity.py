@@ -1,7 +1,5 @@
 """Places of a guest's devices by what was measured between its GPUs and its NICs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

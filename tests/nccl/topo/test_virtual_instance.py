@@ -1,7 +1,5 @@
 """A guest's flattened tree completed with the switches that its instance type has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

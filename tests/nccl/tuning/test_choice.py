@@ -1,7 +1,5 @@
 """What NCCL runs for a size: by the least time of its table, as far as the combination may run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -119,7 +117,6 @@ def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:
     table = tuning_table(shape, NOTHING_SET)
     for collective in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast"):
         choice = choose(shape, table, NOTHING_SET, collective, LARGE_BYTES)
-        assert choice is not None
         assert choice.busbw_gbs == pytest.approx(384, rel=0.02)
     comm_shape = replace(shape, nranks=1, local_ranks=(1,))
     nothing = choose(comm_shape, table, NOTHING_SET, "AllReduce", LARGE_BYTES)
@@ -137,7 +134,6 @@ def test_the_byte_where_the_choice_changes_is_found() -> None:
     assert choices[0].bytes == SIZES[0]
     for before, after in pairwise(choices):
         below = choose(shape, table, NOTHING_SET, "AllReduce", after.bytes - 1)
-        assert below is not None
         assert (below.algorithm, below.protocol) == (before.algorithm, before.protocol)
         assert (after.algorithm, after.protocol) != (before.algorithm, before.protocol)
     kinds = {(choice.algorithm, choice.protocol) for choice in swept(shape, "AllReduce")}
@@ -162,7 +158,6 @@ def test_twice_the_bytes_take_longer(shape: CommShape, collective: str) -> None:
 def test_the_choice_is_the_fastest_that_the_table_has(shape: CommShape, collective: str, nbytes: int) -> None:
     table = tuning_table(shape, NOTHING_SET)
     choice = choose(shape, table, NOTHING_SET, collective, nbytes)
-    assert choice is not None  # a ring can always run
     entry = table[collective][choice.algorithm][choice.protocol]
     assert choice.time_us == predicted_us(shape, Cell(collective, choice.algorithm, choice.protocol), entry)(nbytes)
     for protocol, ring in table[collective]["Ring"].items():

@@ -1,7 +1,5 @@
 """NCCL_ALGO and NCCL_PROTO: what they leave, and which texts NCCL refuses."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,8 +6,6 @@ by themselves and run on these shapes: latency and bandwidth of each cell, and t
 constants of 2.32 are those of the library that NVIDIA released.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -134,7 +132,6 @@ def test_from_2_32_on_the_plateau_of_blackwells_rings_grows_with_their_steps_and
         choice = choose(
             shape, {collective: {"Ring": {"Simple": (10.0, 50.0)}}}, read_settings({}, minor), collective, nbytes
         )
-        assert choice is not None
         return round((choice.time_us - nbytes / 50e3) / 10, 4)
 
     assert slower(31, "AllReduce", 8, 1 << 20) == 1.0

@@ -1,7 +1,5 @@
 """The tuning table: NCCL's model by hand for known machines, what switches a combination off, and what holds always."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The watch of a node: changes alone are written, memory and disk are bounded, and nothing that hangs stops it."""
 
-from __future__ import annotations
-
 import json
 import threading
 from itertools import pairwise

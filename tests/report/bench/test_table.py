@@ -1,7 +1,5 @@
 """The report of measured runs: head, verdict, table, fit, causes, and one line each of many."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace

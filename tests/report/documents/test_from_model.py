@@ -1,7 +1,5 @@
 """Documents are read from the model by the names of their keys; what the model does not know is null or left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum, IntEnum
 from types import SimpleNamespace
@@ -23,10 +21,7 @@ class Level(IntEnum):
 
 
 SAMPLE = {
-    "Part": {
-        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
-        "required": ["name", "size"],
-    },
+    "Part": {"properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "required": ["name", "size"]},
     "Sample": {
         "properties": {
             "text": {"type": "string"},

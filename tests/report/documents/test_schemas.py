@@ -1,7 +1,5 @@
 """What the published schemas share is equal in all, and every document has the keys that all share."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """Documents are written as strict JSON in ASCII, whatever numbers and texts are in them."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

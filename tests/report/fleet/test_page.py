@@ -1,7 +1,5 @@
 """A compared fleet on a page, as JSON, as tables and as lists for schedulers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -30,10 +30,6 @@ def parsed(result):
     return json.loads(rendered(result))
 
 
-def test_the_published_schema_is_itself_valid():
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-
-
 @pytest.mark.parametrize(
     "make", [machines.healthy, machines.sick, machines.without_gpus, machines.only_matrix, machines.large, Result]
 )

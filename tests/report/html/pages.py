@@ -1,7 +1,5 @@
 """Pages for the tests: real results and results that are hostile, as text and as elements. Imported by name."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,8 +1,6 @@
 """The page in a real browser: it asks for nothing, works with and without script, in each mode, by keyboard, and again
 after it was saved. One browser for the module; skipped, and said, where there is none."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator

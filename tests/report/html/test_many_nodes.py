@@ -1,7 +1,5 @@
 """A page of many nodes: those alike are one row, sets of names break behind a comma, the worst findings stand open."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

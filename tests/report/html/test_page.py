@@ -1,7 +1,5 @@
 """The page stands by itself, is whole without its script, and shows what is foreign as text."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -146,7 +144,6 @@ def test_what_is_to_be_typed_stands_between_back_quotes(text: str, found: list[t
 def test_a_variable_to_remove_is_no_line_of_nccl_conf() -> None:
     finding = replace(LINKS, settings=(("NCCL_NET", None), ("NCCL_IB_HCA", "mlx5")))
     made = section(Sheet("scan", Result(findings=(finding,)), Page(Style()), None))
-    assert made is not None
     assert made.values["settings"] == ["NCCL_IB_HCA=mlx5"]
     assert made.values["unset"] == ["unset NCCL_NET"]
 

@@ -1,7 +1,5 @@
 """The page of a sweep: the pairs drawn, the rails of the nodes that were looked at, the runs that are slow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report.sweep.test_page import SWEEP

@@ -1,7 +1,5 @@
 """Rings, trees, the machine as NCCL printed it and channel counts are shown without a communicator line."""
 
-from __future__ import annotations
-
 from tests.checks.excerpts import jobs_of
 from topodiag.report.interface import Style
 from topodiag.report.job.ranks import draw_comms

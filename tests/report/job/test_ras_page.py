@@ -1,7 +1,5 @@
 """The page of a job of which RAS alone was asked: it has seen the ranks that answered, and asks for no log setting."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

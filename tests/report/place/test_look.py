@@ -1,7 +1,5 @@
 """The layout drawn: what stands where, what is marked, and the same as SVG."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,13 +42,7 @@ SPLIT = view([0, 1, 3, 4, 13, 14], [0, 0, 1, 1, 2, 2])
 
 
 def test_gpus_carry_the_number_of_their_group_below_their_switch() -> None:
-    assert drawn(PACKED)[3:8] == [
-        "      solved",
-        "leaf-a",
-        "  n0   0  0  1  1",
-        "leaf-b",
-        "  n3   x  2  2  ·",
-    ]
+    assert drawn(PACKED)[3:8] == ["      solved", "leaf-a", "  n0   0  0  1  1", "leaf-b", "  n3   x  2  2  ·"]
 
 
 def test_nodes_of_one_nvlink_domain_split_nothing() -> None:

@@ -1,7 +1,5 @@
 """Plots: what stands where on a terminal, and that a picture is whole whatever the names and numbers are."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -52,8 +50,6 @@ def test_a_sweep_of_more_sizes_than_are_drawn_is_shown_to_its_end_and_with_its_d
     points = [(float(1 << 20) + number, 100.0) for number in range(3 * MAX_POINTS + 1)]
     points[5000] = (points[5000][0], 10.0)
     across, up = span_of(SIZE, [x for x, _ in points], 6), span_of(BANDWIDTH, [0.0, 100.0], 6)
-    assert across is not None
-    assert up is not None
     drawn = shown(Series("sweep", points), across, up)
     assert len(drawn) <= MAX_POINTS + 1
     assert drawn[-1][0] == across.share(points[-1][0])
@@ -63,8 +59,6 @@ def test_a_sweep_of_more_sizes_than_are_drawn_is_shown_to_its_end_and_with_its_d
 def test_ticks_of_sizes_are_powers_of_two_and_of_times_powers_of_ten() -> None:
     sizes = span_of(SIZE, [4096, 1 << 30], 6)
     rates = span_of(BANDWIDTH, [0.0, 370.0], 6)
-    assert sizes is not None
-    assert rates is not None
     assert [word for _, word in sizes.ticks] == ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB", "128 MiB", "1 GiB"]
     assert [word for _, word in rates.ticks] == ["0", "100", "200", "300", "400"]
 

@@ -1,10 +1,11 @@
-"""What a sweep's page, its JSON and its heat map show, for a fabric with planted faults."""
-
-from __future__ import annotations
+"""What the page, the JSON and the heat map of a sweep show, for a fabric with planted faults; what it accuses is a
+finding."""
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 from random import Random
+from typing import Any
 
 import defusedxml.ElementTree
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
+from tests.valid import assert_valid
 from topodiag.draw.heat import heat, heat_svg
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page
+from topodiag.sweep.findings import sweep_findings
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.words import fault_words, untold
@@ -128,3 +131,39 @@ def test_a_failed_run_is_marked_and_has_its_reason():
     assert "1-intra-node005: no end after 180 s" in text
     assert "its runs fail" in text
     assert "x" in next(line for line in text.splitlines() if line.startswith("  node005"))
+
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "sweep-1.0.schema.json").read_text())
+
+
+def document_of(judged: SweepJudgement) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(plain(sweep_json(judged, SWEEP.plans, None)), allow_nan=False))
+    assert_valid(document, SCHEMA)
+    return document
+
+
+def test_every_fault_and_gap_is_a_finding() -> None:
+    judged = SWEEP.judgement
+    document = document_of(judged)
+    assert len(document["findings"]) == len(judged.faults) + len(judged.gaps) > 0
+    severities = [finding["severity"] for finding in document["findings"]]
+    assert severities == ["error"] * len(judged.confirmed) + ["warning"] * (len(severities) - len(judged.confirmed))
+
+
+def test_a_finding_names_the_check_that_the_fault_names() -> None:
+    document = document_of(SWEEP.judgement)
+    for fault, finding in zip(document["faults"], document["findings"], strict=False):
+        assert finding["id"] == (fault["check"] or "BEN001")
+        assert all(where in finding["message"] for where in fault["where"])
+
+
+def test_runs_that_fail_are_a_finding_without_a_bandwidth() -> None:
+    judged = SWEEP.judgement
+    failed = replace(judged, faults=tuple(replace(fault, share=None) for fault in judged.faults))
+    findings = sweep_findings(failed, SWEEP.plans[-1].fabric)
+    assert all("its runs fail" in finding.message for finding in findings[: len(judged.faults)])
+    assert all(finding.id == "BEN001" for finding in findings[: len(judged.faults)])
+
+
+def test_a_sweep_without_faults_has_no_findings() -> None:
+    assert document_of(SweepJudgement())["findings"] == []

@@ -1,23 +1,29 @@
-"""Pages of the topo commands: names for labels, paths folded, sentences that say what happened, no line too wide."""
+"""The pages and the JSON of `topo`: the sentences, the keys and units of the reference."""
 
+import json
 from dataclasses import replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.tables import examples
+from tests.valid import assert_valid
 from topodiag.app.case.topology import open_topology, predict_topology
 from topodiag.app.topo import WhatIf, what_if
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.names import device_names
+from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.topo.predict import draw_prediction, ranges_of, spell_order
+from topodiag.report.topo.predict import draw_prediction, predict_json, ranges_of, spell_order
 from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence, spell_graph
 from topodiag.words.places import base_name
 
@@ -167,3 +173,46 @@ def test_whatever_changes_there_is_a_sentence_and_a_page_that_fits(chosen, nodes
     assert all(cell_len(line.plain) <= width for line in page.lines)
     assert sentence(found).startswith("With ")
     assert sentence(found).endswith(".")
+
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "predict-1.0.schema.json").read_text())
+
+
+def made(name, **asked):
+    topology = open_topology(str(FOLDER / name / "topo.xml"))
+    return json.loads(json.dumps(plain(predict_json(predict_topology(topology, **asked)))))
+
+
+@examples("name", "asked")
+def test_every_kind_of_prediction_is_valid(name, asked):
+    assert_valid(made(name, **asked), SCHEMA)
+
+
+def test_the_schema_notices_a_missing_key_and_a_path_without_its_type():
+    broken = made("dgx-h100-healthy")
+    del broken["graphs"][0]["orders"]
+    with pytest.raises(jsonschema.ValidationError):
+        assert_valid(broken, SCHEMA)
+    broken = made("dgx-h100-healthy")
+    row = next(iter(broken["paths"].values()))
+    row[next(iter(row))] = [1, 2.0]
+    with pytest.raises(jsonschema.ValidationError):
+        assert_valid(broken, SCHEMA)
+
+
+def test_the_keys_are_those_that_tools_rely_on():
+    found = made("dgx-h100-healthy", nodes=2)
+    assert {"accepted", "why", "system", "paths", "graphs", "channels", "tuning", "choices"} <= set(found)
+    assert found["paths"]["GPU/0-1b000"]["NET/0-0"][1:] == [48.0, "PXB"]
+    assert set(found["channels"]) == {"coll", "collnet", "nvls", "p2p", "p2p_per_peer"}
+    assert {"collective", "bytes", "algorithm", "protocol"} <= set(found["choices"][0])
+    latency, gbs = found["tuning"]["AllReduce"]["Ring"]["Simple"]
+    assert 0 < latency < 1000
+    assert 0 < gbs < 1000
+
+
+def test_a_refusal_says_why_and_where():
+    found = made("prolog")
+    assert (found["accepted"], found["line"]) == (False, 1)
+    assert "expected >" in found["why"]
+    assert found["channels"] is None

@@ -1,8 +1,6 @@
 """The page of a verdict: the answer in the first lines and again in the last, proof that can be opened, nothing by
 colour alone."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 
@@ -154,10 +152,7 @@ def test_events_round_the_cause_stand_in_order_without_those_that_frame_the_job(
     )  # fmt: skip
     lines = page(answer)
     at = next(number for number, line in enumerate(lines) if line.startswith("  when"))
-    assert lines[at : at + 2] == [
-        "  when       22:12:20  n0  link down",
-        "             22:13:20  n0  process died",
-    ]
+    assert lines[at : at + 2] == ["  when       22:12:20  n0  link down", "             22:13:20  n0  process died"]
     assert "22:13" not in lines[at + 2]  # -v has all
 
 

@@ -1,7 +1,5 @@
 """Two nodes of eight Hopper GPUs with NVSwitches and a NIC each, as captures and as a run on them: no file is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

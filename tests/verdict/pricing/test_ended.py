@@ -1,13 +1,12 @@
 """What a cause that ended a job costs, and since when, as far as the log shows it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import nan
 
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from tests.verdict.pricing.machines import cause, finding
 from topodiag.model.case import Case
 from topodiag.model.job import Event
@@ -43,20 +42,12 @@ def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
         lines = Origin("job.log", 1), Origin("job.log", 9)
         job = replace(job, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
     price = ended(cause(finding("JOB009")), Case(jobs=(job,)))
-    assert price is not None
     assert (price.share, price.text) == (1.0, said)
 
 
-@pytest.mark.parametrize(
-    ("dated_s", "said"),
-    [
-        pytest.param(ENDED_S + 1800, MISSING, id="from the begin of the wait"),
-        pytest.param(None, STOPPED, id="the watchdog's line has no clock, and what follows it came half an hour late"),
-    ],
-)
+@examples("dated_s", "said")
 def test_no_step_ran_since_a_watchdog_began_to_wait(dated_s: float | None, said: str) -> None:
     wait = Event("watchdog", "caught", "", ts=dated_s, level="APP", details={"ran_ms": "1800000"})
     end = Event("ended", "Sending process 1 closing signal SIGTERM", "", ts=ENDED_S + 1801, level="APP")
     price = ended(cause(finding("JOB006")), Case(jobs=(jobs.job(1, events=(wait, end)),)))
-    assert price is not None
     assert price.text == said

@@ -1,7 +1,5 @@
 """The share of a step that is predicted, beside how much longer the steps of the job's own log became."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -82,7 +80,6 @@ def test_a_cause_of_another_time_explains_nothing_and_one_of_that_time_is_said_t
     lines = {moment.origin.line: moment for moment in case.timeline.moments if moment.origin is not None}
     assert 120 in lines
     now = lines[120]
-    assert now.time is not None
     early = replace(now, what="link is down", time=now.time - 86_400, origin=Origin("kern.log", 7, "x"))
     moved = replace(case, timeline=replace(case.timeline, moments=(*case.timeline.moments, early)))
     told = replace(priced(0.39), finding=replace(priced(0.39).finding, evidence=(Origin("kern.log", 7, "x"),)))

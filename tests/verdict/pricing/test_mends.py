@@ -1,7 +1,5 @@
 """Each mend puts its own cause into a machine as built, as a source shows it, and nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 
 def inflicted(check: str, on: HostGround, **parts: Any) -> Machine:
     mend = mend_of(check)
-    assert mend is not None
     return mend.inflict(on.built, on, finding(check, **parts))
 
 

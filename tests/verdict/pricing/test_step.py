@@ -1,13 +1,12 @@
 """What a cause takes of a training step: the traffic of `topodiag place`, slowed as NCCL's own search says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, tree
 from tests.verdict.test_price import LINKS, NIC
 from topodiag.app.judge.placed_jobs import place_jobs
@@ -49,18 +48,9 @@ def price_of(what: Any, evidence: Case, trained: dict[str, Any] | None = None) -
     return price
 
 
-def test_without_a_layout_no_share_of_a_step_is_invented() -> None:
-    evidence = job_case(remove("mlx5_4"))
-    assert place_jobs(evidence).steps == ()
-    assert price_of(cause(NIC), evidence).step_share is None
-
-
 def test_a_missing_nic_takes_more_of_a_step_the_more_of_it_leaves_the_node() -> None:
     inside = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=8)))
     across = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=16)))
-    assert inside.step_share is not None
-    assert across.step_share is not None
-    assert inside.job_share is not None
     assert 0 <= inside.step_share < across.step_share < inside.job_share
 
 
@@ -73,8 +63,6 @@ def test_links_down_slow_the_groups_inside_the_node_by_nccls_figures_of_it() -> 
         predict_tree(element, nodes=1, version="2.23.4", sizes=(SIZE,)).all_reduce
         for element in (tree(), tree(down("nvlink:GPU3:6")))
     )
-    assert whole is not None
-    assert less is not None
     share = less.busbw_gbs / whole.busbw_gbs
     tensor = sum(demand.step_us for demand in model.demands)
     assert price.step_share == pytest.approx(1 - model.step_us / (model.step_us + tensor * (1 / share - 1)), rel=0.02)
@@ -82,18 +70,10 @@ def test_links_down_slow_the_groups_inside_the_node_by_nccls_figures_of_it() -> 
 
 def test_the_range_is_of_models_that_nobody_named_and_says_so() -> None:
     price = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=16)))
-    assert price.step_range is not None
-    assert price.step_share is not None
     assert price.step_range[0] < price.step_range[1]
     assert price.step_range[0] <= price.step_share <= price.step_range[1]
     assert "assumed" in price.step_said
     assert "as declared" in price.step_said
-
-
-def test_a_given_model_leaves_no_range() -> None:
-    price = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=8)), TRAINED)
-    assert price.step_range == (price.step_share, price.step_share)
-    assert price.step_said.endswith("the model given")
 
 
 def test_a_cause_that_costs_the_job_nothing_costs_no_step() -> None:
@@ -126,26 +106,16 @@ def logged(evidence: Case, **others: Any) -> Case:
     return replace(evidence, jobs=(replace(evidence.jobs[0], training=replace(training, **others)),))
 
 
-def test_the_arguments_in_the_log_give_layout_and_model_and_leave_no_range() -> None:
-    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4"))))
-    assert price.step_range == (price.step_share, price.step_share)
-    assert price.step_said == "tp 8 x dp 2 (by the arguments in its log), the model from the log"
-
-
-def test_what_is_given_goes_before_what_the_log_says() -> None:
-    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4"), sizes=Layout(tp=16))), TRAINED)
-    assert price.step_said == "tp 16 (as declared), the model given"
-
-
-def test_arguments_of_a_job_of_another_size_are_of_another_job() -> None:
-    assert place_jobs(logged(job_case(remove("mlx5_4")), world=64)).steps == ()
-
-
-def test_a_log_that_leaves_the_model_open_gives_the_layout_alone() -> None:
-    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4")), options={}))
-    assert "by the arguments in its log" in price.step_said
-    assert "assumed" in price.step_said
-
-
-def test_sizes_that_do_not_make_the_ranks_price_nothing() -> None:
-    assert place_jobs(logged(job_case(remove("mlx5_4")), sizes={"tp": 7})).steps == ()
+@examples("declared", "given", "log", "said", "ranged")
+def test_what_gives_layout_and_model_of_a_step(
+    declared: int | None, given: bool | None, log: dict[str, Any] | None, said: list[str] | None, ranged: bool | None
+) -> None:
+    """A tensor size that is declared, whether a model is given, the arguments that the job's log prints but for these
+    others; words of what is said of the step, nothing where none is priced, and whether its share is a range."""
+    evidence = job_case(remove("mlx5_4"), sizes=Layout(tp=declared) if declared else None)
+    evidence = evidence if log is None else logged(evidence, **log)
+    assert bool(place_jobs(evidence).steps) is bool(said)
+    price = price_of(cause(NIC), evidence, TRAINED if given else None)
+    assert (price.step_share is None) is (not said)
+    assert [words for words in said or () if words not in price.step_said] == []
+    assert ranged is not False or price.step_range == (price.step_share, price.step_share)

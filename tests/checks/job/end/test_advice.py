@@ -1,7 +1,5 @@
 """No two findings of one report advise against each other, and none advises what cannot work."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JOB009: a process that ended by itself, and when the check stays silent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JOB005: the first error, apart from its cascade."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """JOB006: who did not enter the collective that the others wait in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

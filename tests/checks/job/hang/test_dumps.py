@@ -1,7 +1,5 @@
 """JOB006 over several process groups: one rank that is behind explains all groups that wait for its group."""
 
-from __future__ import annotations
-
 from tests.checks import jobs
 from tests.checks.job.hang.test_check import WATCHDOG
 from topodiag.checks.job.hang.check import RankBehind

@@ -1,7 +1,5 @@
 """A rank that is gone without a word: dead where its connections closed, not where it left, stopped or had a word."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JOB006 by a split that some ranks did not enter."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JOB006 and JOB001 by NCCL's RAS: who the others wait for, and silence over a job that runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

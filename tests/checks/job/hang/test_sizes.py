@@ -1,7 +1,5 @@
 """JOB006 by the amounts of data that torch's watchdogs name."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.checks import jobs

@@ -1,10 +1,9 @@
 """JOB006 by stack dumps: who waits in a collective, and who is somewhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.job import Event
@@ -24,8 +23,7 @@ def judged(*stacks: tuple[tuple[str, str], ...], events: tuple[Event, ...] = ())
 
 
 @pytest.mark.parametrize(
-    ("elsewhere", "place"),
-    [(LOADS, "__next__ (fairseq/data/iterators.py)"), (SAVES, "_save (torch/serialization.py)")],
+    ("elsewhere", "place"), [(LOADS, "__next__ (fairseq/data/iterators.py)"), (SAVES, "_save (torch/serialization.py)")]
 )
 def test_a_rank_that_waits_for_data_or_a_disk_while_others_reduce_is_named(
     elsewhere: tuple[tuple[str, str], ...], place: str
@@ -46,10 +44,6 @@ def test_a_rank_that_computes_is_named_with_little_confidence_since_a_dump_is_on
     assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
 
 
-@pytest.mark.parametrize(
-    "stacks",
-    [(WAITS, WAITS), (LOADS, LOADS), (WAITS, SYNCS), (WAITS,), (OWN, LOADS)],
-    ids=["all in it", "nobody in it", "one waits for its GPU", "one stack", "a function of the same name"],
-)
+@examples("stacks")
 def test_stacks_that_part_nobody_are_unknown(stacks: tuple[tuple[tuple[str, str], ...], ...]) -> None:
     assert judged(*stacks).status is Status.UNKNOWN

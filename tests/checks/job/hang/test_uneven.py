@@ -1,7 +1,5 @@
 """JOB010: ranks per node differ where NCCL needs them equal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

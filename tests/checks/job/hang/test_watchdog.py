@@ -1,7 +1,5 @@
 """JOB006 by what torch's watchdog says of each rank."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JOB006 by the words of frameworks: one line is the verdict."""
 
-from __future__ import annotations
-
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples

@@ -1,7 +1,5 @@
 """JOB013: what NCCL's own diagnostics say, what it costs, and which of their lines are no fault."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JOB015: the Inspector's bandwidth beside what NCCL's model expects of the job's machines, and silence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,13 +16,7 @@ from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.expect.inspector import beside_model
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
-from topodiag.model.inspector import (
-    CallsOfOneSize,
-    Inspection,
-    InspectorCommunicator,
-    InspectorMember,
-    MadeOf,
-)
+from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 

@@ -1,7 +1,5 @@
 """JOB008, JOB011 and JOB012 by NCCL's Inspector: the late rank, the slow part and the slow hours, and silence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

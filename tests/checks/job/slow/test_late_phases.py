@@ -1,7 +1,5 @@
 """A rank that is late in a part of each step: said where the others wait for it, and nowhere else."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

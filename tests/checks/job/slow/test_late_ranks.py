@@ -1,7 +1,5 @@
 """JOB008: a rank that comes late to its collectives, and when the check stays silent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

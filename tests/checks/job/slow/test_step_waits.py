@@ -1,7 +1,5 @@
 """JOB014: what the steps of transfers wait for, by the trace of NCCL's example profiler plug-in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

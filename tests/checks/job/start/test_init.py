@@ -1,7 +1,5 @@
 """JOB001 and JOB004: ranks that did not come up, and GPUs that two ranks share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -183,15 +181,7 @@ SINGLE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("pids", "files", "severity"),
-    [
-        ((4711, 4790), 2, Severity.WARNING),
-        ((4711, 178793), 2, Severity.INFO),
-        ((4711, 178793), 1, Severity.WARNING),
-    ],
-    ids=["one launch", "launches in files of their own", "one file"],
-)
+@examples("pids", "files", "severity")
 def test_ranks_of_a_launch_that_came_up_alone_are_a_warning(
     tmp_path: Path, pids: tuple[int, ...], files: int, severity: Severity
 ) -> None:

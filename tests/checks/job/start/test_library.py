@@ -1,7 +1,5 @@
 """JOB007: known faults of NCCL by version and signature."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JOB002: versions that differ between ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """NET002: interfaces and addresses that lead to no other node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

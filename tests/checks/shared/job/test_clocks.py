@@ -1,7 +1,5 @@
 """Clocks are not trusted across hosts: the end of a common init compares them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -30,7 +28,6 @@ def job_with(ends: Mapping[str, float], errors: Mapping[str, float]) -> Job:
 def test_the_order_is_that_of_the_common_clock() -> None:
     job = job_with({"n0": 0.0, "n1": 62.0}, {"n0": 100.0, "n1": 110.0})
     first = first_error(job)
-    assert first is not None
     assert first.host == "n1"
     [finding] = FirstError().judge(job).findings
     assert "the clock of n1 is 1 min 2 s ahead" in finding.observed

@@ -1,7 +1,5 @@
 """Where a check of the links looks, in a job whose log shows no machine; what lines show alone is in tests/outputs."""
 
-from __future__ import annotations
-
 from tests.checks.excerpts import HEAD, result_of
 
 

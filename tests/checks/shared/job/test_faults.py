@@ -1,7 +1,5 @@
 """The words for faults that a job's lines name, and who may find each."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.checks.registry import Subject, check_of, ids_of

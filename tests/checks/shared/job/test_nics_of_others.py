@@ -1,7 +1,5 @@
 """NET003 between two jobs on the same nodes: a setting of one of them leaves NICs out that the other uses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -25,7 +23,6 @@ def job(count: int, host: str = "a", **settings: str) -> Job:
 
 def test_a_setting_that_leaves_out_what_another_job_uses_is_found() -> None:
     comparison = fewer_than_others(job(1, NCCL_IB_HCA="mlx5_0"), [job(8)])
-    assert comparison is not None
     assert (len(comparison.kept), len(comparison.more), comparison.hosts) == (1, 8, ("a",))
     assert comparison.filters[0].value == "mlx5_0"
 
@@ -48,7 +45,6 @@ def captured(count: int, **settings: str) -> Job:
 
 def test_a_setting_that_leaves_out_what_the_capture_of_the_node_shows_up_is_found() -> None:
     comparison = fewer_than_others(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3"), [])
-    assert comparison is not None
     assert (len(comparison.kept), len(comparison.more), comparison.captured) == (4, 8, True)
     (finding,) = FewerNicsUsed().judge(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3")).findings
     assert finding.message.endswith("mlx5_3 leaves this job 4 of the 8 NICs that are up there")

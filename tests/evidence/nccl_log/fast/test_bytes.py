@@ -1,7 +1,5 @@
 """Vector operations on bytes give what the same operation gives one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

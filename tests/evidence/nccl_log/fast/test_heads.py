@@ -1,7 +1,5 @@
 """Whole fronts of lines and heads alone find the same threads, however often and in which files they come."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.evidence.nccl_log.line_by_line import extract_plain

@@ -1,7 +1,5 @@
 """Holes of zeros, which rotation with copytruncate leaves in a log, cost no more than other bytes."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

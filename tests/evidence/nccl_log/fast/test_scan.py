@@ -1,7 +1,5 @@
 """The fast extractor gives what the plain one gives."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

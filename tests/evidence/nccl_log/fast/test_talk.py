@@ -1,7 +1,5 @@
 """Lines without a record: what applications print beside is searched for, and read where it says something."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

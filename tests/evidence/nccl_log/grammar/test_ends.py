@@ -1,7 +1,5 @@
 """Lines of launchers, schedulers and frameworks that say that a process ended, or that ranks wait."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +84,6 @@ def _last(text: str) -> LastTraceback | None:
 @examples("end", "line", "name")
 def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: int, name: str) -> None:
     last = _last(end.replace("TRACEBACK\n", TRACEBACK))
-    assert last is not None
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
 
 
@@ -111,76 +108,21 @@ def test_a_text_ends_with_the_traceback_of_ipython_that_names_its_exception(rais
 @examples("below", "frame")
 def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
     last = _last(TRACEBACK + below)
-    assert last is not None
     assert last.frame == frame
 
 
 @examples("handled", "link", "root")
 def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str, link: str, root: str) -> None:
     last = _last(f"{TRACEBACK}{handled}\n\n{link}\n\n{TRACEBACK}pkg.MeshError: no such leaf\n")
-    assert last is not None
     assert last.name == root
 
 
-@pytest.mark.parametrize(
-    ("end", "line"),
-    [
-        ("compiling\nx.cpp:152: warning: unused\nmake: *** [rules/transform:35: icoFoam.o] Error 1\n", 2),
-        ("compiling\ngmake[2]: *** [CMakeFiles/a.dir/build.make:76: a.o] Segmentation fault\n", 1),
-        ("-- Found MPI\n-- Configuring incomplete, errors occurred!\n", 1),
-        ("Building CXX object\ngmake: *** [cmTC_3f2a/fast] Error 2\n", None),
-        ("Building CXX object\ngmake: *** [Makefile:140: cmTC_04eab/fast] Error 2\n", None),
-        (
-            "the work\nERROR:2025-10-26 23:30:38 2597250:2597250 DeviceProperties.cpp:47] gpuGetDeviceCount failed\n",
-            None,
-        ),
-        ("gmake: *** [a.o] Error 2\n", None),
-        ("compiling\nmake: Nothing to be done for 'all'.\n", None),
-        ("FAILED @ config.sh\n+ submit.sh[119]exit 1\n", 1),
-        ("FAILED @ config.sh\n++ exit 127\n", 1),
-        ('  File "train.py", line 173\n    a = (b @ c)\n           ^\nSyntaxError: invalid syntax\n', 3),
-        ("all is done\n+ exit 0\n", None),
-        ("set -x\n+ echo exit 1\n+ exit\n", None),
-        ("gcc -o cmTC_6d7\ncollect2: error: ld returned 1\nmake[1]: *** [build.make:99: cmTC_6d7] Error 1\n", None),
-        ("load\nCRITICAL:root:EVALUATING\nINFO:root:time taken 0:00:36\nCRITICAL:root:EVALUATING\n", None),
-        ("load\nERROR: no route to n2\nERROR: no route to n2\n", 2),
-    ],
-    ids=[
-        "make",
-        "below make",
-        "CMake",
-        "what CMake tries",
-        "what CMake tries, by its line",
-        "a logger's time",
-        "a line alone",
-        "nothing failed",
-        "a script's own exit",
-        "one of a script within",
-        "a source that Python cannot read",
-        "a script that succeeded",
-        "the code is not shown",
-        "a linker that CMake tries",
-        "words below which it worked on before",
-        "the same words of two ranks",
-    ],
-)
+@examples("end", "line")
 def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:
     assert last_error(end.split("\n")) == line
 
 
-@pytest.mark.parametrize(
-    ("end", "line"),
-    [
-        ("Finished epoch 9\nFinished the program\nbash: line 1: 25484 Killed    python3 train.py\n", 1),
-        ("step 9\nTraining complete!\n\n", 1),
-        ("All done\n", 0),
-        ("Finished epoch 9\n", -1),
-        ("Training complete!\nstep 10\n", -1),
-        ("not all done\n", -1),
-        ("\n", -1),
-    ],
-    ids=["above a shell's word", "above blanks", "alone", "an epoch", "it goes on", "not done", "nothing"],
-)
+@examples("end", "line")
 def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
     texts = end.split("\n")
     last = above_epilogue(texts, len(texts) - 1)

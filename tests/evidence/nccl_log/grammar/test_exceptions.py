@@ -1,7 +1,5 @@
 """Ends of one process in the words of interpreters, shells and launchers."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import application

@@ -177,25 +177,10 @@ def test_a_notice_of_2_32_is_read_as_information_and_never_as_an_error() -> None
     assert parse("ATTN", "comm 0x56 rank 2 nranks 16") == parse("INFO", "comm 0x56 rank 2 nranks 16")
 
 
-@examples("message", "kind")
-def test_lines_of_2_31_and_2_32_are_kept_by_what_they_speak_of(message: str, kind: str) -> None:
-    assert row(message, "text") == {"kind": kind, "text": message}
-
-
 @examples("message")
 def test_what_was_a_warning_before_2_31_is_none_as_info(message: str) -> None:
     assert [name for name, _ in parse("WARN", message) or ()] == ["event"]
     assert parse("INFO", message) == []
-
-
-@examples("message")
-def test_lines_of_buffers_and_queues_are_passed_over(message: str) -> None:
-    assert parse("INFO", message) == []
-
-
-@examples("message")
-def test_what_the_monitor_of_progress_counters_says_is_of_ras(message: str) -> None:
-    assert row(message, "text")["kind"] == "ras"
 
 
 @examples("message", "kind")

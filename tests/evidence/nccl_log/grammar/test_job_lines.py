@@ -1,7 +1,5 @@
 """What torch and Python say of the store at which ranks meet: no name, no port, no answer; and noise beside it."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
@@ -12,7 +10,6 @@ LISTEN = "The server socket has failed to"
 @examples("text", "kind", "advice")
 def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(text: str, kind: str, advice: str) -> None:
     pair = said_of(text)
-    assert pair is not None
     assert pair[0] == kind
     assert advice in advice_by_words(text)
 

@@ -1,7 +1,5 @@
 """Words of frameworks for ranks whose calls differ, and texts in which the same words tell of nothing wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.pasted import loud

@@ -1,7 +1,5 @@
 """Heads of any kind: masked, without a host, behind any label; and prose that only speaks of NCCL's levels."""
 
-from __future__ import annotations
-
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract

@@ -123,6 +123,5 @@ def test_a_warning_whose_host_was_cut_off_keeps_its_place(text: str, place: str,
 def test_of_a_line_that_is_too_long_both_ends_are_kept() -> None:
     line = f"[ERROR] [launch.py:321:sigkill_handler] [{'--flag, ' * 400}] exits with return code = -9"
     row = application(line)
-    assert row is not None
     text = str(row[1]["text"])
     assert (text[:7], text[-27:], len(text) <= 2000) == ("[ERROR]", "exits with return code = -9", True)

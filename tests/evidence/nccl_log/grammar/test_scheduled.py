@@ -1,7 +1,5 @@
 """What schedulers, clouds and launchers say of a job that they ended."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 

@@ -39,7 +39,6 @@ NEW = (
 @pytest.mark.parametrize("text", [OLD.replace("NET/10", "NET/A"), MIXED, NEW], ids=["to 2.20", "2.21", "2.24 on"])
 def test_all_versions_read_the_same(text: str) -> None:
     system = read_print(text, Origin("log", 7)).system
-    assert system is not None
     assert (system.max_gbs, system.total_gbs) == (12.0, 264.0)
     assert [device.name for device in system.of_kind("GPU")] == ["GPU/0-1b000", "GPU/0-43000"]
     first, second = system.of_kind("GPU")
@@ -74,7 +73,6 @@ def test_a_print_says_what_its_row_says(text: str, shown: dict[str, Any], entrie
 def test_a_path_printed_dis_up_to_2_20_goes_over_the_network(row: str, expected: PathType) -> None:
     """Their table of names lacks NET, so that its place is taken by DIS: the two GPUs are not disconnected."""
     system = read_print(row).system
-    assert system is not None
     assert system.paths["GPU/0-6000", "GPU/0-7000"].type is expected
 
 

@@ -1,7 +1,5 @@
 """Logs that a container's runtime wrapped in JSON, one object a line."""
 
-from __future__ import annotations
-
 import io
 import json
 from itertools import pairwise

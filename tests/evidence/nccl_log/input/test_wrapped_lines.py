@@ -1,7 +1,5 @@
 """A watchdog's sentence that a terminal, a mail or a forum broke is put together again; all else stays as it is."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tables import examples

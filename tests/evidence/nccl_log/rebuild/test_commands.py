@@ -1,7 +1,5 @@
 """Settings of commands and shells above the lines of a job, and where they are none of that job."""
 
-from __future__ import annotations
-
 from tests.checks.excerpts import HEAD, found, jobs_of
 from tests.tables import examples
 

@@ -1,7 +1,5 @@
 """What a process says of its network devices: ports as listed, and the virtual NICs that NCCL makes of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from topodiag.evidence.nccl_log.grammar.texts import kind_of

@@ -1,7 +1,5 @@
 """What kind of trouble a line speaks of, and what it names."""
 
-from __future__ import annotations
-
 from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.events import classify
 

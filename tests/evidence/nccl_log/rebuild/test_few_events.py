@@ -1,7 +1,5 @@
 """Of a log that tells of more events than any job has, the first of each shape are kept."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

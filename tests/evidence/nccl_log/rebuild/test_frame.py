@@ -1,7 +1,5 @@
 """Rows taken together by whom they are of, as the reconstruction does it with whole tables."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

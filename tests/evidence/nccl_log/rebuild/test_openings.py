@@ -1,7 +1,5 @@
 """Names of communicators, and calls that never began one."""
 
-from __future__ import annotations
-
 from tests.evidence.nccl_log.rebuild.test_rebuild import LOGS, jobs, rank_log, text
 
 OPENS = "Comm config Comm name set to TP"

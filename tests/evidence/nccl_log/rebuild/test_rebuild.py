@@ -1,7 +1,5 @@
 """Jobs rebuilt from small logs of our own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -100,7 +98,6 @@ def test_lines_that_tell_of_one_device_are_devices_and_no_messages() -> None:
         ("mlx5_1", 400000, "/sys/devices/b"),
     ]
     assert {hca.origin.text for hca in process.hcas if hca.origin} == {LOGS[0][4].removeprefix(head)}
-    assert process.origin is not None
     assert process.origin.text == long
     assert not process.said("hca")
     assert process.said("hcas")
@@ -207,5 +204,4 @@ def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, de
     (event,) = job.events
     assert (event.kind, event.secondary, event.rank, event.host) == (kind, secondary, 0, "n0")
     assert {name: event.details.get(name) for name in details} == details
-    assert event.origin is not None
     assert event.origin.line == len(LOGS[0]) + 2

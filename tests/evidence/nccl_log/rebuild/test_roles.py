@@ -49,11 +49,7 @@ def roles(groups: list[Communicator], world: int, layout: Layout | None = None) 
 
 @examples("world", "groups", "layout", "roles", "why")
 def test_a_group_has_its_role(
-    world: int,
-    groups: list[Any],
-    layout: Layout | None,
-    roles: list[tuple[Role, Confidence, int]],
-    why: str | None,
+    world: int, groups: list[Any], layout: Layout | None, roles: list[tuple[Role, Confidence, int]], why: str | None
 ) -> None:
     members: list[list[int]] = []
     operations: list[str] = []

@@ -1,7 +1,5 @@
 """Columns grow by rows, in memory or on disk: what comes back is what was put in, in types as narrow as asked."""
 
-from __future__ import annotations
-
 import errno
 import tempfile
 from typing import Any

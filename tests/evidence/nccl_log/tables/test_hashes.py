@@ -1,7 +1,5 @@
 """Groups, orders and first places are those that plain Python finds."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

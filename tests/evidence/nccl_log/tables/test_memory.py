@@ -1,7 +1,5 @@
 """Memory that is free inside the process goes back to the system, where the C library can."""
 
-from __future__ import annotations
-
 import ctypes
 
 import pytest

@@ -1,7 +1,5 @@
 """Facts of shards come to one normal form, whatever the cut and the grouping."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Tables are merged in ranges, kept on disk and rebuilt in batches: how large those are changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise

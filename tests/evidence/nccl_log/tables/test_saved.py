@@ -1,7 +1,5 @@
 """Saved facts come back as they were, in memory or on disk, and a damaged file is told in one line."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,35 +1,48 @@
-"""`ibv_devinfo`: devices, ports, rates and GIDs, with and without `-v`."""
-
-from __future__ import annotations
+"""`ibstat` and `ibv_devinfo`: texts of the corpus are recognised and read whole, with their facts."""
 
 import ipaddress
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, text_of, values
+from tests.evidence.filled import draft_by, values
+from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_blocks import IbvDevinfo
+from topodiag.evidence.network.rdma_blocks import Ibstat, IbvDevinfo
 
-CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
-
-VERBOSE = text_of("ibv-devinfo", "VERBOSE")
+LINKS = Path(__file__).parents[4] / "shared" / "corpus" / "links"
 
 
-def filled(text: str) -> NodeDraft:
-    return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
-
-
-def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:
-    return filled(text).nic(rdma=device).child("port", number)
+def ibstat_of(text: str) -> NodeDraft:
+    return draft_by(Ibstat(), Blob("ibstat.txt", text.encode()))
 
 
 def value(entity: Entity, name: str) -> object:
     return entity.offers[name][0].value
+
+
+@pytest.mark.skipif(not LINKS.is_dir(), reason="the corpus is not there")
+def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
+    texts = {path.name: path.read_text() for path in sorted(LINKS.glob("*.txt"))}
+    mine = {name: text for name, text in texts.items() if "; ibstat" in text or "); ibstat" in text}
+    assert mine
+    for name, text in texts.items():
+        assert ("ibstat" in registry.recognise(text)) == (name in mine), name
+    for name, text in mine.items():
+        parsed = Ibstat().parse(Blob(name, text.encode()))
+        assert parsed.unread_count == 0, name
+        nics = list(ibstat_of(text).entities("nic"))
+        assert len(nics) == text.count("CA '"), name
+        assert all(value(nic.child("port", 1), "state") for nic in nics), name
+
+
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
+
+
+def filled(text: str) -> NodeDraft:
+    return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")
@@ -72,15 +85,3 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
                 assert local == wanted["bad"], path.name
                 checked += 1
     assert checked
-
-
-@given(st.lists(st.sampled_from(VERBOSE.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    assert len(list(filled(text[: max(0, len(text) - cut)]).entities("nic"))) <= 2
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=40))
-def test_a_bad_value_loses_only_that_value(junk: str) -> None:
-    entity = port(VERBOSE.replace("1024 (3)", junk))
-    assert (value(entity, "state"), value(entity, "max_mtu"), value(entity, "rate_gbps")) == ("ACTIVE", 4096, 400.0)
