@@ -8,6 +8,7 @@ is long on one rank, while nobody waits the less for it, proves nothing.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import fsum
@@ -15,7 +16,7 @@ from math import fsum
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.steps import PartOf, Step, StepSeries, timed_parts, warm_up
 
 Floats = npt.NDArray[np.float64]
@@ -35,8 +36,6 @@ MOST_RANKS = 0.25
 GIVEN_BACK = 0.5
 """Share of its lateness by which the rank must wait less than the others."""
 _REST = "the rest of the step"
-_OF_RANK = regex(r"\d+|\b[A-Za-z]\b")
-"""What tells files of ranks apart by their names: `train.3.log`, `worker-c.out`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +92,14 @@ def late_parts(several: Sequence[StepSeries]) -> tuple[LatePart, ...] | None:
 
 def _last_of_each(several: Sequence[StepSeries]) -> Iterator[StepSeries]:
     """The last start of each rank that times parts of its steps. Where nothing else names them files are ranks, if
-    their names differ in numbers or single letters only: other words name other runs, of which nothing is compared."""
+    their names differ in numbers or single letters only (`train.3.log`, `worker-c.out`): other words name other runs,
+    of which nothing is compared."""
     last: dict[tuple[int, str, str], StepSeries] = {}
     for series in several:
         if series.smoothed or not all(len(step.parts) > 0 for step in series.steps):
             continue
         last[series.rank, series.host, "" if series.who else series.source] = series
-    if len({_OF_RANK.sub("", file) for _, _, file in last if file}) <= 1:
+    if len({re.sub(r"\d+|\b[A-Za-z]\b", "", file) for _, _, file in last if file}) <= 1:
         yield from last.values()
 
 

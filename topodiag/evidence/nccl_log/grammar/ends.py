@@ -103,8 +103,8 @@ def last_error(texts: Sequence[str]) -> int | None:
     if not any(map(str.strip, texts[:last])) or any(_WORDS["trials"][0] in text for text in texts[last:]):
         return None
     if _LIKE["error"].match(texts[last]) is not None:
-        said = texts.index(texts[last])
-        return last if not any(map(_lives, texts[said + 1 : last])) else None
+        first = texts.index(texts[last])
+        return last if not any(map(_lives, texts[first + 1 : last])) else None
     return next((line for line in range(last, len(texts)) if _LIKE["of_make"].match(texts[line]) is not None), None)
 
 
