@@ -39,6 +39,10 @@ def test_an_alias_stands_for_its_value_and_a_merge_key_for_its_members() -> None
 SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text()
 
 
+def test_a_value_that_looks_like_a_format_string_is_a_value() -> None:
+    assert loaded("path: logs of %s\n") == {"path": "logs of %s"}
+
+
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20))
 def test_what_yaml_writes_is_read_as_it_was(value: object) -> None:
     text = yaml.safe_dump(value, allow_unicode=False)

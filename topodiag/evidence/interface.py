@@ -79,11 +79,15 @@ class Blob:
 
     @property
     def text(self) -> str:
-        """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD. What nobody
-        captured as a part of a node is a text of anything: format strings in it are no messages, and left out."""
+        """The `written` text. What nobody captured as a part of a node is a text of anything: format strings in it are
+        no messages, and left out."""
+        return without_unfilled(self.written) if self.item is None else self.written
+
+    @property
+    def written(self) -> str:
+        """All lines, with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD."""
         raw = self.data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        text = without_colours(raw)
-        return without_unfilled(text) if self.item is None else text
+        return without_colours(raw)
 
     @property
     def plain(self) -> bytes:

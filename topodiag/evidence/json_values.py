@@ -25,7 +25,7 @@ def load(blob: Blob, most: int = MAX_BYTES) -> tuple[Any, str]:
     """The document, or None and why there is none. Numbers beyond 64 bits and NaN become null."""
     if len(blob.data) > most:
         return None, "larger than any collector writes"
-    return decoded(blob.text)
+    return decoded(blob.written)
 
 
 def document_of(blob: Blob, parsed: Parsed[Any]) -> Any:

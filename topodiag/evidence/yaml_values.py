@@ -44,7 +44,7 @@ def load_yaml(blob: Blob) -> Any:
     """The first document. Raises InputError for what is no YAML, and for what is too much of it."""
     if len(blob.data) > MAX_BYTES:
         raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
-    text = blob.text
+    text = blob.written
     if text.lstrip()[:1] in ("{", "["):
         document, why = load(blob, MAX_BYTES)
         if not why:  # else flow YAML, or nothing at all: the other parser says which

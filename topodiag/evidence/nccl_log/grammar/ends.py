@@ -166,12 +166,10 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
         if head is not None or is_raised or texts[line].startswith(_WORDS["of_threads"]):
             continue  # threads end with the program, each with a traceback
-        if LABELS["ray"].match(texts[line]) is not None:
-            continue  # what workers printed comes to the driver later
         if raised is not None and raised[2] in _WORDS["by_hand"]:
             break
-        if _is_left(texts[line]):
-            continue
+        if _is_left(texts[line]) or LABELS["ray"].match(texts[line]) is not None:
+            continue  # what Ray's workers printed comes to the driver later
         lines += 1
         if lines > _MOST_BELOW or _lives(texts[line]):
             break
