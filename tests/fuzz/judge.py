@@ -23,8 +23,9 @@ from topodiag.model.errors import TopodiagError
 
 TIMES = 10
 """A byte of a case may cost so many times as much as a byte of the dearest seed, and may take so much more memory."""
-FREE_S = 0.05
-"""What any case may take besides: errors that are told, tables of readers that grow once."""
+FREE_S = 0.1
+"""What any case may take besides: errors that are told, tables of readers that grow once, and what a few bytes may
+count up to: the 4 million ranks of a hostfile take half of it where other programs share the processor's caches."""
 FREE_BYTES = 96 << 20
 """The same of memory: buffers of numpy and pyarrow, and what a few bytes may count up to: the 4 million ranks of a
 hostfile are 64 MiB of numbers."""
