@@ -1,4 +1,4 @@
-"""What the ranks of a job show of their nodes: names, NVLink domains, the wires in use."""
+"""What the ranks of a job show of their nodes: names, NVLink domains, and the NICs that carried their traffic."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ UNSEEN = RankNodes()
 
 
 def rank_nodes_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
-    """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
+    """What ranks show of their nodes; of a `job`, what its log shows too. UNSEEN without ranks."""
     if ranks is None:
-        return RankNodes()
+        return UNSEEN
     seen = RankNodes(ranks.hosts)
     if job is None:
         return seen

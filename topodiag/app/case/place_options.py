@@ -90,8 +90,8 @@ class PlaceOptions:
 
 
 def place_options(options: Mapping[str, Any], **given: Any) -> PlaceOptions:
-    """Options by name, as their users give them, and those that are made of these; one that is None or is not there has
-    its default. Raises TypeError for a name of no option."""
+    """The options that a user gives by name, None for one that was not given, and those that the caller adds. Raises
+    TypeError for a name of no option."""
     named = {name: value for name, value in options.items() if value is not None}
     known = {field.name for field in fields(PlaceOptions)}
     if unknown := [name for name in named if name not in known]:

@@ -40,8 +40,7 @@ def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Res
         of_jobs = run(Subject.JOB, case.jobs)
         unexplained += troubles_of_jobs(case.jobs, of_jobs)
         read = (*case.not_observed, *not_logged(case.jobs))
-        # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
-        # same nodes can do.
+        # What NCCL logged in a run's output is a job like the others, and was judged among them above.
         of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from topodiag.checks.job.start.missing_ranks import open_barrier
-from topodiag.checks.shared.job.text import Clocks, clocks_of, file_of
+from topodiag.checks.shared.job.text import Clocks, clocks_of, place_of
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import WAITS
 from topodiag.words.fold import grouped
@@ -73,14 +73,14 @@ class EndContext:
 
     def _is_signal_below(self, event: Event, most: int) -> bool:
         """Whether a signal stands at most so many lines below an event."""
-        source, line = file_of(event)
+        source, line = place_of(event)
         of_file = self._signals.get(source or "", ())
         below = bisect_left(of_file, line)
         return below < len(of_file) and of_file[below] - line <= most
 
     def is_outlived(self, event: Event) -> bool:
         """Whether as many ranks print something below an exception without a rank as raised it: each lived on."""
-        source, line = file_of(event)
+        source, line = place_of(event)
         if event.details["how"] != "exception" or event.count < 2 or event.label:
             return False
         last = self._notes.get(source or "", ())
@@ -113,7 +113,7 @@ class EndContext:
 
 def is_below_one(event: Event, lines: Mapping[str, Sequence[int]]) -> bool:
     """Whether a line stands right below one of these of its file, of which it is then a part or a consequence."""
-    source, line = file_of(event)
+    source, line = place_of(event)
     of_file = lines.get(source or "", ())
     above = bisect_left(of_file, line)
     return above > 0 and line - of_file[above - 1] <= MOST_BELOW
@@ -127,7 +127,7 @@ class _First:
         self._lines: dict[str, int] = {}
         times: dict[str | None, float] = {}
         for event in events:
-            source, line = file_of(event)
+            source, line = place_of(event)
             if source is not None:
                 self._lines[source] = min(line, self._lines.get(source, line))
             if event.ts is not None:
@@ -138,7 +138,7 @@ class _First:
 
     def is_before(self, event: Event) -> bool:
         """Whether one of them stands before this event."""
-        source, line = file_of(event)
+        source, line = place_of(event)
         if source is not None and self._lines.get(source, line) < line:
             return True
         return event.ts is not None and any(
@@ -148,14 +148,14 @@ class _First:
 
 def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
     """By file the lines of these events, in their order."""
-    lines = grouped((source, line) for source, line in map(file_of, events) if source is not None)
+    lines = grouped((source, line) for source, line in map(place_of, events) if source is not None)
     return {source: sorted(of_file) for source, of_file in lines.items()}
 
 
 def _last_notes(job: Job) -> dict[str, list[int]]:
     """By file the lines of the last remark of each rank, in their order."""
     of_ranks = [event for event in job.events if event.kind == "note" and event.rank >= 0]
-    last = {(event.rank, file_of(event)[0]): event for event in sorted(of_ranks, key=lambda event: file_of(event)[1])}
+    last = {(event.rank, place_of(event)[0]): event for event in sorted(of_ranks, key=lambda event: place_of(event)[1])}
     return lines_of(list(last.values()))
 
 

@@ -18,7 +18,7 @@ from topodiag.checks.job.end.consequences import (
     lines_of,
 )
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
-from topodiag.checks.shared.job.text import ask_for, began_after, file_of, launched_on
+from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
@@ -191,8 +191,8 @@ def _root(first: Event, events: Sequence[Event]) -> Event:
     """The end right above an exception which says that its cause stands there, though a logger printed that one."""
     ends = [event for event in events if event.details.get("how") in _REFERRED]
     while any(map(first.details.get("message", "").__contains__, _SEE_ABOVE)):
-        source, at = file_of(first)
-        above = [(line, other) for other in ends for of, line in (file_of(other),) if of == source and line < at]
+        source, at = place_of(first)
+        above = [(line, other) for other in ends for of, line in (place_of(other),) if of == source and line < at]
         if not above:
             break
         first = max(above, key=lambda pair: (pair[1].details["how"] != "died", pair[0]))[1]
@@ -202,11 +202,11 @@ def _root(first: Event, events: Sequence[Event]) -> Event:
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
     """The exception that the message of another one quotes below it, after a colon, or that torch caught in a worker:
     the root of the two."""
-    source, at = file_of(first)
+    source, at = place_of(first)
     if source is None or first.details["how"] != "exception" or not _quotes(first):
         return first
     raised = [other for other in own if other.details["how"] == "exception"]
-    below = [(line, other) for other in raised for of, line in (file_of(other),) if of == source]
+    below = [(line, other) for other in raised for of, line in (place_of(other),) if of == source]
     return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
 
 
@@ -268,7 +268,7 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
 
 def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     """By line where one file holds all, else by what brings about what."""
-    _, line = file_of(event)
+    _, line = place_of(event)
     stage = _endings()[event.details["how"]]["stage"]
     # A code in a launcher's summary says less than the line above that says why.
     vague = event.details["how"] in VAGUE

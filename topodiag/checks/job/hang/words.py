@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.job.text import failed, file_of
+from topodiag.checks.shared.job.text import failed, place_of
 from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
@@ -205,7 +205,7 @@ def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
 
 def _ended_early(check: JobCheck, job: Job) -> Iterator[Finding]:
     over = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
-    if over and not any(_names_cause(event, file_of(over[0])[1]) for event in job.events):
+    if over and not any(_names_cause(event, place_of(over[0])[1]) for event in job.events):
         yield _through(check, job, over)
 
 
@@ -214,7 +214,7 @@ def _names_cause(event: Event, after: int) -> bool:
     if event.kind in NO_NEWS:
         return False
     follows = event.kind == "ended" and event.details.get("how") in ("context", "exit", "aborted", "stopped")
-    return not (follows and file_of(event)[1] > after)
+    return not (follows and place_of(event)[1] > after)
 
 
 def _through(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:

@@ -39,7 +39,7 @@ def survived(job: Job, event: Event) -> bool:
     return job.world is not None and job.world.init_complete and any(part in event.place for part in _OF_INIT)
 
 
-def file_of(event: Event) -> tuple[str | None, int]:
+def place_of(event: Event) -> tuple[str | None, int]:
     """The file and the line of an event, None where the line is not known."""
     at = event.origin
     return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
