@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import pytest
 
+from tests.checks.jobs import job
 from tests.tables import examples
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.devices import Gpu, PciDevice
 from topodiag.model.events import Event
+from topodiag.model.job import Event as JobEvent
 from topodiag.model.maker import dialect_of, maker_named, makers_of, run_maker
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.dialect import AMD, NVIDIA, Maker
+from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 
 
 def event(kind: str) -> Event:
@@ -43,6 +47,24 @@ def test_a_product_names_its_maker(name: str, maker: Maker | None) -> None:
 def test_a_node_tells_whose_gpus_it_has(node: Node, makers: set[Maker]) -> None:
     assert makers_of(node) == makers
     assert dialect_of(node) is (AMD if makers == {Maker.AMD} else NVIDIA)
+
+
+@pytest.mark.parametrize(
+    ("text", "versions", "dialect"),
+    [
+        ("[rank0]: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB", (), AMD),
+        ("fail to call hipModuleLaunchKernel(f) ---> [HIP error](invalid resource handle)", (), AMD),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", (), NVIDIA),
+        ("the ship errors out", (), NVIDIA),
+        # A library that says its version and is not RCCL is NVIDIA's, whatever a program quotes.
+        ("HIP error: invalid device function", ("2.23.4",), NVIDIA),
+    ],
+)
+def test_a_job_without_a_library_is_of_amd_by_its_errors(
+    text: str, versions: tuple[str, ...], dialect: Dialect
+) -> None:
+    events = (JobEvent("cuda", text, ""),)
+    assert dialect_of(replace(job(1), events=events, nccl_versions=versions)) is dialect
 
 
 def test_a_run_is_of_the_maker_of_its_devices_or_of_its_program() -> None:

@@ -30,6 +30,10 @@ _NAMED = (
     (regex(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
     (regex(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
 )
+_HIP = regex(
+    r"\bHIP (?:error|out of memory|runtime)|\bhip(?:Error|Malloc|Module|Launch)|\bTORCH_USE_HIP_DSA\b|\bHSA_STATUS_"
+)
+"""What AMD's runtime and programs built for it say of their errors."""
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
 _EVENTS = {
     "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD, "gpu.rocr_hang": Maker.AMD, "gpu.rocr_ecc": Maker.AMD,
@@ -69,8 +73,8 @@ def makers_of(node: Node) -> frozenset[Maker]:
 def dialect_of(judged: object) -> Dialect:
     """The dialect of what is judged: a node, a job, a measured run."""
     amd = False
-    if (library := getattr(judged, "library", None)) is not None:
-        amd = library == AMD.library
+    if hasattr(judged, "library"):
+        amd = _is_of_amd(judged)  # type: ignore[arg-type]
     elif (run := getattr(judged, "run", None)) is not None:
         amd = run_maker(run) is Maker.AMD
     elif hasattr(judged, "smi_matrix"):
@@ -92,7 +96,7 @@ def makers_of_all(
     """The makers that all of this evidence speaks of."""
     makers = {maker for node in nodes for maker in makers_of(node)}
     makers |= {maker for run in runs if (maker := run_maker(run)) is not None}
-    makers |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in jobs if _tells(job)}
+    makers |= {Maker.AMD if _is_of_amd(job) else Maker.NVIDIA for job in jobs if _tells(job)}
     return frozenset(makers)
 
 
@@ -108,4 +112,11 @@ def dialect_of_all(result: Result) -> Dialect:
 
 def _tells(job: Job) -> bool:
     """Whether the lines of a job's log say whose library wrote them: a log without a version may be of either."""
-    return job.library == AMD.library or bool(job.nccl_versions)
+    return bool(job.nccl_versions) or _is_of_amd(job)
+
+
+def _is_of_amd(job: Job) -> bool:
+    """Whether a job runs on AMD's GPUs: by its library, or by its errors where no library says its version."""
+    return job.library == AMD.library or (
+        not job.nccl_versions and any(_HIP.search(event.text) for event in job.events)
+    )

@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from functools import cache
 from itertools import accumulate, chain, compress, filterfalse, islice, repeat
 from math import isfinite, isnan, nan
-from operator import lt
+from operator import le, lt
 from typing import Any
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
@@ -41,6 +41,7 @@ _HEAD_REACH = 40
 _LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
+_ELAPSED = regex(r"\belapsed\s{0,4}[:=]", re.IGNORECASE)
 _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
@@ -230,9 +231,11 @@ def _unit(start: _Start) -> str | None:
 
 def _is_clock(start: _Start) -> bool:
     """Whether the seconds of a start are the time since its begin, or what a simulation calls time: durations of steps
-    do not grow from each step to the next."""
+    do not grow from each step to the next, and what is called elapsed sinks at times where it is a step's."""
     values = start.in_unit("s")
-    return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
+    if start.bar or len(values) < _LEAST_CLOCK or values[0] == values[-1]:
+        return False
+    return all(map(le if _ELAPSED.search(start.quotes[0]) else lt, values, values[1:]))
 
 
 def _without_others(series: list[StepSeries], starts: Iterable[_Start]) -> tuple[StepSeries, ...]:

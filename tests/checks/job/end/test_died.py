@@ -59,7 +59,7 @@ def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
     watchdogs = [error("watchdog", 5 + rank, rank=rank, level="APP", details={"op": "ALLREDUCE"}) for rank in range(8)]
     [finding] = found(end(EXCEPTION), *watchdogs)
     assert (finding.id, finding.severity, finding.confidence) == ("JOB009", Severity.ERROR, Confidence.HIGH)
-    assert finding.message == "rank 11 on n1 ended with an exception that nobody caught (OutOfMemoryError)"
+    assert finding.message == "rank 11 on n1 ran out of GPU memory (OutOfMemoryError)"
     assert finding.where.ranks == (11,)
 
 

@@ -19,7 +19,7 @@ from topodiag.checks.job.end.consequences import (
 )
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
-from topodiag.checks.shared.phrases import advice_by_words
+from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -151,13 +151,16 @@ class ProcessDied(JobCheck):
         what = event.details.get("what", "")
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
+        phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
+        cause = phrase.says if phrase is not None else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
-        if observed.how == "exception" and not event.details.get("uncaught"):
+        is_sure = event.details.get("uncaught") or (cause and event.details.get("last"))
+        if observed.how == "exception" and not is_sure:
             confidence = Confidence.MEDIUM
         return self.finding(
             self.where(hosts, ranks=ranks[:4096]),
             "died",
-            f"{who}{where} {ending['says']}{named}{_behind(event)}",
+            f"{who}{where} {cause or ending['says']}{named}{_behind(event)}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
             fix=(_fix(judged, observed, ending["fix"]),),
