@@ -19,9 +19,12 @@ CUDA = TEXTS["cuda"]
 CHANGES = TEXTS["changes"]
 HANDBOOK = "".join(
     f"# Chapter {number}\n\n"
-    + "When a GPU has fallen off the bus, dmesg shows Xid 79 and the node has to be drained and rebooted.\n" * 4
+    + "".join(
+        f"When a GPU has fallen off bus {number}.{bus}, dmesg shows Xid 79 and the node has to be drained and rebooted.\n"
+        for bus in range(6)
+    )
     + "```\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n" * 2
-    + "".join(f"- step {step} of this chapter\n" for step in range(4))
+    + "".join(f"- step {step} of chapter {number}\n" for step in range(4))
     for number in range(10)
 )
 
@@ -70,8 +73,15 @@ def test_output_that_quotes_source_is_no_source(text: str) -> None:
 
 @pytest.mark.parametrize(("end", "what"), [("3.69", ""), ("seconds", "a handbook"), ("3.69125 seconds", "")])
 def test_measurements_below_rulers_are_no_sentences(end: str, what: str) -> None:
-    part = f"Time of the potential of all boundaries: {end}\n" * 6 + "Applied Volts: {:02d}\n----------------\n"
+    part = "".join(f"Time {{0}}.{number} of the potential of all boundaries: {end}\n" for number in range(6))
+    part += "Applied Volts: {0:02d}\n----------------\n"
     assert program_text("".join(map(part.format, range(20)))) == what
+
+
+def test_a_sentence_that_ranks_repeat_is_no_prose() -> None:
+    said = "[node-a][[10389,1],0][proc.c:266] Unable to find a reachable pairing between local and remote interfaces\n"
+    parts = "".join(f"Reading part {part}\n---------------\n  cells : {part}\n" for part in range(40))
+    assert program_text(said * 130 + parts) == ""
 
 
 @pytest.mark.parametrize(("below", "what"), [("", ""), ("\n", "a handbook")], ids=["lines of one box", "chapters"])

@@ -133,7 +133,8 @@ def _headings(text: str) -> int:
 
 
 def _mostly_prose(text: str) -> bool:
-    lines = _lines(text)
+    """Whether sentences are a large part of the lines, each counted once: what ranks repeat is no prose."""
+    lines = set(_lines(text))
     prose = sum(1 for line in lines if _LIKE["sentence"].match(line.strip()[:2000]))
     measured = sum(1 for line in lines if _LIKE["measured"].search(line[:500]))
     return len(lines) >= _LONG and prose >= _PROSE * len(lines) and measured < _PROSE * len(lines)

@@ -63,6 +63,7 @@ class EndContext:
         self._heads = lines_of([event for event in events if event.details.get("root")])
         """Where torch's launcher tells of the process that failed first."""
         self._notes = _last_notes(job)
+        self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
@@ -79,8 +80,11 @@ class EndContext:
         return below < len(of_file) and of_file[below] - line <= most
 
     def is_outlived(self, event: Event) -> bool:
-        """Whether as many ranks print something below an exception without a rank as raised it: each lived on."""
+        """Whether as many ranks print something below an exception without a rank as raised it: each lived on. Nobody
+        stops by hand what did not start: a program that is not there was started anew, under its right name."""
         source, line = place_of(event)
+        if event.details["how"] == "no program":
+            return line < max(self._by_hand.get(source or "", ()), default=0)
         if event.details["how"] != "exception" or event.count < 2 or event.label:
             return False
         last = self._notes.get(source or "", ())
