@@ -26,7 +26,7 @@ def why_unreached(text: str, *, tried_again: bool = False) -> str:
     """Why an attempt to reach a peer failed: `name`, `route`, `aborted`, `refused`, `silent`; "" where the line tells
     of none, and of one that is tried again unless such a one is asked for. The first of the system's errors counts: a
     name that was not found may be said to have timed out as well."""
-    if not _holds(text, "attempt") or _holds(text, "stream") or _holds(text, "again") is not tried_again:
+    if not _holds(text, "attempt") or _holds(text, "stream", "no_port") or _holds(text, "again") is not tried_again:
         return ""
     if _holds(text, "elsewhere") and not _holds(text, "of_ray"):
         return ""
