@@ -22,6 +22,9 @@ _MOST_EPILOGUE = 160
 """Lines that launchers, loggers of experiments and job scripts print when a program is gone, with the stacks of graphs
 that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
+_QUOTED = f"Original {_TRACEBACK}"
+"""What torch's exception of a worker holds below itself (torch/_utils.py, ExceptionWrapper)."""
+_EXIT = "SystemExit"
 _MOST_BELOW = 12
 """Lines with which a message of several lines goes on, or that a buffer still held, below the traceback of a program
 that ended."""
@@ -63,20 +66,23 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         return None
     last = _raised_by_main(texts, above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
-    head, is_main, is_handled = _head_of(texts, last), False, False
+    head, is_main, is_handled, is_quoted = _head_of(texts, last), False, False, False
     while (
         head is not None
         and (raised := _LIKE["raised"].match(texts[last])) is not None
-        and raised[2] not in _WORDS["by_hand"]
+        and (raised[2] not in _WORDS["by_hand"] or (root is not None and raised[2] == _EXIT))
     ):
-        root = root if root is not None and is_handled else (head, last, raised)
+        is_exit = raised[2] == _EXIT  # how a worker ends because of the exception above
+        root = root if root is not None and (is_handled or is_exit or is_quoted) else (head, last, raised)
         above = _not_blank(texts, head - 1)
         linked = texts[above].startswith(_WORDS["links"])
         upper = above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
+            if is_exit:
+                return None
             caught = not is_main and _is_caught(texts, above, head, last)
             return _traceback_of(texts, *root, caught=caught)
-        is_handled = is_handled or upper in handled
+        is_handled, is_quoted = is_handled or upper in handled, texts[head] == _QUOTED
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
 
@@ -215,8 +221,9 @@ def _head_of_ipython(texts: Sequence[str], last: int) -> int | None:
 
 
 def _begins_traceback(text: str) -> bool:
-    """Whether a line is the head of a traceback: Python's, or Ray's of a remote one that nobody asked for."""
-    return text == _TRACEBACK or _WORDS["unhandled"][0] in text
+    """Whether a line is the head of a traceback: Python's, that of a worker which torch quotes, or Ray's of a remote one
+    that nobody asked for."""
+    return text in (_TRACEBACK, _QUOTED) or _WORDS["unhandled"][0] in text
 
 
 def _not_blank(texts: Sequence[str], at: int) -> int:
