@@ -20,7 +20,7 @@ CHANGES = TEXTS["changes"]
 HANDBOOK = "".join(
     f"# Chapter {number}\n\n"
     + "".join(
-        f"When a GPU has fallen off bus {number}.{bus}, dmesg shows Xid 79 and the node has to be drained and rebooted.\n"
+        f"When a GPU has fallen off bus {number}.{bus}, dmesg shows Xid 79 and the node has to be drained and booted.\n"
         for bus in range(6)
     )
     + "```\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n" * 2

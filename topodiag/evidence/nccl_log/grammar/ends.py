@@ -221,8 +221,8 @@ def _head_of_ipython(texts: Sequence[str], last: int) -> int | None:
 
 
 def _begins_traceback(text: str) -> bool:
-    """Whether a line is the head of a traceback: Python's, that of a worker which torch quotes, or Ray's of a remote one
-    that nobody asked for."""
+    """Whether a line is the head of a traceback: Python's, a worker's that torch quotes, or Ray's of a remote one that
+    nobody asked for."""
     return text in (_TRACEBACK, _QUOTED) or _WORDS["unhandled"][0] in text
 
 
