@@ -145,11 +145,6 @@ def test_a_rack_of_gpus_is_read() -> None:
     assert len(cells("\n".join(["\t" + "\t".join(labels), *body]))) == 128 * 127
 
 
-@given(st.text(alphabet=string.printable + "\x1bé|", max_size=400))
-def test_any_text_is_survived(text: str) -> None:
-    read(text)
-
-
 @given(st.data())
 def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> None:
     lines = CLEAN.splitlines()
