@@ -1,6 +1,7 @@
 """What pages say, by rows of a table: each names its page, the style it is drawn in, and what it must and must not
 have."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.checks import jobs
 from tests.cli.test_sessions import answered
 from tests.report import machines
 from tests.report.bench import test_table as bench
+from tests.report.formats import test_json_report as json_report
 from tests.report.job import excerpts
 from tests.report.job import test_views as job
 from tests.report.place import test_look as place
@@ -21,6 +23,7 @@ from tests.report.sweep import test_page as swept
 from tests.report.test_table import table
 from tests.report.verdict import test_page as verdict
 from tests.tables import examples
+from tests.valid import assert_valid
 from topodiag.model.bench import Benchmark
 from topodiag.model.result import Result
 from topodiag.model.sweep import Part
@@ -57,8 +60,24 @@ def of_answer(make: Callable[[], Result]) -> Callable[..., str]:
     return lambda **style: "\n".join(verdict.page(make(), **style)) + "\n"
 
 
+def of_json(result: Result) -> Callable[..., str]:
+    def text() -> str:
+        document = json_report.rendered(result)
+        assert_valid(json.loads(document), json_report.SCHEMA)
+        return document
+
+    return text
+
+
 PAGES: dict[str, Callable[..., str]] = {
     **{name: of_answer(make) for name, make in verdict.ANSWERS.items()},
+    "JSON of a healthy node": of_json(machines.healthy()),
+    "JSON of a sick node": of_json(machines.sick()),
+    "JSON of a matrix alone": of_json(machines.only_matrix()),
+    "JSON of a job": of_json(Result(jobs=(job.broken(),))),
+    "JSON of a job of unknown numbers": of_json(Result(jobs=(job.with_unknown_numbers(),))),
+    "JSON of a low run": of_json(Result(benchmarks=(bench.low(),))),
+    "JSON of a flat run": of_json(Result(benchmarks=(bench.flat(),))),
     "healthy": of_node(machines.healthy),
     "sick": of_node(machines.sick),
     "without_gpus": of_node(machines.without_gpus),

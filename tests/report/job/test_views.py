@@ -12,7 +12,6 @@ import pytest
 
 from tests.checks import jobs
 from tests.tables import examples
-from tests.valid import assert_valid
 from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
@@ -52,6 +51,12 @@ def drawn(job, views=(), **style):
     stream = io.StringIO()
     print_drawn(partial(draw_logs, views=views), Result(jobs=(job,) if job else ()), stream, Style(**style))
     return stream.getvalue()
+
+
+def with_unknown_numbers():
+    job = jobs.job(1, 2)
+    world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
+    return replace(job, communicators=(world,))
 
 
 def with_open_ring():
@@ -124,32 +129,6 @@ def test_transports_count_what_senders_print_once():
         ("n1", "n0"): {"IB+GDR": 8},
         ("n1", "n1"): {"P2P": 8},
     }
-
-
-def test_the_json_has_the_jobs_of_the_schema():
-    stream = io.StringIO()
-    report("json")(Result(jobs=(broken(),)), stream, Style())
-    document = json.loads(stream.getvalue())
-    assert_valid(document, SCHEMA)
-    (job,) = document["facts"]["jobs"]
-    (world,) = job["communicators"]
-    assert (job["world_size"], job["hosts"], job["nccl_version"]) == (16, ["n0", "n1"], "2.23.4")
-    assert job["ranks"][9] == {
-        "rank": 9, "host": "n1", "pid": 1009, "cuda_dev": 1, "nvml_dev": 1, "bus_id": "0000:20:00.0"
-    }  # fmt: skip
-    assert world["channels"] == {"coll": 16, "collnet": 0, "nvls": 16, "p2p": 16}
-    assert set(world["transports"]) == {"P2P/CUMEM", "NET/IB"}
-    assert (world["gdr"], world["init_complete"], world["nodes"]) == (True, True, 2)
-
-
-def test_unknown_numbers_are_null():
-    job = jobs.job(1, 2)
-    world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
-    stream = io.StringIO()
-    report("json")(Result(jobs=(replace(job, communicators=(world,)),)), stream, Style())
-    made = json.loads(stream.getvalue())["facts"]["jobs"][0]["communicators"][0]
-    assert made["ranks"] == [0, None]
-    assert made["init_s"] == {"median": None, "max": None}
 
 
 @pytest.mark.parametrize("name", TABLES)
