@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.app.test_compare import found, having
-from tests.fleet.fleets import fleet, with_fact
+from tests.fleet.fleets import fleet, found, having, with_fact
 from tests.tables import examples
 from topodiag.app import compare as use_case
 from topodiag.cli.errors import Outcome

@@ -1,8 +1,5 @@
 """What commands, traces and descriptions of jobs set, in each of the forms that people write."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.assignments import Scope, assigned, commanded_in, stated_in
 
@@ -15,11 +12,6 @@ def test_a_line_sets_what_it_names(line: str, found: list[tuple[str, str]]) -> N
 def test_kubernetes_writes_name_and_value_in_two_lines() -> None:
     assert list(assigned('  value: "1"', "- name: NCCL_IB_DISABLE")) == [("NCCL_IB_DISABLE", "1")]
     assert not list(assigned('  value: "1"', "- name: trainer"))
-
-
-@given(st.text(max_size=300), st.text(max_size=100))
-def test_no_line_raises(line: str, above: str) -> None:
-    assert all(name for name, _ in assigned(line, above))
 
 
 @examples("line", "found")

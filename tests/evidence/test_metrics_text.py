@@ -1,8 +1,5 @@
 """Samples of Prometheus' text format, one line each, whatever stands around them."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.metrics_text import labels_of, samples_of, whole
 
@@ -30,8 +27,3 @@ def test_labels_are_the_exporters_own() -> None:
 
 def test_a_count_is_whole() -> None:
     assert [whole(value) for value in (3.0, 2.2031403016e10, 1.5, -1.0, 1e300)] == [3, 22031403016, None, None, None]
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    list(samples_of(Blob("any", data), ""))

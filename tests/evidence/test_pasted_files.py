@@ -3,8 +3,6 @@
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
 from tests.tables import examples
@@ -35,11 +33,6 @@ def test_a_paste_is_a_part_so_what_it_does_not_show_may_be_there() -> None:
 @examples("text")
 def test_a_mention_of_a_file_shows_nothing(text: str) -> None:
     assert shown(text) == []
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    list(shown_files(f"/sys/a:{text}\ncat /proc/{text}"))
 
 
 @pytest.mark.parametrize(

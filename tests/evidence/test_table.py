@@ -1,8 +1,5 @@
 """Tables of any script: how their rows are found, and what their columns are called."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import recognise
@@ -27,10 +24,3 @@ def test_what_no_check_asks_for_is_no_table(text: str) -> None:
 def test_names_are_read_in_any_spelling() -> None:
     assert columns_of(["GPU", "smClock", "gpu_util"]) == {0: "gpu", 1: "clock", 2: "load"}
     assert columns_of(["gpu", "clocks.max.sm", "memory.util"]) == {}  # what it could do, and the load of its memory
-
-
-@given(st.text(alphabet='GPU rankstate:=,|\t\n{}[]"0129.', max_size=400))
-def test_any_text_is_read(text: str) -> None:
-    for table in tables_of(Blob("x", text.encode())):
-        assert table.rows
-        assert table.columns

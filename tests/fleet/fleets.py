@@ -1,11 +1,13 @@
 """Fleets of digests, built by hand: alike but for what a test changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from tests.checks.nodes import hgx_h100
 from topodiag.fleet.digest import Digest, Facts, Reading, digest_of
+from topodiag.model.finding import Finding, Severity, Where
 
 Change = Callable[[Digest], Digest]
 
@@ -67,3 +69,47 @@ def both(*changes: Change) -> Change:
         return digest
 
     return change
+
+
+def found(check: str, severity: Severity, message: str = "a fault") -> Finding:
+    return Finding(check, severity, message, "seen", "expected", ("mend it",))
+
+
+def having(*findings: Finding) -> Change:
+    """Findings on the node."""
+
+    def change(digest: Digest) -> Digest:
+        own = tuple(replace(finding, where=Where(nodes=(digest.host,))) for finding in findings)
+        return replace(digest, findings=own)
+
+    return change
+
+
+def of_unknown_kind(digest: Digest) -> Digest:
+    """The node, which hung before it told what it is."""
+    return replace(digest, traits=(("product", ""), ("GPU", ""), ("role", "no GPU"), ("captured in", "")))
+
+
+def with_limits(digest: Digest) -> Digest:
+    """The node, which shows how many files may be open."""
+    limits = replace(digest.facts[0], family="limits", sources=(), values=((("", "open files", ""), "1048576"),))
+    return replace(digest, facts=(*digest.facts, limits))
+
+
+CHANGES: dict[str, Callable[..., Change]] = {
+    "fact": with_fact,
+    "finding": lambda check, severity, message="a fault": having(found(check, Severity[severity], message)),
+    "unknown kind": lambda: of_unknown_kind,
+    "limits": lambda: with_limits,
+}
+
+
+def fleet_of(count: int, changes: Iterable[Sequence[Any]]) -> list[Digest]:
+    """The fleet of a row: each change has the first and the last of its nodes, perhaps each so manieth, what it is and
+    its arguments; `{}` in a text is the number of the node."""
+    digests = fleet(count)
+    for (first, last, *step), kind, *arguments in changes:
+        for at in range(first, last + 1, *step):
+            own = (each.format(at) if isinstance(each, str) else each for each in arguments)
+            digests[at] = CHANGES[kind](*own)(digests[at])
+    return digests

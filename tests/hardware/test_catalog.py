@@ -155,15 +155,6 @@ def test_latencies_are_given_only_where_a_source_has_them(link: str, latency_us:
     assert catalog.latency_us(link) == latency_us
 
 
-@given(st.text(max_size=400))
-def test_any_text_is_a_name_or_none(text: str) -> None:
-    catalog.gpu_by_name(text)
-    catalog.system_by_product(text)
-    catalog.nic_by_hca_type(text)
-    catalog.latency_us(text)
-    assert catalog.smp_gbs(text, text) > 0
-
-
 @given(
     st.sampled_from(catalog.gpus()),
     st.sampled_from(["NVIDIA ", "Tesla ", "nvidia geforce ", ""]),

@@ -1,6 +1,7 @@
 """What pages say, by rows of a table: each names its page, the style it is drawn in, and what it must and must not
 have."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,12 +15,15 @@ from tests.checks import jobs
 from tests.cli.test_sessions import answered
 from tests.report import machines
 from tests.report.bench import test_table as bench
+from tests.report.formats import test_json_report as json_report
+from tests.report.job import excerpts
 from tests.report.job import test_views as job
 from tests.report.place import test_look as place
 from tests.report.sweep import test_page as swept
 from tests.report.test_table import table
-from tests.report.verdict.test_page import slow
+from tests.report.verdict import test_page as verdict
 from tests.tables import examples
+from tests.valid import assert_valid
 from topodiag.model.bench import Benchmark
 from topodiag.model.result import Result
 from topodiag.model.sweep import Part
@@ -52,7 +56,28 @@ def of_failed_run() -> str:
     return bench.drawn(Benchmark(replace(bench.run(), errors=("gpu-a01: Test NCCL failure common.cu:1",), rows=())))
 
 
+def of_answer(make: Callable[[], Result]) -> Callable[..., str]:
+    return lambda **style: "\n".join(verdict.page(make(), **style)) + "\n"
+
+
+def of_json(result: Result) -> Callable[..., str]:
+    def text() -> str:
+        document = json_report.rendered(result)
+        assert_valid(json.loads(document), json_report.SCHEMA)
+        return document
+
+    return text
+
+
 PAGES: dict[str, Callable[..., str]] = {
+    **{name: of_answer(make) for name, make in verdict.ANSWERS.items()},
+    "JSON of a healthy node": of_json(machines.healthy()),
+    "JSON of a sick node": of_json(machines.sick()),
+    "JSON of a matrix alone": of_json(machines.only_matrix()),
+    "JSON of a job": of_json(Result(jobs=(job.broken(),))),
+    "JSON of a job of unknown numbers": of_json(Result(jobs=(job.with_unknown_numbers(),))),
+    "JSON of a low run": of_json(Result(benchmarks=(bench.low(),))),
+    "JSON of a flat run": of_json(Result(benchmarks=(bench.flat(),))),
     "healthy": of_node(machines.healthy),
     "sick": of_node(machines.sick),
     "without_gpus": of_node(machines.without_gpus),
@@ -62,11 +87,25 @@ PAGES: dict[str, Callable[..., str]] = {
     "low run": lambda **style: bench.drawn(bench.low(), **style),
     "four runs": of_four_runs,
     "failed run": of_failed_run,
-    "slow job": lambda **style: "\n".join(slow(**style)),
     "job": lambda **style: job.drawn(jobs.job(2, 8), **style),
     "no job": lambda **style: job.drawn(None, **style),
     "job of one rank a node": lambda **style: job.drawn(jobs.job(2, 1), **style),
     "rings": lambda **style: job.drawn(job.broken(), ("rings",), **style),
+    "open ring": lambda **style: job.drawn(job.with_open_ring(), ("rings",), **style),
+    "errors": lambda **style: job.drawn(job.broken(), ("errors",), **style),
+    "errors of the application alone": lambda **style: job.drawn(
+        job.with_errors_of_the_application(), ("errors",), **style
+    ),
+    "ranks of which four are missing": lambda **style: job.drawn(job.without_last_ranks(), ("ranks",), **style),
+    "rings that receivers print": lambda **style: job.drawn(job.printed_by_receivers(), ("rings",), **style),
+    "printed by one rank": lambda: excerpts.drawn("printed"),
+    "printed without a head": lambda: excerpts.drawn("printed", "NCCL INFO "),
+    "printed with a head that was masked": lambda: excerpts.drawn("printed", "[Node-A]:[PID]:[TID] [0] NCCL INFO "),
+    "trees of one rank": lambda: excerpts.drawn("trees"),
+    "rings of one rank": lambda: excerpts.drawn("rings"),
+    "communicators of one rank": lambda: excerpts.drawn("communicators", width=160),
+    "printed of a bare log": lambda: excerpts.drawn("printed", lines=["Using network IB"]),
+    "trees of a bare log": lambda: excerpts.drawn("trees", lines=["Using network IB"]),
     "transports of 40 nodes": lambda **style: job.drawn(jobs.job(40, 8), ("transports",), **style),
     "split layout": lambda **style: "\n".join(place.drawn(place.SPLIT, **style)),
     "two layouts": lambda **style: "\n".join(place.drawn(place.SPLIT, place.PACKED, **style)),

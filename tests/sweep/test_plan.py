@@ -241,14 +241,6 @@ def test_what_is_no_node_set_is_refused_or_empty(text):
     assert found == ()
 
 
-@given(st.text(alphabet="n0159[]-,/%^&!x@ ", max_size=20))
-def test_any_text_is_a_node_set_or_refused(text):
-    if "@" in text:  # groups are the site's, and asked of programs
-        return
-    with suppress(TopodiagError):
-        expand(text)
-
-
 def test_racks_come_from_csv_with_node_sets_and_a_heading():
     data = b'node,rack\nn[1-2],r1\n# spare\n"n3,n4",r2\nn[5,7],r3\n'
     assert read_racks(data, "racks.csv") == {"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2", "n5": "r3", "n7": "r3"}

@@ -9,9 +9,12 @@ from tests.checks.wanted import matches
 from tests.verdict.test_order import E, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
 from topodiag.model.case import Case
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
-from topodiag.model.identity import Host, Identity
+from topodiag.model.identity import Host, Identity, Tie
+from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Verdict
@@ -77,19 +80,41 @@ def finding_of(told: str | Given) -> Finding:
     return replace(finding, where=Where(**{name: tuple(part) for name, part in where.items()})) if where else finding
 
 
+def silent(_: int, __: int, process: Process) -> Process:
+    """A process of which no line names its network."""
+    return replace(process, network="", messages=())
+
+
+def job_of(told: Given) -> Job:
+    """A job as a row tells it: keywords of `jobs.job`; of an event its kind may stand alone, as its text. A job that is
+    not `connected` has no connection, one with `steps` went on, one that was not `met` has no rank."""
+    given = {"files": ["job.log"]} | told
+    own = {name: given.pop(name) for name in ("connected", "steps", "destroyed", "met") if name in given}
+    given["events"] = [[event, event] if isinstance(event, str) else event for event in given.get("events", ())]
+    job = jobs.of_row(given | {"files": tuple(given["files"])}, silent=silent)
+    if not own.get("connected", True):
+        job = replace(job, connections=no_connections())
+    if "steps" in own:
+        job = replace(job, progress=(Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),))
+    if "destroyed" in own:
+        job = replace(job, communicators=tuple(replace(each, destroyed=1) for each in job.communicators))
+    return job if own.get("met", True) else replace(job, ranks=(), communicators=())
+
+
 def case_of(told: Given) -> Case:
-    """A case as a row tells it: keywords of its `job`, whose events are the texts of their kinds; `nodes` by name; the
-    addresses of `hosts`; hosts whose capture is `stale`."""
-    case = Case(nodes=tuple(map(Node, told.get("nodes", ()))))
+    """A case as a row tells it: a `job` or several; `nodes` by name; the addresses of `hosts`; hosts whose capture is
+    `stale`; names that `ties` join."""
+    case = Case(
+        nodes=tuple(map(Node, told.get("nodes", ()))),
+        ties=tuple(Tie(tuple(names)) for names in told.get("ties", ())),
+        jobs=tuple(map(job_of, told.get("jobs", [told["job"]] if "job" in told else ()))),
+    )
     if "hosts" in told:
         hosts = tuple(Host(name, tuple(addresses)) for name, addresses in told["hosts"].items())
         case = replace(case, identity=Identity(hosts))
     if "stale" in told:
         stale = tuple(Host(name, stale="booted after the last line of the job") for name in told["stale"])
         case = replace(case, identity=Identity(stale))
-    if "job" in told:
-        given = {**told["job"], "events": [[kind, kind] for kind in told["job"].get("events", ())]}
-        case = replace(case, jobs=(replace(jobs.of_row(given), files=("job.log",)),))
     return case
 
 
@@ -132,6 +157,8 @@ def shown(judgement: Verdict, wanted: Given) -> Given:
         "next": [(step.where, step.command) for step in judgement.next_evidence],
         "next_why": [step.why for step in judgement.next_evidence],
         "jobs": [(job.name, job.state.name) for job in judgement.jobs],
+        "accused": [job.causes for job in judgement.jobs],
+        "confirm": [cause.confirm[0] for cause in judgement.causes if cause.confirm],
         "not_explained": judgement.not_explained,
         "joined": judgement.joined,
     }

@@ -14,7 +14,7 @@ from tests.verdict.machines import bare, capture, kernel_log, on, xid
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import NetDev
-from topodiag.model.identity import Host, Identity, Tie
+from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 from topodiag.model.rank_hosts import RankHosts
@@ -27,11 +27,6 @@ def who(*evidence: Node | Job | BenchRun | RankHosts | Tie) -> Identity:
     fields = {"nodes": Node, "jobs": Job, "runs": BenchRun, "layouts": RankHosts, "ties": Tie}
     return identify(Case(**{name: tuple(part for part in evidence if isinstance(part, kind))
                             for name, kind in fields.items()}))  # type: ignore[arg-type]  # fmt: skip
-
-
-def host(identity: Identity, name: str) -> Host:
-    (node,) = [node for node in identity.hosts if node.name == name]
-    return node
 
 
 def at(address: str) -> Job:
@@ -92,6 +87,33 @@ def printing(*guids: str) -> Job:
     return on(job, "pod-a", "pod-b")
 
 
+def up(host: str, seconds: float, boot: str = "") -> Node:
+    """A capture that was taken so long after the boot of its machine, perhaps with the id of that boot."""
+    node = capture(host, serial=1)
+    node = replace(node, os=replace(node.os, uptime_s=read(seconds)))
+    return replace(node, boot=read(boot)) if boot else node
+
+
+def in_pod(name: str, boot: str) -> Node:
+    """A capture from inside a pod, which shows the boot and nothing else of the machine."""
+    return Node(name, time=read("2025-10-09T09:00:00Z"), boot=read(boot))
+
+
+def asked_by_ras(job: Job, **pids: Sequence[int]) -> Job:
+    """The job with an answer of RAS from hosts that it knows by address: `a1=[..]` is 10.0.0.1 with these processes."""
+    silent = tuple(RasProcess(f"10.0.0.{name[1:]}", pid) for name, several in pids.items() for pid in several)
+    return replace(job, ras=(RasAnswer("ras.txt", silent=silent),))
+
+
+def in_containers(job: Job) -> Job:
+    """The log of the first process of a job, which is the first in its container."""
+    return replace(job, processes=(replace(job.processes[0], pid=1),))
+
+
+def bench(host: str) -> BenchRun:
+    return BenchRun("all_reduce", (), devices=(BenchDevice(0, host, 0, bus_id="0000:10:00.0"),))
+
+
 EVIDENCE: dict[str, Callable[..., Node | Job | BenchRun | RankHosts | Tie]] = {
     "capture": capture,
     "addresses": lambda name, **interfaces: with_addresses(capture(name), **interfaces),
@@ -101,6 +123,13 @@ EVIDENCE: dict[str, Callable[..., Node | Job | BenchRun | RankHosts | Tie]] = {
     "other log": lambda *hosts: replace(bare(list(hosts)), name="other"),
     "job": lambda *hosts: on(jobs.job(len(hosts)), *hosts),
     "at": at,
+    "other at": lambda address: replace(on(at(address), "x0", "x1"), name="other"),
+    "asked": lambda *hosts, **pids: asked_by_ras(bare(list(hosts)), **pids),
+    "asked containers": lambda *hosts, **pids: asked_by_ras(in_containers(bare(list(hosts))), **pids),
+    "ras": lambda **pids: asked_by_ras(replace(bare([]), processes=(), hosts=()), **pids),
+    "bench": bench,
+    "up": up,
+    "in pod": in_pod,
     "bridged": bridged,
     "translated": translated,
     "printing": printing,
@@ -124,7 +153,7 @@ def is_one(identity: Identity, one: str, other: str) -> bool:
 @examples("evidence", "wanted")
 def test_who_is_who(evidence: list[list[Any]], wanted: dict[str, Any]) -> None:
     """By the `names` to which others lead, names of the `same` machine and of `other` ones; all `hosts`, the `sources`
-    of each, why it is tied to a name; what is said of `conflicts`."""
+    of each, why it is tied to a name, when it was booted; what is said of `conflicts`."""
     identity = who(*map(part_of, evidence))
     hosts = {node.name: node for node in identity.hosts}
     shown = {
@@ -134,96 +163,14 @@ def test_who_is_who(evidence: list[list[Any]], wanted: dict[str, Any]) -> None:
         "hosts": [node.name for node in identity.hosts],
         "sources": {name: list(hosts[name].sources) for name in wanted.get("sources", ())},
         "ties": [tie for tie in wanted.get("ties", ()) if matches(hosts[tie[0]].ties[tie[1]], tie[2])],
+        "boots": {name: hosts[name].boot for name in wanted.get("boots", ())},
         "conflicts": [conflict.text for conflict in identity.conflicts],
         "conflicts of": [conflict.subject for conflict in identity.conflicts],
     }
     assert {name: value if matches(shown[name], value) else shown[name] for name, value in wanted.items()} == wanted
 
 
-def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
-    one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
-    assert not is_one(who(one, replace(other, name="other")), "3f2a77c1", "x0")
-
-
-def answer(**pids: Sequence[int]) -> RasAnswer:
-    """An answer of RAS from hosts that it knows by address: `a1=(..)` is 10.0.0.1 with these processes."""
-    silent = tuple(RasProcess(f"10.0.0.{name[1:]}", pid) for name, several in pids.items() for pid in several)
-    return RasAnswer("ras.txt", silent=silent)
-
-
-def test_hosts_that_ras_knows_by_address_are_those_of_the_log_with_these_processes() -> None:
-    job = bare(["n1", "n2"])
-    own = {process.host: process.pid for process in job.processes}
-    assert own["n1"] != own["n2"]
-    asked = replace(job, ras=(answer(a1=[own["n1"]], a2=[own["n2"]], a3=[7]),))
-    identity = who(asked)
-    assert (identity.name("10.0.0.1"), identity.name("10.0.0.2"), identity.name("10.0.0.3")) == ("n1", "n2", "10.0.0.3")
-
-
-def test_processes_of_containers_that_have_the_same_pids_on_each_host_tie_no_address() -> None:
-    job = bare(["n1", "n2"])
-    job = replace(job, processes=tuple(replace(process, pid=1) for process in job.processes[:1]))
-    identity = who(replace(job, ras=(answer(a1=[1], a2=[1]),)))
-    assert identity.name("10.0.0.1") == "10.0.0.1"
-
-
-def test_hosts_of_ras_alone_are_the_captures_with_these_addresses() -> None:
-    job = replace(bare([]), processes=(), hosts=(), ras=(answer(a1=[1], a2=[1]),))
-    node = with_addresses(capture("gpu-7"), eth0="10.0.0.2")
-    assert who(node, job).name("10.0.0.2") == "gpu-7"
-
-
-def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile() -> None:
-    tie = Tie(("node-a", "worker-0"))
-    run = BenchRun("all_reduce", (), devices=(BenchDevice(0, "worker-0", 0, bus_id="0000:10:00.0"),))
-    identity = who(capture("node-a"), run, layout("node-a", "node-b"), tie)
-    assert [(node.name, node.sources) for node in identity.hosts] == [
-        ("node-a", ("bundle", "nccl-tests", "hostfile")),
-        ("node-b", ("hostfile",)),
-    ]
-
-
 def test_the_order_of_the_evidence_changes_no_identity() -> None:
     parts = (capture("n1", serial=1), capture("n2", serial=2), capture("host-5fd2a9c07b"))
     job = printing("0x08c0eb0300010000", "0x08c0eb0300020000")
     assert who(*parts, job) == who(*parts[::-1], job)
-
-
-def up(host: str, seconds: float) -> Node:
-    node = capture(host, serial=1)
-    return replace(node, os=replace(node.os, uptime_s=read(seconds)))
-
-
-def test_a_host_says_when_it_booted_by_its_last_capture() -> None:
-    assert host(who(up("n1", 3600.0)), "n1").boot == "2025-10-09 08:00:00"
-
-
-def of_boot(node: Node, boot: str) -> Node:
-    return replace(node, boot=read(boot))
-
-
-def test_the_id_of_the_boot_tells_two_boots_apart_whatever_the_clock_says() -> None:
-    early, late = up("n1#1", 3600.0), up("n1#2", 3700.0)
-    assert who(of_boot(early, "a-1"), of_boot(late, "a-1")).conflicts == ()
-    identity = who(of_boot(early, "a-1"), of_boot(late, "b-2"))
-    assert [conflict.text for conflict in identity.conflicts] == [
-        "its captures are of two boots: counters began anew between them"
-    ]
-    clock_was_set = who(of_boot(up("n1#1", 3600.0), "a-1"), of_boot(up("n1#2", 360_000.0), "a-1"))
-    assert clock_was_set.conflicts == ()
-
-
-def test_what_was_captured_in_one_boot_is_one_machine_whatever_it_calls_itself() -> None:
-    when = read("2025-10-09T09:00:00Z")
-    pod, node = Node("worker-0", time=when), replace(capture("n1", serial=1), time=when)
-    assert len(who(of_boot(node, "a-1"), of_boot(pod, "b-2")).hosts) == 2
-    identity = who(of_boot(node, "a-1"), of_boot(pod, "a-1"))
-    assert len(identity.hosts) == 1
-    assert identity.hosts[0].ties["worker-0"] == "both were captured in one boot"
-
-
-def test_captures_of_two_boots_of_one_machine_are_said() -> None:
-    identity = who(up("n1#1", 3600.0), up("n1#2", 360_000.0))
-    assert host(identity, "n1").boot == "2025-10-09 08:00:00"
-    assert [conflict.text[:31] for conflict in identity.conflicts] == ["its captures are of two boots, "]
-    assert who(up("n1#1", 3600.0), up("n1#2", 3700.0)).conflicts == ()

@@ -1,8 +1,5 @@
 """Format strings have happened to nobody."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.words.unfilled import is_unfilled, without_unfilled
 
@@ -21,8 +18,3 @@ def test_percent_signs_of_messages_are_no_places(line: str) -> None:
 @examples("line")
 def test_data_formats_keep_their_lines(line: str) -> None:
     assert without_unfilled(line) == line
-
-
-@given(st.text())
-def test_the_number_of_lines_stays(text: str) -> None:
-    assert without_unfilled(text).count("\n") == text.count("\n")

@@ -103,24 +103,6 @@ def test_an_old_server_that_knows_no_json_is_understood() -> None:
     assert finding.where.ranks == (9,)
 
 
-def test_torn_and_slow_lines_are_put_together() -> None:
-    def torn(to: socket.socket, number: int) -> None:
-        data = as_json(stamp=stamped(number))
-        for at in range(0, len(data), 997):
-            to.sendall(data[at : at + 997])
-            time.sleep(0.001)
-
-    assert [finding.where.ranks for finding in asked(torn).findings] == [(5,)]
-
-
-def test_an_empty_answer_is_asked_for_again() -> None:
-    def first_closes(to: socket.socket, number: int) -> None:
-        if number:
-            to.sendall(as_json(stamp=stamped(number)))
-
-    assert [finding.severity for finding in asked(first_closes).findings] == [Severity.ERROR]
-
-
 def test_an_answer_is_judged_though_a_text_without_a_record_lies_beside_it(tmp_path: Path) -> None:
     """A folder of all that was asked holds answers of other commands, and notes."""
     for number in range(2):
@@ -141,18 +123,44 @@ BUSY = b"SERVER PROTOCOL 2\nOK\nBUSY: diagnostics already in progress\n"
 """What 2.31 answers while it runs its diagnostics for somebody else."""
 
 
-def test_a_busy_server_is_asked_again() -> None:
-    def busy_first(to: socket.socket, number: int) -> None:
-        to.sendall(as_json(stamp=stamped(number)) if number > 1 else BUSY)
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (BUSY, "BUSY: diagnostics already in progress"),
+        (b"ERROR: Invalid format json\n", "says nothing of a communicator"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "says nothing of a communicator"),
+        (b"\x16\x03\x01\x00\xff" * 40, "says nothing of a communicator"),
+        (b'{"status": 1}\n', "says nothing of a communicator"),
+        (as_json()[: len(as_json()) // 2], "says nothing of a communicator"),
+        (b"", "nothing of a communicator"),
+    ],
+    ids=["stays busy", "refused format", "a web server", "no text", "another JSON", "cut in a line", "closes at once"],
+)
+def test_an_answer_that_says_nothing_is_no_healthy_job_and_no_young_one(words: bytes, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        asked(lambda to, _: to.sendall(words))
 
-    result = asked(busy_first)
-    assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB006", (5,))]
-    assert "BUSY: diagnostics already in progress" in " ".join(gap.why for gap in result.not_observed)
 
+@pytest.mark.parametrize(
+    ("before", "parts", "pause_s"),
+    [([], 6, 0.001), ([], 3, 0.1), ([b""], 1, 0.0), ([BUSY, BUSY], 1, 0.0)],
+    ids=["torn lines", "slower than a line a tenth of a second", "empty at first", "busy at first"],
+)
+def test_an_answer_that_comes_late_or_in_pieces_is_waited_for(before: list[bytes], parts: int, pause_s: float) -> None:
+    def answer(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number)) if number >= len(before) else before[number]
+        size = len(data) // parts + 1
+        for at in range(0, len(data), size):
+            to.sendall(data[at : at + size])
+            time.sleep(pause_s)
 
-def test_a_server_that_stays_busy_is_no_healthy_job_and_no_young_one() -> None:
-    with pytest.raises(InputError, match="BUSY: diagnostics already in progress"):
-        asked(lambda to, _: to.sendall(BUSY))
+    result = asked(answer)
+    assert [(each.id, each.severity, each.where.ranks) for each in result.findings] == [
+        ("JOB006", Severity.ERROR, (5,))
+    ]
+    assert (BUSY in before) is (
+        "BUSY: diagnostics already in progress" in " ".join(gap.why for gap in result.not_observed)
+    )
 
 
 def test_a_server_that_stays_busy_leaves_the_logs_beside_it(tmp_path: Path) -> None:
@@ -161,41 +169,6 @@ def test_a_server_that_stays_busy_leaves_the_logs_beside_it(tmp_path: Path) -> N
         result = ras([place], [str(tmp_path)], asking=Asking(1, 0.0))
     assert not result.findings
     assert "ask again once that is done" in " ".join(gap.why for gap in result.not_observed)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        b"ERROR: Invalid format json\n",
-        b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        b"\x16\x03\x01\x00\xff" * 40,
-        b'{"status": 1}\n',
-    ],
-    ids=["refused format", "a web server", "no text", "another JSON"],
-)
-def test_an_answer_of_the_wrong_format_is_no_healthy_job(words: bytes) -> None:
-    with pytest.raises(InputError, match="says nothing of a communicator"):
-        asked(lambda to, _: to.sendall(words))
-
-
-def test_an_answer_that_ends_within_a_line_is_known_as_cut_and_judges_nobody() -> None:
-    def torn(to: socket.socket, number: int) -> None:
-        data = as_json(stamp=stamped(number))
-        to.sendall(data[: len(data) // 2])
-
-    with server(torn) as place, pytest.raises(InputError, match="says nothing of a communicator"):
-        ras([place], asking=Asking(2, 0.0))
-
-
-def test_a_server_slower_than_a_line_a_tenth_of_a_second_is_waited_for() -> None:
-    def slow(to: socket.socket, number: int) -> None:
-        data = as_json(stamp=stamped(number))
-        third = len(data) // 3
-        for at in range(0, len(data), third):
-            to.sendall(data[at : at + third])
-            time.sleep(0.1)
-
-    assert [finding.where.ranks for finding in asked(slow).findings] == [(5,)]
 
 
 def test_an_error_that_a_rank_reports_is_the_first_error_of_the_job() -> None:
@@ -223,11 +196,6 @@ def test_a_diagnosis_asks_a_running_job_as_well() -> None:
     assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB006", (5,))]
     assert result.verdict.state.value == "hung"
     assert any("cannot see" in gap.what for gap in result.not_observed)
-
-
-def test_a_server_that_closes_at_once_is_no_healthy_job() -> None:
-    with pytest.raises(InputError, match="nothing of a communicator"):
-        asked(lambda *_: None)
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:

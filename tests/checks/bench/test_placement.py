@@ -3,9 +3,8 @@
 from dataclasses import replace
 from itertools import combinations
 
-import pytest
-
-from tests.checks.benches import GROWING, KIB, benchmark, judge, sweep
+from tests.checks.benches import GROWING, Given, benchmark, judge, of_row, sweep
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
@@ -18,49 +17,17 @@ def placed(name: str, share: float = 1.0, **known: object) -> Benchmark:
     return benchmark(replace(rows, placement=name, **known))  # type: ignore[arg-type]
 
 
-def test_the_slower_of_two_placements_is_named_beside_the_faster() -> None:
-    outcome = judge("BEN005", placed("two racks", 0.6), placed("one rack"))
-    (finding,) = outcome.findings
-    assert "two racks is 40 % slower than one rack" in finding.message
-
-
-def test_the_faster_one_is_clean() -> None:
-    assert judge("BEN005", placed("one rack"), placed("two racks", 0.6)).status is Status.CLEAN
-
-
-def test_less_than_thirty_percent_is_clean() -> None:
-    assert judge("BEN005", placed("two racks", 0.75), placed("one rack")).status is Status.CLEAN
-
-
-def test_one_placement_alone_is_not_applicable() -> None:
-    assert judge("BEN005", placed("one rack")).status is Status.NOT_APPLICABLE
-
-
-@pytest.mark.parametrize("known", [{"nranks": 32}, {"collective": "all_gather"}, {"env": {"NCCL_ALGO": "Ring"}}])
-def test_runs_that_differ_in_more_than_the_place_are_not_compared(known: dict[str, object]) -> None:
-    assert judge("BEN005", placed("two racks", 0.5), placed("one rack", **known)).status is Status.NOT_APPLICABLE
-
-
-def test_the_same_nodes_measured_twice_are_one_placement_by_its_better_run() -> None:
-    slow, again, other = placed("a", 0.5), placed("a"), placed("b")
-    assert judge("BEN005", slow, again).status is Status.NOT_APPLICABLE
-    assert judge("BEN005", slow, again, other).status is Status.CLEAN
+@examples("runs", "wanted")
+def test_a_run_beside_those_of_other_placements(runs: list[Given], wanted: Wanted) -> None:
+    """The first run is judged."""
+    made, *others = map(of_row, runs)
+    assert shown(judge("BEN005", made, *others), wanted) == wanted
 
 
 def test_hosts_stand_for_a_placement_without_a_name() -> None:
     other = replace(sweep(), devices=tuple(replace(device, host=f"m{device.host}") for device in sweep().devices))
     slow = benchmark(sweep({size: gbs * 0.5 for size, gbs in GROWING.items()}))
     assert "n0, n1 is 50 % slower than mn0, mn1" in judge("BEN005", slow, benchmark(other)).findings[0].message
-
-
-def test_without_a_name_or_hosts_it_is_not_applicable() -> None:
-    bare: BenchRun = replace(sweep(), devices=())
-    assert judge("BEN005", benchmark(bare), placed("b")).status is Status.NOT_APPLICABLE
-
-
-def test_without_a_common_large_size_it_is_unknown() -> None:
-    small = replace(sweep({KIB: 1.0, 2 * KIB: 2.0}), placement="a")
-    assert judge("BEN005", benchmark(small), placed("b")).status is Status.UNKNOWN
 
 
 def test_all_checks_run_over_all_runs_and_never_fail() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,55 +29,31 @@ def end(*parts: PartStates) -> float:
     return max(states.spells[-1].end_s for states in parts)
 
 
-def flapping(*parts: PartStates, later: float = 0.0) -> list[str]:
-    return [flap.part for flap in flaps(parts, end(*parts) + later)]
-
-
-def dropped(*parts: PartStates, later: float = 0.0) -> list[str]:
-    return [drop.part for drop in drops(parts, end(*parts) + later)]
+def flapping(*parts: PartStates) -> list[str]:
+    return [flap.part for flap in flaps(parts, end(*parts))]
 
 
 CYCLE = ((DOWN, 30.0), (UP, 20.0))
 
 
-@examples("spells", "flap")
-def test_a_flap_is_down_for_25_s_and_back_three_times(spells: list[tuple[str, float]], flap: bool) -> None:
-    assert bool(flapping(part((UP, 600.0), *spells))) is flap
-
-
-def test_returns_of_more_than_five_days_ago_are_forgotten() -> None:
-    flap = part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE)
-    assert flapping(flap, later=4.9 * 86400)
-    assert not flapping(flap, later=5.1 * 86400)
-
-
-def test_a_reboot_is_no_return() -> None:
-    spells = [each for boot in "abcd" for each in part((UP, 600.0), (DOWN, 60.0), boot=boot, first=1000.0).spells]
-    assert not flapping(PartStates("mlx5_0/1", tuple(spells)))
-
-
-def test_links_that_train_after_a_boot_are_no_flap_and_no_drop() -> None:
-    boots = [each for boot in "abcd" for each in part((DOWN, 280.0), (UP, 60.0), boot=boot, first=5.0).spells]
-    assert not flapping(PartStates("mlx5_0/1", tuple(boots)))
-    assert not dropped(PartStates("mlx5_0/1", (*boots, Spell(DOWN, "e", 5.0, 285.0, START + 9000))))
-
-
-@examples("spells", "drop")
-def test_a_drop_is_down_for_four_minutes(spells: list[tuple[str, float]], drop: bool) -> None:
-    assert bool(dropped(part(*spells))) is drop
-
-
-def test_a_part_that_fell_again_while_it_was_seen_down_has_not_dropped() -> None:
-    steady = part((UP, 60.0), (DOWN, 600.0))
-    fell = PartStates(steady.part, (steady.spells[0], Spell(DOWN, "b", 1070.0, 1670.0, START + 1070.0, fallen=2)))
-    assert dropped(steady)
-    assert not dropped(fell)
-
-
-def test_a_part_that_was_up_before_the_boot_and_never_since_has_dropped() -> None:
-    before = part((UP, 600.0), boot="a").spells
-    after = Spell(DOWN, "b", 5.0, 900.0, START + 9000)
-    assert dropped(PartStates("mlx5_0/1", (*before, after)))
+@examples("spells", "later_days", "flap", "drop")
+def test_flaps_and_drops_of_a_part(
+    spells: list[list[Any]], later_days: float | None, flap: bool | None, drop: bool | None
+) -> None:
+    """Spells by state and length; a text before them is the boot that they are of, in which the first begins at the
+    seconds behind it, and a state behind a length the number of times that the part fell again."""
+    made: list[Spell] = []
+    boot, at = "b", 1000.0
+    for first, second, *more in spells:
+        if first in {"a", "b", "c", "d", "e"}:
+            boot, at = first, second
+            continue
+        made.append(Spell(first, boot, at, at + second, START + at, **({"fallen": more[0]} if more else {})))
+        at += second + 10
+    states = (PartStates("mlx5_0/1", tuple(made)),)
+    now = end(*states) + 86400 * (later_days or 0.0)
+    assert flap is None or bool(flaps(states, now)) is flap
+    assert drop is None or bool(drops(states, now)) is drop
 
 
 def test_a_watch_that_ended_long_before_the_last_capture_tells_no_drop_and_no_flap() -> None:

@@ -10,8 +10,9 @@ from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 
 SOCKET = "NET/Socket"
@@ -60,54 +61,21 @@ def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
     assert finding.severity is severity
 
 
-@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
-def test_a_setting_that_forbids_rdma_is_named_and_is_no_fault_where_no_rdma_device_is_known(
-    name: str, value: str
-) -> None:
-    wanted: Wanted = {"severity": "INFO", "message": f"*{name}={value}*", "fix": f"*{name}*"}
-    assert shown(SocketsInsteadOfRdma().judge(with_setting(name, value)), wanted) == wanted
+MACHINES: dict[str, Callable[[Node], Node]] = {
+    "with NICs": lambda node: node,
+    "with NICs of management": lambda node: replace(
+        node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics)
+    ),
+    "without NICs": lambda node: replace(node, nics=(), told=node.told | {Topic.PCI}),
+}
 
 
-def beside_nics(**changes: object) -> Job:
-    job = jobs.job(via=SOCKET, process=only_sockets, **changes)  # type: ignore[arg-type]
-    return replace(job, machines={host: replace(nodes.hgx_h100(), host=f"node-{host}") for host in job.hosts})
-
-
-def test_sockets_on_machines_whose_captures_show_nics_up_are_an_error_with_the_containers_remedy() -> None:
-    (finding,) = (
-        SocketsInsteadOfRdma()
-        .judge(beside_nics(messages=[jobs.message("no hca", "NET/IB : No device found.")]))
-        .findings
-    )
-    assert finding.severity is Severity.ERROR
-    assert (
-        finding.message == "sockets carry the traffic, although n0, n1 have 8 RDMA NICs up, and NCCL finds none of them"
-    )
-    assert finding.fix[0].startswith("give the container the RDMA devices of its node")
-    assert any(line.source == "made" for line in finding.evidence), "the port's line of the capture"
-
-
-def test_a_setting_that_forbids_rdma_is_named_before_the_container() -> None:
-    (finding,) = SocketsInsteadOfRdma().judge(beside_nics(settings={"NCCL_IB_DISABLE": "1"})).findings
-    assert finding.message == "NCCL_IB_DISABLE=1: sockets, although n0, n1 have 8 RDMA NICs up"
-    assert not any("container the RDMA" in step for step in finding.fix)
-
-
-def test_nics_of_the_capture_that_are_down_or_not_for_the_job_are_no_trace_of_rdma() -> None:
-    job = beside_nics()
-    ports = {host: replace(node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics))
-             for host, node in job.machines.items()}  # fmt: skip
-    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines=ports)).findings
-    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
-
-
-def test_only_captures_of_all_nodes_without_an_adapter_for_rdma_leave_nothing_open() -> None:
-    job = beside_nics()
-    bare = {host: replace(node, nics=(), told=node.told | {Topic.PCI}) for host, node in job.machines.items()}
-    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines=bare)).findings
-    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.HIGH)
-    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines={"n0": bare["n0"]})).findings
-    assert finding.confidence is Confidence.LOW
+@examples("given", "captured", "machine", "wanted")
+def test_sockets_beside_captures(given: jobs.Given, captured: list[str], machine: str, wanted: Wanted) -> None:
+    """A job over sockets that lists no device, beside captures of some of its nodes."""
+    job = jobs.of_row({"via": SOCKET, "process": "only_sockets", **given}, only_sockets=only_sockets)
+    machines = {host: MACHINES[machine](replace(nodes.hgx_h100(), host=f"node-{host}")) for host in captured}
+    assert shown(SocketsInsteadOfRdma().judge(replace(job, machines=machines)), wanted) == wanted
 
 
 def over(interface: str) -> Callable[[int, int, Process], Process]:

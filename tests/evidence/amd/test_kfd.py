@@ -1,4 +1,5 @@
 from tests.evidence.filled import node_by
+from tests.tables import examples
 from topodiag.evidence.amd.kfd import NODES, Kfd
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
@@ -26,23 +27,8 @@ def test_gpus_are_numbered_after_the_cpus() -> None:
     assert [(gpu.index, gpu.bus_id) for gpu in node.gpus] == [(n, f"0000:{0x16 + n:02x}:00.0") for n in range(3)]
 
 
-def test_type_weight_and_bandwidth_say_what_joins_a_pair() -> None:
-    node = node_of(tree((1, 2, 11, 15, 64000), (2, 3, 11, 30, 0), (3, 1, 2, 40, 0), (1, 3, 11, 15, 0)))
-    words = {pair: fact.value for pair, fact in node.smi_matrix.items()}
-    assert words["GPU0", "GPU1"] == "XGMI"
-    assert words["GPU1", "GPU2"] == "XGMI over 2 hops"
-    assert words["GPU2", "GPU0"] == "PCIE"
-    assert words["GPU0", "GPU2"] == "XGMI over 2 hops"
-
-
-def test_a_link_to_a_cpu_joins_no_gpus() -> None:
-    assert node_of(tree((1, 0, 2, 20, 0))).smi_matrix == {}
-
-
-def test_two_gpus_with_links_and_none_between_them_have_pcie() -> None:
-    words = {
-        pair: fact.value
-        for pair, fact in node_of(tree((1, 2, 11, 15, 64000), (3, 2, 11, 15, 64000))).smi_matrix.items()
-    }
-    assert words["GPU0", "GPU2"] == "PCIE"
-    assert node_of(tree((1, 2, 11, 15, 64000))).smi_matrix.get(("GPU0", "GPU2")) is None
+@examples("links", "words")
+def test_links_say_what_joins_a_pair(links: list[tuple[int, int, int, int, int]], words: dict[str, str]) -> None:
+    """Links by the nodes that they join, their type, weight and bandwidth; what a pair has, or that it has nothing."""
+    matrix = {" ".join(pair): fact.value for pair, fact in node_of(tree(*links)).smi_matrix.items()}
+    assert {pair: matrix.get(pair, "") for pair in words} == words

@@ -1,8 +1,5 @@
 """What systemd's journal says of NVIDIA's units."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.kernel_log import KernelLog
@@ -43,8 +40,3 @@ def test_a_journal_is_read_with_and_without_messages_of_the_kernel() -> None:
     assert {name: offer.value for name, (offer,) in offers.items()} == {"nvidia-fabricmanager": "failed"}
     kernel = "Nov 15 14:15:40 n1 kernel: NVRM: GPU at PCI:0000:4c:00: GPU-1\n"
     assert KernelLog().recognises(kernel + service)
-
-
-@given(st.text(max_size=400))
-def test_any_text_is_read(text: str) -> None:
-    assert isinstance(units(Page(Blob("x", (START + text).encode()), NodeDraft())), tuple)

@@ -105,8 +105,3 @@ def test_no_line_is_lost_and_none_is_of_two_hosts(lines: list[tuple[str, str]]) 
     for host, own in parts_of(text).items():
         held = own.split("\n")
         assert all(words == (lines[at][1] if lines[at][0] == host else "") for at, words in enumerate(held))
-
-
-@given(st.text())
-def test_any_text_is_cut_or_left(text: str) -> None:
-    assert all(host and own.strip() for host, own in parts_of(text).items())

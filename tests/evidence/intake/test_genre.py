@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.pasted import loud
 from tests.tables import examples, texts
@@ -114,11 +112,6 @@ def test_source_above_the_error_with_which_it_ended_is_evidence(end: str) -> Non
 @examples("source")
 def test_source_that_speaks_of_commands_and_errors_is_source(source: str) -> None:
     assert program_text(source) == "the source of a program"
-
-
-@given(st.text(max_size=2000))
-def test_any_text_has_an_answer(text: str) -> None:
-    assert program_text(text) in ("", "the source of a program", "a list of changes", "a handbook")
 
 
 def test_it_takes_time_in_proportion_to_the_text() -> None:

@@ -99,15 +99,6 @@ def test_what_is_no_node_set_is_refused(text: str) -> None:
         expand(text)
 
 
-@given(st.text(alphabet="ab01[]-,/!&^@ %", max_size=30))
-def test_any_node_set_is_expanded_or_refused(text: str) -> None:
-    try:
-        assert expand(text)
-    except NodeSetError as error:
-        if "\n" in str(error):
-            raise
-
-
 def test_only_what_the_file_names_is_free() -> None:
     usable = np.ones((3, 4), bool)
     free = read_free(Blob("free", b"# node gpus\nn[1-2] 0-1\nn3: slots=3\n"))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
@@ -171,8 +172,60 @@ def test_an_answer_of_the_bandwidth_alone_names_the_gpu_that_comes_last(tmp_path
     assert sum(file.records for file in result.inputs) == 400
 
 
-def test_of_the_bandwidths_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:
-    assert not result_of(tmp_path, of_rates(query(punctual, 60)).decode()).findings
+def congested(gpu: int, dump: int) -> float:
+    """One hour of a day, of twelve dumps each, is slower than the others."""
+    return punctual(gpu, dump) * (1.8 if dump // 12 == 7 else 1)
+
+
+def in_a_node(gpu: int, number: int) -> str:
+    """A call of the one communicator of a node; that of n3 takes twice as long as those of the others."""
+    us = punctual(gpu, number) * (2 if gpu // 8 == 3 else 1)
+    return "".join(f"{line}\n" for line in lines(labels(gpu, name="tp", nranks=8, nodes=1), us))
+
+
+DAY = query(congested, 12 * 24, step=300, gpus=4).decode()
+OF_2_29 = (
+    'comm_id="0x7f8c496ae9f661",hostname="n0",rank="3",slurm_job="train",slurm_job_id="4711",nranks="16",n_nodes="2"'
+    ',gpu_device_id="GPU3",collective="AllReduce",coll_sn="1407",timestamp="2025-04-30T08:00:00Z"'
+    ',message_size="64.00MB"'
+)
+NAMES_OF_2_29 = ("algorithm_bandwidth_gbs", "bus_bandwidth_gbs", "collective_exec_time_microseconds")
+LATE = [dump(late, number) for number in range(25)]
+METRICS: dict[str, list[str]] = {
+    "bandwidths of punctual GPUs": [of_rates(query(punctual, 60)).decode()],
+    "punctual GPUs": [query(punctual, 60).decode()],
+    "one answer of the bandwidth": [vector(late, 0).decode()],
+    "one dump": LATE[:1],
+    "communicators of one node each": [in_a_node(gpu, number) for number in range(22) for gpu in range(48)],
+    "a day with an hour of congestion": [DAY.replace('"16"', '"4"').replace('"n_nodes": "2"', '"n_nodes": "1"')],
+    "several communicators of one name": [text.replace('nranks="16"', 'nranks="2"') for text in LATE],
+    "GPUs that are missing": [dump(late, number, gpus=12) for number in range(25)],
+    "all figures of 2.29": [f"nccl_{name}{{{OF_2_29}}} 181.5\n" for name in NAMES_OF_2_29],
+    "a bandwidth of 2.29": [
+        'nccl_bus_bandwidth_gbs{comm_id="0x7f",rank="3",collective="AllReduce",message_size="64.00MB"} 181.5\n'
+    ],
+    "two jobs": [*LATE, dump(late, 0).replace("4711", "4712")],
+    "other exporters": ['DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980\nnode_load1 3.5\n', dump(punctual, 0)],
+}
+
+
+@examples("metrics", "finding", "message", "gap")
+def test_what_metrics_say(
+    tmp_path: Path, metrics: str, finding: str | None, message: str | None, gap: str | None
+) -> None:
+    """The one finding, if there is one, with words of its message, and what is said to be missing."""
+    result = result_of(tmp_path, *METRICS[metrics])
+    assert [each.id for each in result.findings] == ([finding] if finding else [])
+    assert not message or message in result.findings[0].message
+    assert not gap or gap in gaps(result)
+    assert {file.kind for file in result.inputs} == {"nccl-inspector"}
+
+
+@pytest.mark.parametrize("times", [True, False], ids=["with their times", "the bandwidth alone"])
+def test_sends_and_receives_are_counted_and_not_judged(times: bool) -> None:
+    text = dump(punctual, 0).replace("nccl_collective_exec", "nccl_p2p_exec").replace("nccl_bus", "nccl_p2p_bus")
+    told = inspection("".join(f"{line}\n" for line in text.splitlines() if times or "p2p_bus" in line))
+    assert (told.transfers, told.samples) == (16, 0)
 
 
 def test_times_made_of_bandwidths_are_those_of_the_smallest_message_of_the_label() -> None:
@@ -180,12 +233,6 @@ def test_times_made_of_bandwidths_are_those_of_the_smallest_message_of_the_label
     (both,) = inspection(query(late, 25)).communicators
     assert 64 / 65 * both.time_us - 1 <= communicator.time_us <= both.time_us + 1
     assert communicator.sizes[0].busbw_gbs == pytest.approx(both.sizes[0].busbw_gbs, rel=1e-3)
-
-
-def test_one_answer_of_the_bandwidth_is_read_and_judges_nobody(tmp_path: Path) -> None:
-    result = result_of(tmp_path, vector(late, 0).decode())
-    assert not result.findings
-    assert {file.kind for file in result.inputs} == {"nccl-inspector"}
 
 
 def test_where_times_are_beside_the_bandwidths_they_alone_are_judged() -> None:
@@ -196,68 +243,9 @@ def test_where_times_are_beside_the_bandwidths_they_alone_are_judged() -> None:
     assert (communicator.sizes, communicator.last) == (beside.sizes, beside.last)
 
 
-def test_bandwidths_of_2_29_and_of_sends_are_counted_whichever_name_was_asked_for(tmp_path: Path) -> None:
-    old = 'nccl_bus_bandwidth_gbs{comm_id="0x7f",rank="3",collective="AllReduce",message_size="64.00MB"} 181.5\n'
-    assert "1 sample of NCCL 2.29" in gaps(result_of(tmp_path, old))
-    sends = "".join(f"{x}\n" for x in dump(punctual, 0).replace("nccl_bus", "nccl_p2p_bus").splitlines() if "p2p" in x)
-    assert (inspection(sends).transfers, inspection(sends).samples) == (16, 0)
-
-
-def test_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:
-    assert not result_of(tmp_path, query(punctual, 60).decode()).findings
-
-
-def test_of_one_dump_nobody_is_judged(tmp_path: Path) -> None:
-    result = result_of(tmp_path, dump(late, 0))
-    assert not result.findings
-    assert "mean of a GPU's calls" in gaps(result)
-
-
 def test_a_file_that_the_node_exporter_tells_again_and_again_is_one_sample() -> None:
     told = inspection(*[dump(late, 0)] * 50)
     assert told.communicators[0].calls == 1
-
-
-def test_the_bandwidth_of_one_communicator_on_a_node_is_beside_those_of_other_nodes(tmp_path: Path) -> None:
-    def took(gpu: int, number: int) -> float:
-        return punctual(gpu, number) * (2 if gpu // 8 == 3 else 1)
-
-    text = [
-        "".join(
-            f"{line}\n"
-            for gpu in range(48)
-            for line in lines(labels(gpu, name="tp", nranks=8, nodes=1), took(gpu, number))
-        )
-        for number in range(22)
-    ]
-    (finding,) = found(result_of(tmp_path, *text), "JOB011")
-    assert finding.message.startswith("n3 slows 1 communicator: tp on n3 takes 2.0 times as long as 5 peers")
-
-
-def test_an_hour_of_congestion_is_told_from_a_query_of_a_day(tmp_path: Path) -> None:
-    def took(gpu: int, number: int) -> float:
-        return punctual(gpu, number) * (1.8 if number // 12 == 7 else 1)
-
-    result = result_of(
-        tmp_path,
-        query(took, 12 * 24, step=300, gpus=4)
-        .decode()
-        .replace('"16"', '"4"')
-        .replace('"n_nodes": "2"', '"n_nodes": "1"'),
-    )
-    (finding,) = found(result, "JOB012")
-    assert "1.8 times as long as in other hours" in finding.message
-
-
-def test_gpus_of_several_communicators_of_one_name_are_not_told_apart(tmp_path: Path) -> None:
-    text = [dump(late, number, gpus=16).replace('nranks="16"', 'nranks="2"') for number in range(25)]
-    result = result_of(tmp_path, *text)
-    assert not result.findings
-    assert "do not say which belong together" in gaps(result)
-
-
-def test_where_gpus_are_missing_nobody_is_judged(tmp_path: Path) -> None:
-    assert not result_of(tmp_path, *(dump(late, number, gpus=12) for number in range(25))).findings
 
 
 def test_processes_that_see_one_gpu_each_are_told_apart_by_the_names_of_the_files() -> None:
@@ -269,36 +257,6 @@ def test_processes_that_see_one_gpu_each_are_told_apart_by_the_names_of_the_file
     files = tuple(f"out/nccl_inspector_metrics_{number:032x}.prom" for number in range(2))
     several = inspection(own, own, names=files)
     assert several.communicators[0].made_of is MadeOf.MEANS_OF_SEVERAL
-
-
-def test_the_text_of_2_29_does_not_say_whose_clock_timed_it(tmp_path: Path) -> None:
-    own = (
-        'comm_id="0x7f8c496ae9f661",hostname="n0",rank="3",slurm_job="train",slurm_job_id="4711",nranks="16",n_nodes="2"'
-        ',gpu_device_id="GPU3",collective="AllReduce",coll_sn="1407",timestamp="2025-04-30T08:00:00Z"'
-        ',message_size="64.00MB"'
-    )
-    names = ("algorithm_bandwidth_gbs", "bus_bandwidth_gbs", "collective_exec_time_microseconds")
-    result = result_of(tmp_path, "".join(f"nccl_{name}{{{own}}} 181.5\n" for name in names))
-    assert not result.findings
-    assert "does not say whose clock" in gaps(result)
-
-
-def test_sends_and_receives_are_counted_and_not_judged() -> None:
-    text = dump(punctual, 0).replace("nccl_collective_exec", "nccl_p2p_exec").replace("nccl_bus", "nccl_p2p_bus")
-    told = inspection(text)
-    assert (told.transfers, told.samples) == (16, 0)
-
-
-def test_the_job_of_most_samples_is_judged_and_the_others_are_said(tmp_path: Path) -> None:
-    other = dump(late, 0).replace("4711", "4712")
-    result = result_of(tmp_path, *(dump(late, number) for number in range(25)), other)
-    assert len(found(result, "JOB008")) == 1
-    assert "samples of 1 other job: select one by its label slurm_job_id" in gaps(result)
-
-
-def test_metrics_of_other_exporters_are_counted_and_said(tmp_path: Path) -> None:
-    text = 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980\nnode_load1 3.5\n' + dump(punctual, 0)
-    assert "2 samples that are not NCCL's: topodiag diagnose reads those of DCGM" in gaps(result_of(tmp_path, text))
 
 
 def test_a_label_that_the_server_renamed_is_that_of_nccl() -> None:

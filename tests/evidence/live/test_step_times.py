@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples, texts
 from topodiag.evidence.intake.kind_of_file import kind_of_file
@@ -109,12 +107,6 @@ def test_a_last_line_that_was_cut_costs_itself() -> None:
     text = megatron(range(1, 9))
     (series,) = read_steps(text[: text.rindex("elapsed") + 12], "x")
     assert series.steps[-1].number == 7
-
-
-@given(st.text(), st.binary())
-def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
-    read_steps(megatron(range(1, 5)) + text, "any")
-    read_line(data.decode("utf-8", "replace"))
 
 
 @examples("line", "values")

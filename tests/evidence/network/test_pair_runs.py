@@ -1,8 +1,6 @@
 """Tests of perftest whose pair of hosts is known."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from topodiag.evidence.network.perftest import pair_runs
 
@@ -33,8 +31,3 @@ def test_tests_whose_pair_is_known_are_runs_of_two_hosts(text: str, source: str,
     runs = pair_runs(text, source)
     assert [run.hosts for run in runs] == pairs
     assert all(run.top == (65536, pytest.approx(391.84 / 8)) for run in runs[:1])
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    pair_runs(text + measured(("ws-1", "ws-2", "391.84")), text)

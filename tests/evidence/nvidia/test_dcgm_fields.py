@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
 from topodiag.checks.gpu.lost import GpuLost
 from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.dcgm_fields import DcgmExporter
 from topodiag.model.finding import Status
 from topodiag.model.node import Node
 
@@ -79,8 +76,3 @@ def test_metrics_of_several_hosts_are_no_one_node() -> None:
 def test_two_texts_of_one_machine_are_one_node() -> None:
     node: Node = node_of(TEXT, f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {UUID.format(0)})\n")
     assert len(node.gpus) == 2
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    DcgmExporter().parse(Blob("any", data))

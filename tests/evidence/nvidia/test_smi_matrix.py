@@ -1,6 +1,7 @@
 """Reading the matrices of `nvidia-smi topo` as people paste them."""
 
 import string
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -83,21 +84,19 @@ def test_affinity_survives_pasting(form: str) -> None:
     assert row.tail == {"cpu": "56-111,168-223", "numa": "1", "memory": "N/A"}
 
 
-def test_numa_alone_is_the_numa_affinity() -> None:
-    assert matrices("\tGPU0\tGPU1\tNUMA\nGPU0\t X \tSYS\t0\nGPU1\tSYS\t X \t1\n")[0].rows[1].tail == {"numa": "1"}
-
-
-def test_missing_rows_cost_only_themselves() -> None:
-    assert cells("\tGPU0\tGPU1\tGPU2\nGPU2\tSYS\tPIX\t X \n") == {("GPU2", "GPU0"): "SYS", ("GPU2", "GPU1"): "PIX"}
-
-
-def test_a_row_cut_short_keeps_the_cells_it_has() -> None:
-    assert cells("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX") == {("GPU0", "GPU1"): "PIX"}
-
-
-def test_nic_rows_without_columns_are_read() -> None:
-    text = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \nNIC0\tNODE\tSYS\n"
-    assert cells(text)["NIC0", "GPU0"] == "NODE"
+@examples("text", "wanted")
+def test_a_matrix_is_read(text: str, wanted: dict[str, Any]) -> None:
+    """All `cells` or some of them (`among`), what stands behind the last row (`tail`), the `lines` of the rows, and the
+    `tables` with their commands, and whether they are of peer-to-peer ways."""
+    found = matrices(text)
+    table = {" ".join(pair): word for pair, word in cells(text).items()}
+    shown = {
+        "cells": table, "among": {pair: table.get(pair) for pair in wanted.get("among", ())},
+        "tail": found[0].rows[-1].tail if found else {},
+        "lines": [row.line.number for each in found for row in each.rows],
+        "tables": [[each.command, each.is_p2p] for each in found],
+    }  # fmt: skip
+    assert {name: shown[name] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("word", ["???", "FOO", "NV", "-1"])
@@ -115,39 +114,10 @@ def test_a_matrix_whose_rows_disagree_is_rejected_as_a_whole(rows: str) -> None:
     assert "the matrix is not used" in read(text).unread[0].why
 
 
-def test_repeated_tabs_are_read_right() -> None:
-    text = "\t\tGPU0\t\tGPU1\t\tNIC0\nGPU0\t\tX\t\tNV18\t\tPIX\nGPU1\t\tNV18\t\tX\t\tSYS\nNIC0\t\tPIX\t\tSYS\t\tX\n"
-    assert cells(text) == EXPECTED
-
-
-def test_nvlink_counts_that_differ_by_direction_are_kept_for_the_checks() -> None:
-    text = "GPU0 GPU1\nGPU0 X NV18\nGPU1 NV12 X\n"
-    assert cells(text) == {("GPU0", "GPU1"): "NV18", ("GPU1", "GPU0"): "NV12"}
-
-
-def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:
-    text = (
-        "$ nvidia-smi topo -m\nGPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n"
-        "$ nvidia-smi topo -p2p r\n GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n"
-    )
-    first, second = matrices(text)
-    assert (first.is_p2p, first.command) == (False, "-m")
-    assert (second.is_p2p, second.command) == (True, "-p2p r")
-
-
-def test_lines_are_counted_from_one() -> None:
-    assert [row.line.number for row in matrices("\n\n" + CLEAN)[0].rows] == [4, 5, 6]
-
-
 def test_a_rack_of_gpus_is_read() -> None:
     labels = [f"GPU{n}" for n in range(72)] + [f"NIC{n}" for n in range(56)]
     body = ["\t".join([a, *(" X " if a == b else "NV18" for b in labels)]) for a in labels]
     assert len(cells("\n".join(["\t" + "\t".join(labels), *body]))) == 128 * 127
-
-
-@given(st.text(alphabet=string.printable + "\x1bé|", max_size=400))
-def test_any_text_is_survived(text: str) -> None:
-    read(text)
 
 
 @given(st.data())
@@ -174,8 +144,3 @@ def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> Non
     assert {key: cell for key, cell in table.items() if key != pair} == {
         key: cell for key, cell in EXPECTED.items() if key != pair
     }
-
-
-def test_an_x_between_two_devices_leaves_the_matrix_out() -> None:
-    """It stands where a device meets itself, so cells are missing and nobody knows which."""
-    assert cells(CLEAN.replace("NV18", "X", 1)) == {}

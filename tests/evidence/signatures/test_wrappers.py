@@ -2,9 +2,6 @@
 
 from math import isnan
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.signatures.wrappers import (
     is_label,
@@ -32,11 +29,6 @@ def test_what_is_left_is_the_sentence(line: str, text: str, host: str, rank: int
 def test_the_time_before_a_line_is_read(line: str, seconds: float | None) -> None:
     read = unwrap(line).time_s
     assert isnan(read) if seconds is None else read == seconds
-
-
-@given(st.text(max_size=300))
-def test_any_line_is_unwrapped_without_an_exception(line: str) -> None:
-    unwrap(line)
 
 
 def test_an_event_inside_an_object_is_a_sentence_with_its_host_and_device() -> None:

@@ -33,22 +33,10 @@ def test_what_differs_by_nature_is_no_difference() -> None:
     assert compare(machine(), machine("0001", "0x2", 3)) == ()
 
 
-def test_links_that_are_down_are_told() -> None:
-    sick = apply(machine(), [changes.down("nvlink:GPU1:6")]).tree
-    assert compare(sick, machine()) == (Difference("GPU1", "NVLinks to NVSwitch", "12", "18"),)
-
-
-def test_width_speed_and_rate_are_told() -> None:
-    sick = apply(machine(), [changes.width("GPU0=8"), changes.rate("mlx5_1=200")]).tree
-    assert compare(sick, machine()) == (
-        Difference("GPU0", "PCIe", "32.0 GT/s PCIe x8", "32.0 GT/s PCIe x16"),
-        Difference("mlx5_1", "speed", "200000", "400000"),
-    )
-
-
-def test_a_device_of_one_side_only_is_told_once() -> None:
-    sick = apply(machine(), [changes.remove("mlx5_1")]).tree
-    assert compare(sick, machine()) == (Difference("mlx5_1", "", "", "there"),)
+@examples("made", "differences")
+def test_what_changed_is_told(made: list[tuple[str, str]], differences: list[tuple[str, str, str, str]]) -> None:
+    sick = apply(machine(), [getattr(changes, name)(words) for name, words in made]).tree
+    assert compare(sick, machine()) == tuple(Difference(*each) for each in differences)
 
 
 def test_a_nic_beside_another_gpu_is_told() -> None:

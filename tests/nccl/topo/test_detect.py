@@ -1,10 +1,12 @@
 """The tree that NCCL would detect on a node, rebuilt from captured machines."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.scanned import node_at
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -40,36 +42,25 @@ def parents(tree: Element, bus_id: str) -> list[str]:
     return below(tree, []) or []
 
 
-def test_each_gpu_and_each_active_rdma_port_is_there(dgx: Node) -> None:
-    tree = tree_of(dgx, {}).tree
-    assert [gpu.get("dev") for gpu in every(tree, "gpu")].count("0") == 1
-    assert sorted(int(gpu.get("dev") or -1) for gpu in every(tree, "gpu")) == list(range(8))
-    names = [net.get("name") for net in every(tree, "net")]
-    assert "mlx5_2" not in names, "its port is down"
-    assert len(names) == 10
-
-
-def test_a_switch_is_one_element_at_its_upstream_port(dgx: Node) -> None:
-    tree = tree_of(dgx, {}).tree
-    assert parents(tree, "0000:1b:00.0")[:3] == ["0000:19:00.0", "0000:16:00.0", "0"]
-
-
-def test_links_are_as_fast_as_both_ends_can_do_not_as_they_rest() -> None:
-    idle = tree_of(node_of("idle-gen1"), {}).tree
-    gpus = [pci for pci in every(idle, "pci") if pci.having("gpu")]
-    assert {pci.get("link_speed") for pci in gpus} == {"16.0 GT/s PCIe"}, "idle at Gen1, built for Gen4"
-
-
-def test_nvlinks_that_are_down_are_not_counted() -> None:
-    tree = tree_of(node_of("dgx-h100-gpu3-12of18-nvlink"), {}).tree
-    counts = {gpu.get("dev"): [link.get("count") for link in gpu.having("nvlink")] for gpu in every(tree, "gpu")}
-    assert counts["3"] == ["12"]
-    assert counts["4"] == ["18"]
-
-
-def test_switches_that_the_host_cannot_see_have_the_target_that_nccl_writes(dgx: Node) -> None:
-    links = every(tree_of(dgx, {}).tree, "nvlink")
-    assert {(link.get("target"), link.get("tclass")) for link in links} == {(HIDDEN_SWITCH, "0x068000")}
+@examples("machine", "env", "wanted")
+def test_the_tree_of_a_captured_machine(machine: str, env: dict[str, str] | None, wanted: dict[str, Any]) -> None:
+    """Its `gpus` and `nets`, the `links` of a GPU to each target, the first steps of a function's way up (`ways`), the
+    `speeds` of GPUs, who has GPUDirect, the `targets` of NVLinks, and words of what was `assumed`."""
+    found = tree_of(node_of(machine), env or {})
+    gpus, nets, links = (every(found.tree, tag) for tag in ("gpu", "net", "nvlink"))
+    counts = {gpu.get("dev") or "": [link.get("count") for link in gpu.having("nvlink")] for gpu in gpus}
+    shown = {
+        "gpus": sorted(gpu.get("dev") or "" for gpu in gpus), "nets": [net.get("name") for net in nets],
+        "links": {dev: counts[dev] for dev in wanted.get("links", ())},
+        "ways": {bus: parents(found.tree, bus)[: len(way)] for bus, way in wanted.get("ways", {}).items()},
+        "speeds": sorted({pci.get("link_speed") for pci in every(found.tree, "pci") if pci.having("gpu")}),
+        "gdr": sorted({element.get("gdr") for element in (*gpus, *nets)}),
+        "gdr_of_nets": [net.get("gdr") for net in nets],
+        "targets": sorted({(link.get("target") or "").replace(HIDDEN_SWITCH, "hidden") for link in links}),
+        "classes": sorted({link.get("tclass") for link in links}),
+        "assumed": [words for words in wanted.get("assumed", ()) if any(words in each for each in found.assumed)],
+    }  # fmt: skip
+    assert {name: shown[name] for name in wanted} == wanted
 
 
 def test_a_mesh_names_the_gpu_at_the_far_end() -> None:
@@ -79,32 +70,6 @@ def test_a_mesh_names_the_gpu_at_the_far_end() -> None:
     assert targets <= buses
     per_gpu = [sum(int(link.get("count") or 0) for link in gpu.having("nvlink")) for gpu in every(tree, "gpu")]
     assert per_gpu == [6] * 8
-
-
-def test_without_peer_memory_and_dma_buf_gdr_is_off() -> None:
-    tree = tree_of(node_of("peermem-missing"), {}).tree
-    assert {element.get("gdr") for element in [*every(tree, "gpu"), *every(tree, "net")]} == {"0"}
-
-
-def test_nccl_ib_hca_chooses_the_nics(dgx: Node) -> None:
-    names = {net.get("name") for net in every(tree_of(dgx, {"NCCL_IB_HCA": "=mlx5_0,mlx5_1"}).tree, "net")}
-    assert names == {"mlx5_0", "mlx5_1"}
-
-
-def test_without_rdma_the_sockets_are_taken() -> None:
-    tree = tree_of(node_of("rtx4090-pair"), {}).tree
-    (net,) = every(tree, "net")
-    assert net.get("gdr") == "0"
-
-
-def test_a_tool_that_hung_says_nothing_of_the_links_and_that_is_said() -> None:
-    found = tree_of(node_of("nvidia-smi-hangs"), {})
-    assert {link.get("count") for link in every(found.tree, "nvlink")} == {"18"}
-    assert any("taken as built" in sentence for sentence in found.assumed)
-
-
-def test_links_that_were_seen_down_are_not_taken_as_built() -> None:
-    assert not every(tree_of(node_of("fm-down-a100"), {}).tree, "nvlink")
 
 
 def test_a_node_with_a_file_has_the_tree_of_the_file(dgx: Node) -> None:

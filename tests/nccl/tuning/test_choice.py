@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.tuning_shapes import h100, one_gpu_nodes, shapes
+from tests.tables import examples
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice
 from topodiag.nccl.settings import Settings, read_settings
@@ -20,65 +22,55 @@ NOTHING_SET = Settings()
 SIZES = tuple(8 << i for i in range(31))
 
 
-def chosen(shape: CommShape, collective: str, nbytes: int, **env: str) -> tuple[str, str] | None:
-    settings = read_settings(env, shape.minor)
-    choice = choose(shape, tuning_table(shape, settings), settings, collective, nbytes)
-    return (choice.algorithm, choice.protocol) if choice else None
-
-
 def swept(shape: CommShape, collective: str) -> tuple[Choice, ...]:
     return sweep(shape, tuning_table(shape, NOTHING_SET), NOTHING_SET, collective, SIZES)
 
 
-def test_one_node_of_h100_reduces_small_sizes_by_ring_and_large_ones_in_the_switch() -> None:
-    assert chosen(h100(28), "AllReduce", 1024) == ("Ring", "LL")
-    assert chosen(h100(28), "AllReduce", 1 << 30) == ("NVLS", "Simple")
-    assert chosen(h100(28), "AllReduce", 1 << 30, NCCL_ALGO="^NVLS") == ("Ring", "Simple")
+def shape_of(minor: int, nodes: int, shape: dict[str, Any]) -> CommShape:
+    """A job on DGX H100s with other values of its fields, and with CollNet's graphs where `collnet_ranks` of a node are
+    joined."""
+    changes = dict(shape)
+    made = h100(minor, nodes)
+    if local := changes.pop("collnet_ranks", 0):
+        graphs = {**made.graphs, **dict.fromkeys((2, 4), made.graphs[0])}
+        changes |= {"nranks": nodes * local, "local_ranks": (local,) * nodes, "collnet": True, "graphs": graphs}
+    return replace(made, **changes)
 
 
-def test_without_nvls_channels_its_cells_are_passed_over() -> None:
-    assert chosen(replace(h100(28), nvls_channels=0), "AllReduce", 1 << 30) == ("Ring", "Simple")
+@examples("minor", "nodes", "shape", "collective", "nbytes", "env", "runs")
+def test_what_is_chosen(
+    *, minor: int, nodes: int, shape: dict[str, Any], collective: str, nbytes: int, env: dict[str, str], runs: str
+) -> None:
+    made = shape_of(minor, nodes, shape)
+    settings = read_settings(env, minor)
+    choice = choose(made, tuning_table(made, settings), settings, collective, nbytes)
+    assert (f"{choice.algorithm} {choice.protocol}" if choice else "nothing") == runs
 
 
-def test_nvls_gathered_only_within_a_node_up_to_2_26() -> None:
-    for minor, runs in ((26, None), (28, ("NVLS", "Simple"))):
-        shape = replace(h100(minor, 2), collnet=True, nvls_heads=8)
-        assert tuning_table(shape, NOTHING_SET)["AllGather"]["NVLS"]["Simple"][1] > 0
-        assert chosen(shape, "AllGather", 1 << 30, NCCL_ALGO="NVLS") == runs
-        assert chosen(h100(minor), "AllGather", 1 << 30, NCCL_ALGO="NVLS") == ("NVLS", "Simple")
+def test_a_number_of_bytes_beyond_any_machine_is_not_chosen_for() -> None:
+    assert choose(h100(28), tuning_table(h100(28), NOTHING_SET), NOTHING_SET, "AllReduce", 10**400) is None
 
 
-def test_rings_come_back_where_what_the_lists_left_may_not_run() -> None:
-    """NVLS of two nodes has a bandwidth for AllGather in 2.22, and no kernel."""
-    shape = replace(h100(22, 2), collnet=True, nvls_heads=8)
-    assert chosen(shape, "AllGather", 1 << 30, NCCL_ALGO="NVLS") == ("Ring", "Simple")
-    assert chosen(replace(shape, minor=24), "AllGather", 1 << 30, NCCL_ALGO="NVLS") is None
+def test_nvls_of_two_nodes_has_a_bandwidth_for_allgather_before_it_has_a_kernel() -> None:
+    shape = replace(h100(26, 2), collnet=True, nvls_heads=8)
+    assert tuning_table(shape, NOTHING_SET)["AllGather"]["NVLS"]["Simple"][1] > 0
 
 
-def test_collnet_joins_eight_ranks_of_a_node_at_most() -> None:
-    """The chain since 2.28, the direct way since 2.23."""
-    for minor, local, algorithm, runs in (
-        (28, 8, "CollNetChain", True),
-        (28, 16, "CollNetChain", False),
-        (27, 16, "CollNetChain", True),
-        (27, 16, "CollNetDirect", False),
-        (22, 16, "CollNetDirect", True),
-    ):
-        shape = h100(minor, 2)
-        collnet = dict.fromkeys((2, 4), shape.graphs[0])
-        shape = replace(
-            shape, nranks=2 * local, local_ranks=(local,) * 2, collnet=True, graphs={**shape.graphs, **collnet}
-        )
-        assert (chosen(shape, "AllReduce", 1 << 30, NCCL_ALGO=algorithm) == (algorithm, "Simple")) is runs
-
-
-def test_nothing_is_chosen_where_nothing_can_run() -> None:
-    shape = h100(28)
-    assert chosen(shape, "AllReduce", 1024, NCCL_ALGO="PAT") is None
-    assert chosen(shape, "AllReduce", 1024, NCCL_ALGO="no such") is None
-    assert chosen(shape, "AllToAll", 1024) is None
-    for nbytes in (0, -8, 10**400):
-        assert chosen(shape, "AllReduce", nbytes) is None
+@examples("minor", "nodes", "shape", "algorithm", "entry", "nbytes", "starts_us", "share")
+def test_what_a_time_is_made_of(
+    *,
+    minor: int,
+    nodes: int,
+    shape: dict[str, Any],
+    algorithm: str,
+    entry: tuple[float, float],
+    nbytes: int,
+    starts_us: float,
+    share: float,
+) -> None:
+    """A start and the bytes at a share of the bandwidth in the table."""
+    time_us = predicted_us(shape_of(minor, nodes, shape), Cell("AllReduce", algorithm, "Simple"), entry)(nbytes)
+    assert time_us == pytest.approx(starts_us + nbytes / (entry[1] * 1e3 * share))
 
 
 def test_one_rank_runs_a_ring_that_takes_no_time() -> None:
@@ -86,29 +78,6 @@ def test_one_rank_runs_a_ring_that_takes_no_time() -> None:
     assert choose(comm_shape, {}, NOTHING_SET, "AllReduce", 1024) == Choice(
         "AllReduce", 1024, "Ring", "Simple", 0.0, 0.0
     )
-
-
-def test_a_ring_over_nodes_starts_later_from_64_bytes_per_channel_and_rank() -> None:
-    shape, cell = h100(28, 4), Cell("AllReduce", "Ring", "Simple")
-    entry, edge = (100.0, 200.0), 64 * 16 * 32
-    assert predicted_us(shape, cell, entry)(edge - 1) == pytest.approx(100 + (edge - 1) / 2e5)
-    assert predicted_us(shape, cell, entry)(edge) == pytest.approx(140 + edge / 2e5)
-    assert predicted_us(replace(shape, min_sm=70), cell, entry)(edge) == pytest.approx(190 + edge / 2e5)
-
-
-def test_a_tree_reaches_half_of_its_bandwidth_at_middle_sizes() -> None:
-    cell, entry = Cell("AllReduce", "Tree", "Simple"), (10.0, 100.0)
-    assert predicted_us(h100(28), cell, entry)(64 << 12) == pytest.approx(10 + (64 << 12) / (1e5 * 0.5))
-    assert predicted_us(h100(28), cell, entry)(64 << 23) == pytest.approx(10 + (64 << 23) / 1e5)
-    assert predicted_us(h100(21), cell, entry)(8) == pytest.approx(10 + 8 / (1e5 * 0.9))
-    assert predicted_us(h100(22), cell, entry)(8) == pytest.approx(10 + 8 / 1e5)
-
-
-def test_an_nvls_tree_is_corrected_like_a_tree_on_blackwell_since_2_29() -> None:
-    cell, entry, nbytes = Cell("AllReduce", "NVLSTree", "Simple"), (10.0, 100.0), 64 << 23
-    for minor, sm, arch, factor in ((28, 100, 1, 1), (29, 100, 1, 0.9), (29, 90, 1, 1), (29, 100, 3, 1)):
-        shape = replace(h100(minor, 2), min_sm=sm, max_sm=sm, cpu_arch=arch)
-        assert predicted_us(shape, cell, entry)(nbytes) == pytest.approx(10 + nbytes / (1e5 * factor))
 
 
 def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:

@@ -1,11 +1,11 @@
 """NCCL_ALGO and NCCL_PROTO: what they leave, and which texts NCCL refuses."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.tuning_shapes import h100
 from tests.tables import examples
+from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.settings import read_settings
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES, PROTOCOLS
@@ -14,9 +14,9 @@ from topodiag.nccl.tuning.tuning_lists import allowed
 LISTS = st.text(st.sampled_from("^,;: ") | st.characters(min_codepoint=1, max_codepoint=0x2FFF), max_size=30)
 
 
-def left(minor: int, collective: str, *, nodes: int = 1, **env: str) -> set[tuple[str, str]]:
+def left(shape: CommShape, collective: str, **env: str) -> set[tuple[str, str]]:
     """The combinations with a bandwidth."""
-    rows = tuning_table(h100(minor, nodes), read_settings(env, minor))[collective]
+    rows = tuning_table(shape, read_settings(env, shape.minor))[collective]
     return {(algorithm, protocol) for algorithm, row in rows.items() for protocol, cell in row.items() if cell[1] > 0}
 
 
@@ -24,52 +24,34 @@ def fault(minor: int, **env: str) -> str:
     return allowed(read_settings(env, minor), minor).fault
 
 
-@pytest.mark.parametrize("minor", [19, 23, 24, 28])
-def test_a_list_leaves_what_it_names_and_a_caret_leaves_the_rest(minor: int) -> None:
-    assert {a for a, _ in left(minor, "AllReduce", NCCL_ALGO="ring")} == {"Ring"}
-    assert {a for a, _ in left(minor, "AllReduce", NCCL_ALGO="^Ring,TREE")} == {"NVLS"}
-    assert {p for _, p in left(minor, "Broadcast", NCCL_PROTO="LL,Simple")} == {"LL", "Simple"}
+@examples("minors", "collective", "env", "far", "algorithms", "protocols")
+def test_what_lists_leave(
+    *, minors: list[int], collective: str, env: dict[str, str], far: bool | None, algorithms: set[str] | None,
+    protocols: dict[str, bool] | set[str] | None,
+) -> None:  # fmt: skip
+    """By versions, within a node, or between two whose NICs are `far`: all algorithms and all protocols, or some of the
+    protocols of rings and whether they are on."""
+    for minor in minors:
+        shape = h100(minor, 2, inter_type="SYS") if far else h100(minor)
+        made = left(shape, collective, **env)
+        assert algorithms is None or {algorithm for algorithm, _ in made} == algorithms
+        of_rings = {protocol for algorithm, protocol in made if algorithm == "Ring"}
+        if isinstance(protocols, dict):
+            assert {name: name in of_rings for name in protocols} == protocols
+        else:
+            assert protocols is None or {protocol for _, protocol in made} == set(protocols)
 
 
-def test_since_2_24_a_list_can_be_for_one_collective() -> None:
-    setting = "^LL128;allreduce:LL128"
-    assert {p for _, p in left(28, "AllReduce", NCCL_PROTO=setting)} == {"LL128"}
-    assert {p for _, p in left(28, "Broadcast", NCCL_PROTO=setting)} == {"LL", "Simple"}
-
-
-def test_a_list_that_names_ll128_turns_it_on_where_nccl_would_not() -> None:
-    far = h100(28, 2, inter_type="SYS")
-    for text, on in (("", False), ("LL128", True), ("^Simple", True)):
-        env = {"NCCL_PROTO": text} if text else {}
-        table = tuning_table(far, read_settings(env, 28))
-        assert (table["AllReduce"]["Ring"]["LL128"][1] > 0) is on
-
-
-def test_up_to_2_18_rings_stay_for_all_but_all_reduce() -> None:
-    assert {a for a, _ in left(18, "AllReduce", NCCL_ALGO="Tree")} == {"Tree"}
-    assert {a for a, _ in left(18, "Broadcast", NCCL_ALGO="Tree")} == {"Ring"}
-
-
-@pytest.mark.parametrize(("minor", "algorithms"), [(19, {"Ring"}), (23, {"Ring"}), (24, set())])
-def test_rings_come_back_where_a_list_leaves_nothing_until_2_23(minor: int, algorithms: set[str]) -> None:
-    assert {a for a, _ in left(minor, "Broadcast", NCCL_ALGO="Tree")} == algorithms
-
-
-@pytest.mark.parametrize(("minor", "algorithms"), [(18, {"Ring", "Tree"}), (23, {"Ring", "Tree"}), (24, set())])
-def test_a_list_of_collnet_alone_was_ignored_without_collnet(minor: int, algorithms: set[str]) -> None:
-    assert {a for a, _ in left(minor, "AllReduce", NCCL_ALGO="CollNetChain")} == algorithms
+def test_an_empty_text_is_no_list_since_2_24_and_an_empty_list_before() -> None:
+    assert left(h100(28), "AllReduce", NCCL_PROTO="") == left(h100(28), "AllReduce")
+    assert left(h100(18), "AllReduce", NCCL_PROTO="") == set()
 
 
 @examples("text", "words")
 def test_since_2_24_nccl_does_not_start_on_a_word_that_it_does_not_know(text: str, words: str) -> None:
     assert fault(28, NCCL_ALGO=text) == words
-    assert left(28, "AllReduce", NCCL_ALGO=text) == set()
+    assert left(h100(28), "AllReduce", NCCL_ALGO=text) == set()
     assert fault(23, NCCL_ALGO=text) == ""
-
-
-def test_an_empty_text_is_no_list_since_2_24_and_an_empty_list_before() -> None:
-    assert left(28, "AllReduce", NCCL_PROTO="") == left(28, "AllReduce")
-    assert left(18, "AllReduce", NCCL_PROTO="") == set()
 
 
 @given(st.integers(18, 30), LISTS, LISTS)

@@ -5,11 +5,9 @@ import json
 from dataclasses import replace
 from importlib.resources import files
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.valid import assert_valid
 from topodiag.expect.fit import fit_run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Hypothesis, Timing
 from topodiag.model.finding import Confidence
@@ -18,7 +16,6 @@ from topodiag.model.result import Result
 from topodiag.report.bench.json import write_bench_csv
 from topodiag.report.bench.plot import series_of, title_of
 from topodiag.report.bench.table import draw_bench
-from topodiag.report.formats import json_report
 from topodiag.report.interface import Style
 from topodiag.report.page import print_drawn
 
@@ -63,6 +60,13 @@ def low() -> Benchmark:
     return Benchmark(bench_run, fit_run(bench_run), expectation, "low", "175 of 470 expected, 63 % short", causes)
 
 
+def flat() -> Benchmark:
+    """A run whose bandwidth never grew with the size."""
+    rows = tuple(BenchRow(size, 1, "float", "sum", -1, Timing(9.0, 1, 1, 0)) for size in (8, 16, 32))
+    flat_run = replace(run(), rows=rows)
+    return Benchmark(flat_run, fit_run(flat_run))
+
+
 def drawn(
     *benchmarks: Benchmark, width: int = 80, verbose: int = 0, quiet: bool = False, ascii_only: bool = False
 ) -> str:
@@ -78,26 +82,6 @@ def test_wrong_results_and_cut_rows_are_marked() -> None:
     text = drawn(Benchmark(replace(bench_run, rows=rows)), verbose=1)
     line = next(line for line in text.splitlines() if "cut off" in line)
     assert line.split()[-3:] == ["3", "cut", "off"]
-
-
-def test_the_json_of_a_judged_run_is_of_the_published_schema() -> None:
-    stream = io.StringIO()
-    json_report.write(Result(benchmarks=(low(),)), stream, Style())
-    document = json.loads(stream.getvalue())
-    assert_valid(document, SCHEMA)
-    (made,) = document["facts"]["benchmarks"]
-    assert made["expected_busbw_gbs"] == 470.0
-    assert made["hypotheses"][0]["cause"] == "NVLS off"
-    assert made["fit"]["beta_gbs"] == pytest.approx(100, rel=0.001)
-
-
-def test_what_never_grew_is_null_and_not_infinite() -> None:
-    flat = replace(
-        run(), rows=tuple(BenchRow(size, 1, "float", "sum", -1, Timing(9.0, 1, 1, 0)) for size in (8, 16, 32))
-    )
-    stream = io.StringIO()
-    json_report.write(Result(benchmarks=(Benchmark(flat, fit_run(flat)),)), stream, Style())
-    assert json.loads(stream.getvalue())["facts"]["benchmarks"][0]["fit"]["beta_gbs"] is None
 
 
 def test_expected_curves_are_dashed_and_drawn_once() -> None:

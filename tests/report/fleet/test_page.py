@@ -4,12 +4,14 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.app.test_compare import found, having, result_of
-from tests.fleet.fleets import both, fleet, standing, with_fact
+from tests.app.test_compare import result_of
+from tests.fleet.fleets import both, fleet, fleet_of, found, having, standing, with_fact
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list
 from topodiag.model.finding import Severity
@@ -63,57 +65,21 @@ def test_what_is_equal_and_what_splits_is_told_with_counts(sick: FleetResult) ->
     assert "split as by rack: r0-4 (100 % overlap)" in text
 
 
-def test_ten_thousand_nodes_with_many_reasons_are_classes_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    sick = {at * 7: having(found("NVL001", Severity.ERROR, f"GPU{at % 8}: {at} errors")) for at in range(30)}
-    lines = page_of(result_of(fleet(300, sick), monkeypatch))
-    assert lines[0].startswith("✖ 30 of 300 nodes to exclude now  n[0000,0007,")
-    assert lines[2].startswith("  ✖ 30 nodes  n[0000,0007,0014,…]  NVL001  ")
-    assert len(lines) < 20
-
-
-@pytest.mark.parametrize(("sick", "told"), [(range(0, 20, 2), True), (range(2), False), (range(4), False)])
-def test_a_reason_that_many_nodes_share_is_rather_one_cause_for_all(
-    sick: range, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hangs = having(found("HST005", Severity.ERROR, "nvidia-smi hangs"))
-    text = " ".join(" ".join(page_of(result_of(fleet(20, dict.fromkeys(sick, hangs)), monkeypatch))).split())
-    message = f"HST005 on {len(sick)} of 20 nodes of one kind: look first for one cause that they share"
-    assert (message in text) is told
-
-
-@pytest.mark.parametrize(("sick", "told"), [(4, False), (12, True)])
-def test_nodes_that_hung_before_they_told_their_kind_are_many_only_beside_the_whole_fleet(
-    sick: int, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hangs = having(found("HST005", Severity.ERROR, "nvidia-smi hangs"))
-    nothing = (("product", ""), ("GPU", ""), ("role", "no GPU"), ("captured in", ""))
-    nodes = [replace(each, traits=nothing) if at < sick else each
-             for at, each in enumerate(fleet(30, dict.fromkeys(range(sick), hangs)))]  # fmt: skip
-    result = result_of(nodes, monkeypatch)
-    text = " ".join(" ".join(page_of(result)).split())
-    assert f"✖ {sick} of 30 nodes to exclude now" in text
-    assert f"{sick} nodes kind unknown" in text
-    assert (f"HST005 on {sick} of 30 nodes: look first for one cause" in text) is told
-    assert ("look first for one cause" in text) is told
-
-
-def test_a_roll_out_that_has_reached_two_fifths_excludes_nobody_and_shows_both_populations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    newer = with_fact("driver", "NVIDIA driver", "580.65.06")
-    lines = page_of(result_of(fleet(20, dict.fromkeys(range(8), newer)), monkeypatch))
-    assert lines[0] == "✔ no node of 20 to exclude"
-    at = next(at for at, line in enumerate(lines) if "populations" in line)
-    assert [line.strip() for line in lines[at + 1 : at + 3]] == ["12: 570.86.15", "8: 580.65.06"]
-
-
-def test_a_difference_that_too_few_siblings_tell_is_shown_as_a_hint_and_excludes_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    lines = page_of(result_of(fleet(3, {2: with_fact("pci", "width", "8", part="gpu3")}), monkeypatch))
-    assert lines[0] == "✔ no node of 3 to exclude"
-    assert any(line.startswith("  ● FLT001  1 node  PCIe width of gpu3: 8 (2 of 3: 16)") for line in lines)
-    assert not any("cost nothing" in line for line in lines)
+@examples("count", "changes", "left_out", "begins", "lines", "words", "lacks", "most")
+def test_what_the_page_says_of_a_fleet(
+    *, count: int, changes: list[Any] | None, left_out: list[list[str]] | None, begins: str, lines: list[str] | None,
+    words: list[str] | None, lacks: list[str] | None, most: int | None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Captures that were left out, and why; how the page `begins`, `lines` that follow one another, `words` and what it
+    `lacks`, blanks counted as one, and how many lines it has at `most`."""
+    result = result_of(fleet_of(count, changes or ()), monkeypatch)
+    page = page_of(replace(result, left_out=tuple(NotObserved(*each) for each in left_out or ())))
+    text = " ".join(" ".join(page).split())
+    assert page[0].startswith(begins)
+    assert not lines or lines in [page[at : at + len(lines)] for at in range(len(page))], page
+    assert [each for each in words or () if each not in text] == []
+    assert [each for each in lacks or () if each in text] == []
+    assert len(page) <= (most or len(page))
 
 
 def of_two_clusters(monkeypatch: pytest.MonkeyPatch) -> FleetResult:
@@ -138,33 +104,6 @@ def test_lists_for_schedulers_name_machines_of_one_name_once_and_none_that_fails
     assert [line.split()[2] for line in drain_lines(result)] == ["nodename=n0004"]
     table = {each["node"]: each["conditions"][0]["status"] for each in map(json.loads, conditions(result))}
     assert table == {f"n{at:04d}": "True" if at == 4 else "False" for at in range(6)}
-
-
-@pytest.mark.parametrize(("why", "sign"), [("is damaged", "?"), ("an older capture of n0001", "✔")])
-def test_a_capture_that_was_not_read_leaves_the_answer_open_and_an_older_one_does_not(
-    why: str, sign: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = replace(result_of(fleet(20), monkeypatch), left_out=(NotObserved("a.tar.gz", why),))
-    assert page_of(result)[0][0] == sign
-    assert ("1 capture not read" in page_of(result)[0]) is (sign == "?")
-
-
-def test_each_reason_for_which_captures_were_left_out_is_said_once_with_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = [NotObserved(f"{at}.tar.gz", f"an older capture of n{at}") for at in range(3)]
-    changed = NotObserved("9.tar.gz", "has changed since it was collected")
-    lines = page_of(replace(result_of(fleet(20), monkeypatch), left_out=(*left, changed)))
-    at = lines.index("? 4 captures left out")
-    assert lines[at + 1] == "  0.tar.gz and 2 more  another capture of the same node is newer"
-    assert lines[at + 2] == "  9.tar.gz  has changed since it was collected"
-
-
-def test_a_fleet_without_a_difference_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert page_of(result_of(fleet(20), monkeypatch))[0] == "✔ no node of 20 to exclude"
-
-
-def test_too_few_siblings_are_no_clean_bill(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = page_of(result_of(fleet(2), monkeypatch))
-    assert lines[0] == "? no node of 2 to exclude; 2 nodes have no peers to compare with"
 
 
 def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
@@ -222,10 +161,3 @@ def test_a_hostile_host_name_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert "'nodename=n1;reboot'" in line
     assert "'reason=topodiag NVL001: $(reboot)" in line
     assert "\x1b" not in line
-
-
-def test_a_warning_that_all_nodes_have_is_on_the_page_and_in_the_sign(monkeypatch: pytest.MonkeyPatch) -> None:
-    everywhere = dict.fromkeys(range(20), having(found("HST003", Severity.WARNING, "NUMA balancing is on")))
-    lines = page_of(result_of(fleet(20, everywhere), monkeypatch))
-    assert lines[0] == "▲ no node of 20 to exclude"
-    assert "  ▲ HST003  20 nodes  NUMA balancing is on" in lines

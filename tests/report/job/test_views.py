@@ -12,7 +12,6 @@ import pytest
 
 from tests.checks import jobs
 from tests.tables import examples
-from tests.valid import assert_valid
 from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
@@ -54,6 +53,33 @@ def drawn(job, views=(), **style):
     return stream.getvalue()
 
 
+def with_unknown_numbers():
+    job = jobs.job(1, 2)
+    world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
+    return replace(job, communicators=(world,))
+
+
+def with_open_ring():
+    job = broken()
+    return replace(job, communicators=(replace(job.communicators[0], rings={0: (0, 1, 2)}),))
+
+
+def without_last_ranks():
+    job = jobs.job(2, 8)
+    return replace(job, ranks=job.ranks[:12])
+
+
+def with_errors_of_the_application():
+    events = [jobs.event("other", "ncclInvalidUsage", "", level="APP", secondary=True),
+              jobs.event("duplicate gpu", "Duplicate GPU detected", "", level="APP", secondary=True)]  # fmt: skip
+    return jobs.job(events=events)
+
+
+def printed_by_receivers():
+    job = jobs.job(2, 2, rows=[row for row in jobs.healthy_rows(2, 2, 2) if row.get("direction") != 1])
+    return replace(job, communicators=(replace(job.communicators[0], rings={0: (0, 2, 3, 1)}),))
+
+
 @pytest.mark.parametrize("width", [40, 80, 160])
 @pytest.mark.parametrize("hosts", [1, 2, 40])
 @pytest.mark.parametrize("views", [(), *((view,) for view in VIEWS)])
@@ -82,19 +108,6 @@ def test_a_job_of_which_nothing_is_known_is_drawn(views):
     assert drawn(bare, views)
 
 
-def test_a_ring_that_does_not_close_says_so():
-    job = broken()
-    world = replace(job.communicators[0], rings={0: (0, 1, 2)})
-    assert "not closed" in drawn(replace(job, communicators=(world,)), ("rings",))
-
-
-def test_the_first_error_is_marked_and_its_cascade_folded():
-    lines = drawn(broken(), ("errors",), width=160).splitlines()
-    assert "✖ 2023-11-14 22:13:20.250 n0 rank 3" in lines[1]
-    assert "first error" in lines[1]
-    assert any("511 more follow" in line for line in lines)
-
-
 def test_the_error_that_is_marked_is_the_one_that_the_findings_name():
     warned = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=4)
     refused = [jobs.event("connect", f"Connect to 10.0.0.{at}<1> failed : refused", pid=5 + at) for at in range(30)]
@@ -109,16 +122,6 @@ def test_the_error_that_is_marked_is_the_one_that_the_findings_name():
     assert "first error" not in drawn(replace(jobs.job(), events=(warned,)), ("errors",), width=160)
 
 
-def test_an_error_that_only_the_application_repeats_is_drawn_and_not_folded():
-    events = [
-        jobs.event("other", "ncclInvalidUsage", "", level="APP", secondary=True),
-        jobs.event("duplicate gpu", "Duplicate GPU detected", "", level="APP", secondary=True),
-    ]
-    lines = drawn(replace(jobs.job(), events=tuple(events)), ("errors",), width=160).splitlines()
-    assert "Duplicate GPU detected  first error" in lines[1]
-    assert lines[3].strip() == "other ×1"
-
-
 def test_transports_count_what_senders_print_once():
     assert mixes(jobs.job(2, 8)) == {
         ("n0", "n0"): {"P2P": 8},
@@ -126,38 +129,6 @@ def test_transports_count_what_senders_print_once():
         ("n1", "n0"): {"IB+GDR": 8},
         ("n1", "n1"): {"P2P": 8},
     }
-
-
-def test_missing_ranks_are_named():
-    job = jobs.job(2, 8)
-    out = drawn(replace(job, ranks=job.ranks[:12]), ("ranks",))
-    assert "4 not seen: 12-15" in out
-
-
-def test_the_json_has_the_jobs_of_the_schema():
-    stream = io.StringIO()
-    report("json")(Result(jobs=(broken(),)), stream, Style())
-    document = json.loads(stream.getvalue())
-    assert_valid(document, SCHEMA)
-    (job,) = document["facts"]["jobs"]
-    (world,) = job["communicators"]
-    assert (job["world_size"], job["hosts"], job["nccl_version"]) == (16, ["n0", "n1"], "2.23.4")
-    assert job["ranks"][9] == {
-        "rank": 9, "host": "n1", "pid": 1009, "cuda_dev": 1, "nvml_dev": 1, "bus_id": "0000:20:00.0"
-    }  # fmt: skip
-    assert world["channels"] == {"coll": 16, "collnet": 0, "nvls": 16, "p2p": 16}
-    assert set(world["transports"]) == {"P2P/CUMEM", "NET/IB"}
-    assert (world["gdr"], world["init_complete"], world["nodes"]) == (True, True, 2)
-
-
-def test_unknown_numbers_are_null():
-    job = jobs.job(1, 2)
-    world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
-    stream = io.StringIO()
-    report("json")(Result(jobs=(replace(job, communicators=(world,)),)), stream, Style())
-    made = json.loads(stream.getvalue())["facts"]["jobs"][0]["communicators"][0]
-    assert made["ranks"] == [0, None]
-    assert made["init_s"] == {"median": None, "max": None}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -179,16 +150,6 @@ def test_parquet_that_is_written_in_pieces_is_the_same_table(monkeypatch):
     table_files.write_parquet(table("connections").types, table("connections").rows(result), pieces)
     assert pq.ParquetFile(pieces).num_row_groups > 1
     assert pq.read_table(pieces).to_pylist() == pq.read_table(whole).to_pylist()
-
-
-def test_a_hop_that_only_its_receiver_prints_is_shown_too():
-    rows = [row for row in jobs.healthy_rows(2, 2, 2) if row.get("direction") != 1]
-    ring = {0: (0, 2, 3, 1)}
-    job = jobs.job(2, 2, rows=rows)
-    job = replace(job, communicators=(replace(job.communicators[0], rings=ring), *job.communicators[1:]))
-    text = drawn(job, ("rings",), width=160)
-    assert text.count("=NET/IB/0 GDR=>") == 1
-    assert "P2P/CUMEM" in text
 
 
 def test_the_options_name_every_view_and_table():

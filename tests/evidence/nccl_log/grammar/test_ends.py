@@ -53,12 +53,6 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
         assert any(word in text.encode() for word in SPEAKS)
 
 
-@given(st.text(max_size=400))
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    end_of(text)
-    task_of(text)
-
-
 def test_an_exception_counts_below_the_frame_of_a_traceback_that_was_cut() -> None:
     frame = b'  File "train.py", line 9, in step\n'
     assert holds_job_lines(frame + b"RuntimeError: CUDA out of memory. Tried to allocate 4 GiB\n")

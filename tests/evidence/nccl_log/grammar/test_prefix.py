@@ -93,13 +93,6 @@ def test_a_rank_of_a_process_group_is_not_taken_for_one_of_the_world() -> None:
     assert columns["label"] == "3"
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_can_be_searched(raw: bytes) -> None:
-    text = clean(raw)
-    list(records(text))
-    application(text)
-
-
 @given(st.text(alphabet="a:1 [0]NCLIFOWAR.<>\r\t²٣-", max_size=120))
 def test_anything_that_resembles_heads_can_be_searched(text: str) -> None:
     for record in records(text + " a:1:2 [0] NCCL INFO " + text):
