@@ -28,8 +28,8 @@ from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsyste
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
-from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
+from topodiag.evidence.nccl_log.tables.saved import give_back
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
