@@ -20,10 +20,9 @@ from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, marked, ranked, uncaught, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
-from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
-from topodiag.evidence.nccl_log.rebuild.places import Places
+from topodiag.evidence.nccl_log.rebuild.places import InferredPlaces, Places, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
