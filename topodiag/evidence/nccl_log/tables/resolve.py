@@ -22,20 +22,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.tables import resolve_rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Column, Facts, Keep, Table, used
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
-from topodiag.evidence.nccl_log.tables.resolve_rows import (
-    MOST_EVENTS,
-    Columns,
-    Ints,
-    cut_tails,
-    first_of_each,
-    grouped,
-    join_prints,
-    last_contexts,
-    shapes_of,
-    sorted_words,
-)
+from topodiag.evidence.nccl_log.tables.resolve_rows import Columns, Ints, sorted_words
 from topodiag.evidence.nccl_log.tables.saved import in_memory
 from topodiag.lazy import dataclass
 from topodiag.model.connections import unique_rows
@@ -90,22 +80,22 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     for name in ROW_TABLES:
         if name not in merged:
             merged[name] = keep(name, 0, iter(()))
-    merged["contexts"] = _table("contexts", last_contexts(context), {})
+    merged["contexts"] = _table("contexts", resolve_rows.last_contexts(context), {})
     return Facts({name: merged[name] for name in SCHEMAS})
 
 
 def _few_events(tables: list[Table], renumber: Sequence[Ints], file_of: Ints) -> list[Table]:
     """The events without those that are left out of the whole: before their words are joined."""
-    if sum(map(len, tables)) <= MOST_EVENTS:
+    if sum(map(len, tables)) <= resolve_rows.MOST_EVENTS:
         return tables
     shapes: list[Ints] = []
     places: list[tuple[Ints, Ints]] = []
     for table, number_of in zip(tables, renumber, strict=True):
-        shapes.append(shapes_of(zip(table.values("level"), table.values("text"), strict=True)))
+        shapes.append(resolve_rows.shapes_of(zip(table.values("level"), table.values("text"), strict=True)))
         places.append((table["offset"], file_of[number_of[table["thread"]]]))
     order = np.lexsort([np.concatenate(row) for row in zip(*places, strict=True)])
     kept = np.zeros(len(order), bool)
-    kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
+    kept[order[resolve_rows.first_of_each(np.concatenate(shapes)[order], resolve_rows.MOST_EVENTS, 1)]] = True
     parts = np.split(kept, np.cumsum(list(map(len, tables)))[:-1])
     return [
         table if own.all() else _table("event", *_used(table.part(own).columns, table.words))
@@ -119,12 +109,12 @@ def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, Tabl
     known.fill(columns)
     words: Mapping[str, Sequence[str]] = rows.words
     if name == "print":
-        columns, text = join_prints(columns, words["text"])
+        columns, text = resolve_rows.join_prints(columns, words["text"])
         words = {"text": text}
     elif name == "tail":
-        columns = cut_tails(columns)
+        columns = resolve_rows.cut_tails(columns)
     else:
-        columns = grouped(name, columns)
+        columns = resolve_rows.grouped(name, columns)
     if (low, high) == (0, rows.threads):
         columns, words = _used(columns, words)
     return name, _table(name, columns, words)
