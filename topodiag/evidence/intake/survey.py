@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from topodiag.evidence.heads import IN_FRONT, line_kinds, possible
 from topodiag.evidence.intake import kind_of_file
 from topodiag.evidence.intake.kind_of_file import FileKind
 from topodiag.evidence.intake.one_file import Rewound
@@ -24,7 +23,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
-from topodiag.evidence.registry import in_order, source
+from topodiag.evidence.registry import IN_FRONT, in_order, line_kinds, possible, source
 from topodiag.evidence.sentence_source import speaks
 from topodiag.words.colours import without_colours
 
