@@ -16,8 +16,18 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
-from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, marked, ranked, uncaught, world_met
+from topodiag.evidence.nccl_log.rebuild.events import (
+    bus_id_of,
+    classify,
+    ends_of,
+    few,
+    in_time,
+    marked,
+    rank_of,
+    ranked,
+    uncaught,
+    world_met,
+)
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
