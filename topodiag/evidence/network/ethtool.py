@@ -162,8 +162,8 @@ class Qos(OfPage):
             codes = [code for code in listed.split(",") if code.isdecimal() and len(code) < 3]
             if codes and len(priority) == 1 and priority in "01234567":
                 mapped.setdefault(name, (line, {}))[1].update(dict.fromkeys(map(int, codes), int(priority)))
-            for said, value in _said(line.bare):
-                line.offer(page.draft.netdev(name), said, value)
+            for key, value in _said(line.bare):
+                line.offer(page.draft.netdev(name), key, value)
         for name, (line, priorities) in mapped.items():
             pairs = [f"{code}:{priority}" for code, priority in sorted(priorities.items())]
             line.offer(page.draft.netdev(name), "priority_of", tuple(pairs[:CODE_POINTS]))
