@@ -26,10 +26,10 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 86_948
+MOST_CODE_LINES = 86_770
 MOST_PATTERNS = 274
 MOST_PATTERNS_OF_CHECKS = 37
-MOST_FILES_OF_EVIDENCE = 198
+MOST_FILES_OF_EVIDENCE = 184
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 19
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim

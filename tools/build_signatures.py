@@ -12,8 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from topodiag.evidence.signatures.entry import INDEX, Signature, catalogue, families, family
-from topodiag.evidence.signatures.fields import FIELDS
+from topodiag.evidence.signatures.entry import FIELDS, INDEX, Signature, catalogue, families, family
 
 
 def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:

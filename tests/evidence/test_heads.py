@@ -7,11 +7,11 @@ import pytest
 
 from tests.shown import ROOT
 from topodiag.evidence import registry
-from topodiag.evidence.heads import possible
 from topodiag.evidence.intake.kind_of_file import FileKind
 from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.interface import Blob, Source
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.registry import possible
 
 WITH_HEADS = {
     kind

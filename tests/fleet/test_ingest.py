@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from topodiag.evidence.nccl_log.tables import columns, resolve, saved
+from topodiag.evidence.nccl_log.tables import resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet import dask_engine, work
@@ -183,7 +183,7 @@ def test_saved_facts_that_are_joined_or_lose_a_copy_on_disk_are_the_same(
     assert len(in_memory.files) == 6
     for module in (saved, ingest_module):
         monkeypatch.setattr(module, "MOST_BYTES", 0)
-    monkeypatch.setattr(columns, "SMALL_TABLE", 0)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 0)
     on_disk = ingest(inputs, workers=1)
     assert on_disk.facts.maps
     assert same(on_disk, in_memory)

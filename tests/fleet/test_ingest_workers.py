@@ -17,7 +17,7 @@ import pytest
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
 from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
-from topodiag.evidence.nccl_log.tables import columns, resolve
+from topodiag.evidence.nccl_log.tables import resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import empty
 from topodiag.fleet import pool, work
 from topodiag.fleet.ingest import Ingested, ingest
@@ -96,7 +96,7 @@ def test_facts_that_wait_on_disk_are_the_same(
     monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
     monkeypatch.setattr(work, "MOST_BYTES", most)
     monkeypatch.setattr(work, "JOINED_BYTES", most)
-    monkeypatch.setattr(columns, "SMALL_TABLE", 500)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 500)
     monkeypatch.setattr(resolve, "RANGE_ROWS", 5)
     got = ingest([str(job)], workers=1, chunk=700)
     assert bool(got.facts.maps) == (most < 1 << 30)
@@ -108,7 +108,7 @@ def test_facts_that_wait_on_disk_are_the_same(
 def test_a_full_disk_is_told_in_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
     monkeypatch.setattr(work, "MOST_BYTES", 0)
-    monkeypatch.setattr(columns, "SMALL_TABLE", 500)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 500)
 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")

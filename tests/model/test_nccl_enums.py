@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodiag.evidence.nccl_log.grammar.paths import choice
+from topodiag.evidence.nccl_log.grammar.grammar import choice
 from topodiag.model.nccl_enums import (
     BY_WEIGHT,
     GRAPH_OF,

@@ -23,10 +23,9 @@ from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces, text_of
-from topodiag.evidence.nccl_log.tables.columns import Store, give_back, in_memory, on_disk
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
+from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, in_memory, load, on_disk
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.lazy import dataclass

@@ -13,9 +13,9 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
-from topodiag.evidence.nccl_log.tables.columns import Store, on_disk
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, empty
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
+from topodiag.evidence.nccl_log.tables.saved import Store, on_disk
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20

@@ -47,7 +47,7 @@ class Event:
     """One sentence of a text, as an entry of the catalogue understands it.
 
     `kind` is the name that checks ask for (`gpudirect.module_missing`); `signature` the id of the entry. `fields` hold
-    what the sentence names, by the fixed names of `evidence/signatures/fields.py`. `host`, `rank` and `pid` are those
+    what the sentence names, by the fixed names of `evidence/signatures/entry.py`. `host`, `rank` and `pid` are those
     that the launcher or the logger put before the line; "" and -1 where they say nothing. `time_s` is seconds since the
     epoch, or since boot for the kernel's own stamp; None where the line has none. `count` says how often the same
     sentence with the same fields stands in the text.

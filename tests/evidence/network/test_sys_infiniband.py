@@ -3,7 +3,7 @@
 from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.sys_infiniband import SysInfiniband
+from topodiag.evidence.network.sys_net import SysInfiniband
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from tests.fuzz.backtracking import can_take_for_ever
 from tests.shown import ROOT
 from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.entry import Family, Signature, catalogue, compiled, families, family
-from topodiag.evidence.signatures.fields import FIELDS
+from topodiag.evidence.signatures.entry import FIELDS, Family, Signature, catalogue, compiled, families, family
 
 MOST_ENTRIES = 500
 ENTRIES = catalogue()

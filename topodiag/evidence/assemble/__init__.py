@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from topodiag.evidence.assemble import entities
-from topodiag.evidence.assemble.facts import facts, pick
+from topodiag.evidence.assemble.entities import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
 from topodiag.evidence.assemble.roles import system_name, with_roles
 from topodiag.evidence.draft import Entity, NodeDraft, PairOffer

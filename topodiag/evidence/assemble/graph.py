@@ -27,13 +27,7 @@ from topodiag.model.provenance import Fact
 from topodiag.words.dialect import AMD, NVIDIA
 from topodiag.words.units import in_gbps
 
-_SMI_TYPES = {
-    "PIX": PathType.PIX,
-    "PXB": PathType.PXB,
-    "PHB": PathType.PHB,
-    "NODE": PathType.PHB,
-    "SYS": PathType.SYS,
-}
+_SMI_TYPES = {name: PathType[name] for name in ("PIX", "PXB", "PHB", "SYS")} | {"NODE": PathType.PHB}
 """nvidia-smi's words as NCCL's types: NCCL has one vertex per NUMA node, so NODE is PHB."""
 
 NVSWITCH = "nvs:0"

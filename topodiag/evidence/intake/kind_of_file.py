@@ -12,23 +12,14 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
+from topodiag.evidence import marks
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, Kind
-from topodiag.evidence.marks import (
-    FACTS_MARK,
-    PICKLED,
-    cluster_format,
-    is_pods,
-    layout_format,
-    looks_like_flight,
-    unread,
-)
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.registry import as_table, recognise_bare
+from topodiag.evidence.registry import HEADS, RECORDS, as_table, held, line_kinds, recognise_bare
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
@@ -127,7 +118,7 @@ def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes,
 
 def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
     """What a text is that no reader takes."""
-    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
+    return marks.unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(
@@ -154,7 +145,7 @@ def text_kinds(
         kinds.append(Kind.NCCL_LOG)
     elif _may_hold_job_lines(kinds) and (_holds_job_lines(head) or _holds_job_lines(tail)):
         kinds.append(Kind.JOB_OUTPUT)
-        if is_pods(text):
+        if marks.is_pods(text):
             kinds.append(Kind.PODS)
     if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT}:
         kinds += step_kinds(head, tail)
@@ -172,7 +163,7 @@ def text_kinds(
 
 def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
     """What a text is whose words say nothing, and its readers: of a cluster, a layout, JSON, or the last ones asked."""
-    kind = cluster_format(text) or layout_format(text)
+    kind = marks.cluster_format(text) or marks.layout_format(text)
     if kind is not None:
         return kind, ()
     sources = as_table(text)
@@ -242,8 +233,8 @@ def _binary(head: bytes, coding: tuple[str, ...]) -> FileKind | None:
         return FileKind((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
     if head.startswith(_ZIP):
         return FileKind((Kind.ARCHIVE,), coding, packed="zip")
-    kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.SAVED_FACTS if head.startswith(FACTS_MARK) else None
-    kind = kind or (Kind.FLIGHT if looks_like_flight(head) else Kind.PICKLE if PICKLED.match(head) else None)
+    kind = Kind.FLIGHT if marks.looks_like_flight(head) else Kind.PICKLE if marks.PICKLED.match(head) else None
+    kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.SAVED_FACTS if head.startswith(marks.FACTS_MARK) else kind
     kind = kind or (Kind.RESULT if _LIKE["own"].match(head) else None)
     if kind is not None:
         return FileKind((kind,), coding)

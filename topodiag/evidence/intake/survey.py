@@ -14,14 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from topodiag.evidence.heads import IN_FRONT, line_kinds, possible
-from topodiag.evidence.intake.kind_of_file import (
-    FileKind,
-    between_records,
-    kinds_of_sources,
-    speaking_kinds,
-    step_kinds,
-)
+from topodiag.evidence.intake import kind_of_file
+from topodiag.evidence.intake.kind_of_file import FileKind
 from topodiag.evidence.intake.one_file import Rewound
 from topodiag.evidence.intake.pieces import STDIN_NAME
 from topodiag.evidence.interface import Blob
@@ -29,7 +23,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
-from topodiag.evidence.registry import in_order, source
+from topodiag.evidence.registry import IN_FRONT, in_order, line_kinds, possible, source
 from topodiag.evidence.sentence_source import speaks
 from topodiag.words.colours import without_colours
 
@@ -87,11 +81,11 @@ def survey(blocks: Iterable[bytes], name: str, seen: FileKind) -> FileKind:
         sources += _readers(name, block, sources, tries)
         kinds += line_kinds(block, anywhere=True)
         if not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(kinds):
-            kinds += speaking_kinds(block)
+            kinds += kind_of_file.speaking_kinds(block)
         if Kind.STEPS not in kinds and tries[Kind.STEPS.value] < MOST_STEP_TRIES:
             tries[Kind.STEPS.value] += 1
-            kinds += step_kinds(block, forms=forms)
-    kinds += kinds_of_sources(sources)
+            kinds += kind_of_file.step_kinds(block, forms=forms)
+    kinds += kind_of_file.kinds_of_sources(sources)
     kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
     return replace(seen, kinds=tuple(kinds), coding=coding, sources=in_order(sources))
 
@@ -106,7 +100,7 @@ def sources_in(blob: Blob, known: Sequence[str]) -> tuple[str, ...]:
 
 def _readers(name: str, block: bytes, known: list[str], tries: Counter[str]) -> Iterator[str]:
     """The sources that read this block, of those that are not known yet. NCCL's own lines are none of theirs."""
-    data = Blob(name, between_records(block) if b" NCCL " in block else block).plain
+    data = Blob(name, kind_of_file.between_records(block) if b" NCCL " in block else block).plain
     waiting = [kind for kind in possible(data) - IN_FRONT if kind not in known and tries[kind] < MOST_TRIES]
     text = data.decode("utf-8", "replace") if waiting else ""
     for kind in sorted(waiting):

@@ -25,9 +25,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.heads import HEADS
 from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.evidence.registry import HEADS
 from topodiag.evidence.signatures.windows import parts_of_lines
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember

@@ -20,21 +20,10 @@ from topodiag.words.own_data import own_data, patterns
 Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
 
-_STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-# Physical state 0 stands for "no change": it says nothing of the link, so it is no value here.
-_PHYS_STATES = {
-    1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery",
-    7: "PhyTest",
-}  # fmt: skip
 _WORDS = own_data("evidence/network/words")
-_SPEEDS: dict[int, float] = {int(number): gbps for number, (gbps, _) in _WORDS["speeds"].items()}
-_KINDS = {1: "ether", 32: "infiniband", 772: "loopback"}
-"""ARPHRD types of include/uapi/linux/if_arp.h that matter here."""
 _OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
 _MAX_SPEED_MBPS = 100_000_000
 """Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
-_WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
-"""enum ib_port_width to lanes."""
 _HEX = frozenset("0123456789abcdef")
 
 _LIKE = patterns("evidence/network/words", "spellings")
@@ -51,21 +40,21 @@ def _numbered(text: str) -> tuple[str, int]:
     return ("", -1) if match is None else (match["word"], int(match["first"] or match["last"] or -1))
 
 
-def _by_number_or_word(text: str, numbers: dict[int, str], words: dict[str, str]) -> str | None:
+def _by_number_or_word(text: str, words: dict[str, str]) -> str | None:
     """The number is the enum itself, so it decides where it is known."""
     word, number = _numbered(text)
     word = re.sub(r"[^a-z0-9]", "", word.lower())
-    return numbers.get(number) or words.get(word) or words.get(word.removeprefix("port"))
+    return words.get(f"{number}:") or words.get(word) or words.get(word.removeprefix("port"))
 
 
 def port_state(text: str) -> str | None:
     """The logical state in the kernel's upper-case words."""
-    return _by_number_or_word(text, _STATES, _WORDS["states"])
+    return _by_number_or_word(text, _WORDS["states"])
 
 
 def phys_state(text: str) -> str | None:
     """The physical state in sysfs' words (`LinkUp`, `Polling`, ...)."""
-    return _by_number_or_word(text, _PHYS_STATES, _WORDS["physical-states"])
+    return _by_number_or_word(text, _WORDS["physical-states"])
 
 
 def link_layer(text: str) -> str | None:
@@ -94,7 +83,8 @@ def gbps(text: str) -> float | None:
 
 def verbs_width(text: str) -> int | None:
     """Lanes from ibv_devinfo's `4X (2)`: rdma-core prints the number with each."""
-    return _WIDTHS.get(_numbered(text)[1])
+    lanes: int | None = _WORDS["lanes"].get(f"{_numbered(text)[1]}")
+    return lanes
 
 
 def verbs_speed(text: str) -> float | None:
@@ -102,7 +92,8 @@ def verbs_speed(text: str) -> float | None:
 
     A build that is older than the hardware prints `invalid speed (128)`: the number still says which it is.
     """
-    return _SPEEDS.get(_numbered(text)[1])
+    of_lane: float | None = _WORDS["speeds"].get(f"{_numbered(text)[1]}", (None,))[0]
+    return of_lane
 
 
 def mtu(text: str) -> int | None:
@@ -183,7 +174,7 @@ def operstate(text: str) -> str | None:
 
 def kind(text: str) -> str | None:
     number = to_int(text, low=0, high=65535)
-    return None if number is None else _KINDS.get(number, str(number))
+    return None if number is None else _WORDS["interfaces"].get(str(number), str(number))
 
 
 def count(text: str) -> int | None:

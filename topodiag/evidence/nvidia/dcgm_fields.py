@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
-from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
+from topodiag.evidence.nvidia.nvidia_words import NUMBERS, UUID, bounded, event_reasons
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -131,11 +131,11 @@ def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
     """What a field says of the fabric, or of one NVLink."""
     count, field = whole(record.value), record.field
     if field == "FABRIC_MANAGER_STATUS" and record.value <= 4:
-        gpu.child("fabric", 0).offer("state", FABRIC_STATES.get(min(count or 0, 3)), origin)
+        gpu.child("fabric", 0).offer("state", NUMBERS["fabric-states"].get(min(count or 0, 3)), origin)
         if record.value == 3:
             gpu.child("fabric", 0).offer("status", "success", origin)
     elif field == "FABRIC_MANAGER_ERROR_CODE" and count:
-        gpu.child("fabric", 0).offer("status", NVML_ERRORS.get(count, f"error {count}"), origin)
+        gpu.child("fabric", 0).offer("status", NUMBERS["nvml-errors"].get(count, f"error {count}"), origin)
     elif (link := _LINK.fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
 

@@ -12,13 +12,7 @@ from functools import partial
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, Blob, reading, to_int
-from topodiag.evidence.nvidia.nvidia_words import (
-    EVENT_REASONS,
-    distinct_bus_ids,
-    distinct_uuids,
-    field_value,
-    fill_lost,
-)
+from topodiag.evidence.nvidia import nvidia_words as nvidia
 from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.xml_tags import XmlTag, tags
 from topodiag.lazy import dataclass, regex
@@ -40,7 +34,7 @@ class NvidiaSmiXml(OfPage):
 
     def read_page(self, page: Page) -> None:
         blob, leave = page.blob, partial(page.parsed.leave, page.blob)
-        text, lost = blob.text, fill_lost(blob, page.draft)
+        text, lost = blob.text, nvidia.fill_lost(blob, page.draft)
         start = text.find(f"<{_ROOT}")
         if start < 0:
             if not lost:
@@ -170,39 +164,21 @@ MAX_COUNT = 2**63 - 1
 
 _LOST = ("is lost", "requires reset")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
-_REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
-_RESETS = {
-    "gpu_reset_status/reset_required": "reset",
-    "gpu_reset_status/drain_and_reset_recommended": "drain_and_reset",
-}
-_PROBLEMS = {
-    "routerecovery": "route recovery in progress", "routeunhealthy": "route unhealthy",
-    "accesstimeout": "access timeout recovery", "incorrectconfiguration": "",
-}  # fmt: skip
-"""Elements of the fabric's health by their begin, and what they say where they are true; "" for one that says it."""
-_GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
-_NAMES = "evidence/nvidia/names"
-
-_PARTS = {
-    "corrected": ("sram_correctable", "dram_correctable", "single_bit/total"),
-    "uncorrected": ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded",
-                    "dram_uncorrectable", "double_bit/total"),
-}  # fmt: skip
-"""Elements that make a count of memory errors together."""
+_NAMES = own_data("evidence/nvidia/names")
 
 
 def fill_report(page: Page, report: SmiReport, *, ordered: bool) -> None:
     """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
     blob, draft, gpus = page.blob, page.draft, report.gpus.values()
     for head in report.driver:
-        name = own_data(_NAMES)["versions"].get(head.path)
+        name = _NAMES["versions"].get(head.path)
         if name is not None:
             # R610 appends why the line will go away in brackets.
             origin = blob.origin(head.line, head.quote)
             draft.single("os").offer(name, reading(head.text.partition(" [")[0]), origin)
     numbered = ordered and _is_numbered(blob, report)
-    uuids = distinct_uuids((gpu.order, gpu.fields["uuid"].text) for gpu in gpus if "uuid" in gpu.fields)
-    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+    uuids = nvidia.distinct_uuids((gpu.order, gpu.fields["uuid"].text) for gpu in gpus if "uuid" in gpu.fields)
+    bus_ids = nvidia.distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
     for gpu in gpus:
         bus_id, uuid = bus_ids.get(gpu.order), uuids.get(gpu.order)
         if not numbered and bus_id is None and uuid is None:
@@ -225,7 +201,7 @@ def _is_numbered(blob: Blob, report: SmiReport) -> bool:
 
 def _of_fabric(name: str, text: str) -> object:
     """The value of a field of the fabric by nvidia-smi's words."""
-    words = own_data(_NAMES)["fabric-words"].get(name)
+    words = _NAMES["fabric-words"].get(name)
     if words is not None:
         return words.get(text.lower())
     if name == "clique_id":
@@ -247,11 +223,11 @@ class _Gpu:
     def _offer_all(self, entity: Entity, table: str) -> None:
         """Offer the fields that one element says by itself."""
         met = set[str]()
-        for path, name in own_data(_NAMES)[table].items():
+        for path, name in _NAMES[table].items():
             field = self.fields.get(path)
             if field is not None and name not in met:
                 met.add(name)
-                self._offer(entity, name, field, field_value(name, field.text))
+                self._offer(entity, name, field, nvidia.field_value(name, field.text))
 
     def state(self, uuid: str | None) -> None:
         self._offer_all(self.entity, "report-gpu")
@@ -277,7 +253,7 @@ class _Gpu:
     def guest(self, draft: NodeDraft) -> None:
         """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""
         field = self.fields.get("gpu_virtualization_mode/virtualization_mode")
-        word = _GUESTS.get(field.text.strip().lower()) if field is not None else None
+        word = _NAMES["guests"].get(field.text.strip().lower()) if field is not None else None
         if field is not None and word is not None:
             draft.single("os").offer("virtualization", word, self.blob.origin(field.line, field.quote))
 
@@ -287,7 +263,8 @@ class _Gpu:
         active = [name for name, field in fields.items() if field.text == "Active"]
         if fields:
             field = fields[active[0]] if active else next(iter(fields.values()))
-            self._offer(self.entity, "throttle", field, tuple(_REASON_SPELLINGS.get(name, name) for name in active))
+            spelt = _NAMES["reason-spellings"]
+            self._offer(self.entity, "throttle", field, tuple(spelt.get(name, name) for name in active))
         elif seen:
             self._offer(self.entity, "throttle", next(iter(seen.values())), None)
 
@@ -297,7 +274,7 @@ class _Gpu:
             # `None` is this field's word for health, not the absence of a reading.
             self._offer(self.entity, "recovery_action", field, None if action in ("n/a", "") else action)
             return
-        answers = [(self.fields[path], action) for path, action in _RESETS.items() if path in self.fields]
+        answers = [(self.fields[path], action) for path, action in _NAMES["resets"].items() if path in self.fields]
         wanted = [(field, action) for field, action in answers if field.text == "Yes"]
         if not wanted and all(field.text == "No" for field, _ in answers):
             wanted = [(field, "none") for field, _ in answers]
@@ -312,14 +289,14 @@ class _Gpu:
         if not block:
             return
         child = self.entity.child("fabric", 0)
-        for path, name in own_data(_NAMES)["report-fabric"].items():
+        for path, name in _NAMES["report-fabric"].items():
             if (field := block.get(path)) is not None:
                 self._offer(child, name, field, _of_fabric(name, field.text))
         self._fabric_problems(child, block)
 
     def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
         answers: list[tuple[XmlField, str]] = []
-        for tag, name in _PROBLEMS.items():
+        for tag, name in _NAMES["fabric-problems"].items():
             for path, stated in block.items():
                 value = stated.text.strip()
                 if path.startswith(f"fabric/health/{tag}") and value.upper() not in ("N/A", "NOT SUPPORTED", ""):
@@ -331,9 +308,9 @@ class _Gpu:
 
     def memory_errors(self) -> None:
         for span in ("volatile", "aggregate"):
-            for name, parts in _PARTS.items():
+            for name, parts in _NAMES["error-parts"].items():
                 self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in parts])
-        for path, name in own_data(_NAMES)["memory-states"].items():
+        for path, name in _NAMES["memory-states"].items():
             if (field := self.fields.get(path)) is not None:
                 value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
                 self.entity.count(name, value, self.blob.origin(field.line, field.quote))

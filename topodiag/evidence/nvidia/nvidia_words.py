@@ -14,7 +14,7 @@ Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float, to_int
@@ -23,39 +23,11 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data, patterns
 
 _NAMES = own_data("evidence/nvidia/names")
-
-
-def _numbered(table: str) -> dict[int, str]:
-    return {int(number): name for number, name in _NAMES[table].items()}
-
-
-EVENT_REASONS = _numbered("event-reasons")
-RECOVERY_ACTIONS = _numbered("recovery-actions")
-NVLINK_FIELDS = _numbered("nvlink-fields")
-NVML_ERRORS = _numbered("nvml-errors")
-COMPUTE_MODES = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
-"""nvmlComputeMode_t in nvidia-smi's words."""
-
-NVLINK_STATES = {0: "inactive", 1: "active", 2: "sleep", 3: "disabled"}
-"""nvmlEnableState_t for 0 and 1; field 165 (NVLINK_GET_STATE) adds sleep, and active with traffic disabled."""
-
-NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
-"""nvmlNvlinkVersion_t: an enumeration, not the number that is marketed."""
-
-NVLINK_REMOTE_TYPES = {0: "gpu", 1: "cpu", 2: "switch", 255: "unknown"}
-"""nvmlIntNvLinkDeviceType_t; 1 is IBM's NPU, a POWER CPU's end."""
-
-ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
-"""nvmlGpuTopologyLevel_t. 0 is two GPUs of one board, which share its PCIe switch."""
-
-P2P_STATUSES = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
-"""nvmlGpuP2PStatus_t in the words of `nvidia-smi topo -p2p`."""
-
-FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
-"""nvmlGpuFabricState_t."""
-
-FABRIC_SUMMARIES = {1: "healthy", 2: "unhealthy", 3: "limited"}
-"""nvmlGpuFabricInfo_v3_t.healthSummary; 0 is not supported."""
+NUMBERS: Mapping[str, Mapping[int, str]] = {
+    table: {int(number): name for number, name in names.items()} for table, names in _NAMES["numbers"].items()
+}
+"""What the numbers of NVML's enumerations mean."""
+EVENT_REASONS = NUMBERS["event-reasons"]
 
 LOST_WORDS = {"GpuIsLost": "GPU is lost", "ResetRequired": "GPU requires reset"}
 """NVML errors that mean that the GPU itself does not answer, in nvidia-smi's words."""

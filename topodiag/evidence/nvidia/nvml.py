@@ -13,6 +13,7 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, Blob, reading
 from topodiag.evidence.json_values import error_of, integer, load, member, objects, shown, text
 from topodiag.evidence.nvidia import nvidia_words as nvidia
+from topodiag.evidence.nvidia.nvidia_words import NUMBERS
 from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
@@ -82,14 +83,14 @@ def _fill_pairs(blob: Blob, pairs: list[_Pair], draft: NodeDraft) -> None:
         one, other = draft.gpu(index=a), draft.gpu(index=b)
         ways = [(one, other)] + ([] if (b, a) in asked else [(other, one)])
         ancestor, given = integer(answers.get("ancestor"), high=999), answers.get("p2p")
-        level = nvidia.ANCESTORS.get(ancestor) if ancestor is not None else None
+        level = NUMBERS["ancestors"].get(ancestor) if ancestor is not None else None
         codes = {name: integer(given.get(name), high=999) for name in P2P_NAMES} if isinstance(given, dict) else {}
         for ends in ways:
             if level is not None:
                 draft.pair("pcie", *ends, level, blob.origin(text=f"{place}.ancestor: {ancestor}"))
             for name, code in codes.items():
                 if code is not None:
-                    word = nvidia.P2P_STATUSES.get(code, "U")
+                    word = NUMBERS["p2p"].get(code, "U")
                     draft.pair(f"p2p:{name}", *ends, word, blob.origin(text=f"{place}.p2p.{name}: {code}"))
 
 
@@ -125,16 +126,17 @@ Answers = Mapping[str, Any]
 """What a call answered, by its short name: a value, or an object with the error's name."""
 
 
-def _one_of(names: Mapping[int, object]) -> Convert:
-    return lambda given: names.get(_key(given))
+def _one_of(table: str) -> Convert:
+    return lambda given: NUMBERS[table].get(_key(given))
 
 
-_FLAG = _one_of({0: False, 1: True})
+def _flag(given: object) -> object:
+    return {0: False, 1: True}.get(_key(given))
 
 
 def _mig(given: object) -> object:
     """Of the modes, the current one stands first."""
-    return _FLAG(given[0]) if isinstance(given, list) and given else None
+    return _flag(given[0]) if isinstance(given, list) and given else None
 
 
 def _capability(given: object) -> int | None:
@@ -165,10 +167,10 @@ def _watts(given: object) -> float | None:
 
 _CONVERT: Mapping[str, Convert] = {
     "name": lambda given: reading(text(given)), "board": text, "sm": _capability, "cpu_affinity": _cpus, "mig": _mig,
-    "compute_mode": _one_of(nvidia.COMPUTE_MODES), "persistence": _FLAG, "power_w": _watts, "power_limit_w": _watts,
-    "throttle": _reasons, "recovery_action": _one_of(nvidia.RECOVERY_ACTIONS),
+    "compute_mode": _one_of("compute-modes"), "persistence": _flag, "power_w": _watts, "power_limit_w": _watts,
+    "throttle": _reasons, "recovery_action": _one_of("recovery-actions"),
     "c2c": lambda given: None if (count := integer(given, 0, 64)) is None else count > 0,
-    "state": _one_of(nvidia.FABRIC_STATES), "cluster_uuid": text, "version": _one_of(nvidia.NVLINK_VERSIONS),
+    "state": _one_of("fabric-states"), "cluster_uuid": text, "version": _one_of("nvlink-versions"),
 }  # fmt: skip
 """The values of fields by NVML's answers; those of all others are whole numbers within bounds."""
 _SPANS = ("volatile_corrected", "volatile_uncorrected", "aggregate_corrected", "aggregate_uncorrected")
@@ -254,10 +256,11 @@ class GpuAnswers:
         code = integer(status, 0, 9999)
         if _key(member(given, "state")) == 3 or code:
             # Before the registration has ended, the status is a zero that nothing has set.
-            word = None if code is None else nvidia.NVML_ERRORS.get(code, f"error {code}")
+            word = None if code is None else NUMBERS["nvml-errors"].get(code, f"error {code}")
             self._offer(child, "status", "fabric.status", status, word)
         if _key(summary) != 0:
-            self._offer(child, "health", "fabric.health_summary", summary, nvidia.FABRIC_SUMMARIES.get(_key(summary)))
+            health = NUMBERS["fabric-health"].get(_key(summary))
+            self._offer(child, "health", "fabric.health_summary", summary, health)
         mask = integer(given.get("health_mask"), high=2**32 - 1)
         if mask:
             self._offer(child, "bandwidth", "fabric.health_mask", hex(mask), fabric_bandwidth(mask))
@@ -282,9 +285,9 @@ class GpuAnswers:
         self._offer_all(link, "nvml-link", answers, f"{path}.")
         # Field 165 tells sleep and disabled traffic from active; the older call does not.
         key, given = "state", answers.get("state")
-        if _key(fields.get(_FIELD_STATE)) in nvidia.NVLINK_STATES:
+        if _key(fields.get(_FIELD_STATE)) in NUMBERS["nvlink-states"]:
             key, given = f"fields.{_FIELD_STATE}", fields[_FIELD_STATE]
-        self._offer(link, "state", f"{path}.{key}", given, nvidia.NVLINK_STATES.get(_key(given)))
+        self._offer(link, "state", f"{path}.{key}", given, NUMBERS["nvlink-states"].get(_key(given)))
         speed = answers.get("speed_mbps")
         speed = speed if integer(speed, 1) is not None else fields.get(_FIELD_SPEED)
         mbps = integer(speed, 1, MAX_SPEED_MBPS)
@@ -292,12 +295,12 @@ class GpuAnswers:
         self._far_end(link, path, answers)
         for name in ("replay", "recovery", "crc_flit", "crc_data", "ecc"):
             self._count(link, name, f"{path}.errors.{name}", member(answers.get("errors"), name))
-        for number, name in nvidia.NVLINK_FIELDS.items():
+        for number, name in NUMBERS["nvlink-fields"].items():
             self._count(link, name, f"{path}.fields.{number}", fields.get(str(number)))
 
     def _far_end(self, link: Entity, path: str, answers: Answers) -> None:
         given, written = answers.get("remote_type"), answers.get("remote_bus_id")
-        bus_id, kind = normalise_bus_id(text(written) or ""), nvidia.NVLINK_REMOTE_TYPES.get(_key(given))
+        bus_id, kind = normalise_bus_id(text(written) or ""), NUMBERS["nvlink-ends"].get(_key(given))
         self._offer(link, "remote_bus_id", f"{path}.remote_bus_id", written, bus_id)
         if bus_id == NVSWITCH_BUS_ID and kind in (None, "unknown"):
             self._offer(link, "remote_type", f"{path}.remote_bus_id", bus_id, "switch")

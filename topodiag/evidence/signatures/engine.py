@@ -12,8 +12,7 @@ from functools import cache, lru_cache
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
-from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
-from topodiag.evidence.signatures.fields import typed
+from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals, typed
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap

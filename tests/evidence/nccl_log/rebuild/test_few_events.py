@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.rebuild.events_order import few
+from topodiag.evidence.nccl_log.rebuild.events import few
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.resolve_rows import first_of_each, shapes_of
 
@@ -47,7 +47,7 @@ def test_what_shards_leave_out_changes_nothing_in_the_whole(shards: list[list[st
 @pytest.mark.parametrize("cuts", [[], [40], [7, 40, 41, 90]])
 def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts of most rows are let go before the words of all shards are joined."""
-    monkeypatch.setattr("topodiag.evidence.nccl_log.tables.resolve.MOST_EVENTS", 10)
+    monkeypatch.setattr("topodiag.evidence.nccl_log.tables.resolve_rows.MOST_EVENTS", 10)
     whole = [f"h:1:1 [0] a.cc:1 NCCL WARN {'port down' if at == 50 else f'retry {at}'}\n".encode() for at in range(100)]
     facts, base = [], 0
     for low, high in pairwise([0, *cuts, len(whole)]):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.tables.columns import Columns, narrowest
+from topodiag.evidence.nccl_log.tables.saved import Columns, narrowest
 from topodiag.model.errors import TopodiagError
 
 KINDS: dict[str, np.dtype[Any]] = {

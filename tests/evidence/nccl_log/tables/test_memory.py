@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from topodiag.evidence.nccl_log.tables.columns import give_back
+from topodiag.evidence.nccl_log.tables.saved import give_back
 
 
 def test_the_c_library_is_asked_to_trim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.evidence.nccl_log.rebuild import connections
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables import columns, facts, resolve
+from topodiag.evidence.nccl_log.tables import facts, resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, table
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.model.connections import COLUMNS, unique_rows
@@ -87,10 +87,10 @@ def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -
 @settings(max_examples=15)
 @given(CUTS, st.integers(1, 200))
 def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
-    with small(resolve, "RANGE_ROWS", rows), small(columns, "SMALL_TABLE", 0):
-        parts = [columns.on_disk(merge_facts([part])) for part in shards(cuts)]
+    with small(resolve, "RANGE_ROWS", rows), small(saved, "SMALL_TABLE", 0):
+        parts = [saved.on_disk(merge_facts([part])) for part in shards(cuts)]
         assert all(part.maps for part in parts)
-        store = columns.Store()
+        store = saved.Store()
         merged = merge_facts(parts, store.keep)
         assert store.maps
         assert same(merged, WHOLE)

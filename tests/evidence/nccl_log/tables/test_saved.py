@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables import columns, facts, saved
-from topodiag.evidence.nccl_log.tables.columns import Store, in_memory, on_disk
+from topodiag.evidence.nccl_log.tables import facts, saved
 from topodiag.evidence.nccl_log.tables.facts import (
     FACTS_VERSION,
     ROW_TABLES,
@@ -26,7 +25,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
     without_files,
 )
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import load, save
+from topodiag.evidence.nccl_log.tables.saved import Store, in_memory, load, on_disk, save
 from topodiag.model.errors import InputError, TopodiagError
 
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
@@ -79,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.integers(1, 40), st.booleans())
 def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(folder: Path, rows: int, disk: bool) -> None:
     path = kept(WHOLE, folder, rows)
-    with patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (columns, "SMALL_TABLE", 0)):
+    with patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (saved, "SMALL_TABLE", 0)):
         again, files = load(path)
     assert files == FILES
     assert bool(again.maps) == disk
@@ -98,7 +97,7 @@ def test_all_rows_of_a_loaded_column_are_codes_of_the_same_words_in_order(folder
 
 def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
     path = kept(WHOLE, folder, 5)
-    with patched((saved, "MOST_BYTES", 0), (columns, "SMALL_TABLE", 0)):
+    with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_TABLE", 0)):
         again, files = load(path)
     assert repr(rebuild(again, files)) == repr(rebuild(WHOLE, FILES))
 
@@ -106,7 +105,7 @@ def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
 def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
     path = kept(WHOLE, folder, 5)
     more = extract_plain(log("node-c", 0), 2, 0)
-    with patched((saved, "MOST_BYTES", 0), (columns, "SMALL_TABLE", 0)):
+    with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_TABLE", 0)):
         again, _ = load(path)
         store = Store()
         both = merge_facts([again, more], store.keep)
@@ -115,7 +114,7 @@ def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
 
 
 def test_facts_in_memory_go_to_disk_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "SMALL_TABLE", 0)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 0)
     moved = on_disk(WHOLE)
     assert moved.maps
     assert same_facts(moved, WHOLE)
@@ -134,7 +133,7 @@ def test_facts_of_nothing_are_saved_and_loaded(folder: Path) -> None:
 @pytest.mark.parametrize("disk", [False, True])
 @pytest.mark.parametrize("rows", [3, 1 << 17])
 def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: bool) -> None:
-    with patched((facts, "BATCH_ROWS", rows), (columns, "SMALL_TABLE", 0)):
+    with patched((facts, "BATCH_ROWS", rows), (saved, "SMALL_TABLE", 0)):
         store = Store()
         left = without_files(WHOLE, frozenset([0]), store.keep if disk else in_memory)
     assert bool(store.maps) == disk
@@ -177,7 +176,7 @@ def _set(table: str, column: str, value: int) -> Facts:
 def test_damage_is_told_in_one_line(folder: Path, whole: Facts, says: str, disk: bool) -> None:
     path = kept(whole, folder, 7)
     with (
-        patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (columns, "SMALL_TABLE", 0)),
+        patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (saved, "SMALL_TABLE", 0)),
         pytest.raises(InputError, match=f"is damaged: {says}") as error,
     ):
         load(path)
@@ -243,7 +242,7 @@ def test_a_file_with_other_bytes_in_it_is_refused_or_read(folder: Path, data: st
 def test_a_full_disk_is_told_as_that_and_not_as_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = kept(WHOLE, folder)
     monkeypatch.setattr(saved, "MOST_BYTES", 0)
-    monkeypatch.setattr(columns, "SMALL_TABLE", 0)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 0)
 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
@@ -259,7 +258,7 @@ def test_a_file_that_breaks_off_while_tables_go_to_disk_is_not_a_full_disk(
 ) -> None:
     path = kept(WHOLE, folder, 5)
     monkeypatch.setattr(saved, "MOST_BYTES", 0)
-    monkeypatch.setattr(columns, "SMALL_TABLE", 0)
+    monkeypatch.setattr(saved, "SMALL_TABLE", 0)
     check = saved._check
 
     def broken(batch: Table, *more: Any) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.bytes import Vocabulary
 from topodiag.evidence.nccl_log.fast.rows import PLACE, Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
-from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start
-from topodiag.evidence.nccl_log.grammar.lines import Rows
+from topodiag.evidence.nccl_log.grammar.grammar import START, Rows, kind_by_start
 from topodiag.evidence.nccl_log.grammar.prefix import Record
 from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts

@@ -31,8 +31,7 @@ from topodiag.evidence.nccl_log.fast.rows import (
     together,
 )
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of_line
-from topodiag.evidence.nccl_log.grammar.comm import UNORDERED
-from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.evidence.nccl_log.grammar.grammar import UNORDERED, parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts

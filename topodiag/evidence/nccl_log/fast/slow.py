@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from math import nan
 from typing import Any
 
-from topodiag.evidence.nccl_log.grammar.grammar import parse
-from topodiag.evidence.nccl_log.grammar.lines import Rows
+from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 from topodiag.evidence.nccl_log.grammar.spoken import speaking

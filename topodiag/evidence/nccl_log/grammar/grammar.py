@@ -1,20 +1,220 @@
 """What one message of NCCL says, as rows of the tables of facts.py.
 
-SOURCE of the formats: NCCL, the files named in the modules that this one sends messages to.
+Many lines are one row each: the patterns of `lines.toml`, whose groups are the row's columns.
+
+SOURCE of the formats: NCCL src/init.cc (`comm %p rank ..`), src/enqueue.cc (`%s: opCount %lx ..`),
+src/transport/{p2p,shm,net,coll_net}.cc, src/graph/{rings,connect}.cc; RCCL appends ` comm 0x.. nRanks 08 busId ..` to
+most of those of channels.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
-from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
-from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
-from topodiag.evidence.nccl_log.grammar.lines import Rows, row_of
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import bus, compiled, device, i8, i32, i64, seconds, u64_hex
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
-from topodiag.words.own_data import patterns
+from topodiag.model.nccl_enums import Algorithm, Protocol
+from topodiag.words.own_data import own_data, patterns
+
+Rows = list[tuple[str, dict[str, Any]]]
+Reader = Callable[[str | None], Any]
+
+_LINES = own_data("evidence/nccl_log/grammar/lines")
+_SCHEMAS = own_data("evidence/nccl_log/tables/facts")
+_OF_TYPES: dict[str, Reader] = {
+    "int8": i8, "int32": i32, "int64": i64, "uint64": u64_hex, "double": seconds, "word": lambda text: text or "",
+}  # fmt: skip
+
+
+def bit(channel: int) -> int:
+    """Bit of a channel in a mask; all above 63 share the last."""
+    return 1 << min(channel, 63)
+
+
+_OF_COLUMNS: dict[str, Reader] = {
+    "channels": lambda text: bit(i32(text)),
+    "bus_id": bus, "dev": device, "peer_dev": device,
+    "op_count": lambda text: min(int(text or "0", 16), (1 << 63) - 1),
+    "direction": {None: 0, "send": 1, "receive": 2}.__getitem__,
+}  # fmt: skip
+"""Readers of columns whose numbers are written otherwise than their types say."""
+
+
+def reader(table: str, column: str) -> Reader:
+    """What makes a cell of this column from the text of a line, None where it does not say it."""
+    own = _OF_COLUMNS.get(column)
+    return own if own is not None else _OF_TYPES[{**_SCHEMAS["row"], **_SCHEMAS["rows"][table]}[column]]
+
+
+@cache
+def _forms(table: str, part: str) -> list[tuple[re.Pattern[str], list[tuple[str, Reader]]]]:
+    """The patterns of a table's lines, each with its columns."""
+    own = [row for row in _LINES["row"] if row["table"] == table and row.get("part", "") == part]
+    compiled_rows = [compiled("".join(row["pattern"])) for row in own]
+    return [(pattern, [(name, reader(table, name)) for name in pattern.groupindex]) for pattern in compiled_rows]
+
+
+def row_of(table: str, message: str, part: str = "") -> Rows | None:
+    """The row of this table that a message makes, or this part of one; None for a message of another form."""
+    for pattern, columns in _forms(table, part):
+        if (match := pattern.match(message)) is not None:
+            return [(table, {name: read(match[name]) for name, read in columns})]
+    return None
+
+
+_END = compiled(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke|Finalize) (?:START|COMPLETE))\b")
+_EVENTS = {"Init START": "start", "Init COMPLETE": "complete", "COMPLETE": "complete"}
+_POINTER = compiled(r"0x[0-9a-fA-F]{1,16}|0x\.{3}|\(nil\)|[0-9a-fA-F]{6,16}")
+UNORDERED = frozenset({"Send", "Recv"})
+"""Operations that do not advance opCount."""
+_READERS = [(column, words, reader("init", column)) for column, words in _LINES["communicator"].items()]
+
+
+def communicator(message: str) -> Rows | None:
+    """`[Rank 2] ncclCommInitRank comm 0x.. rank 2 nranks 16 .. - Init START` and all older spellings."""
+    end = _END.search(message)
+    if end and end[1].startswith("Finalize"):
+        return []  # Destroy follows
+    words = (message[: end.start()] if end else message).split()
+    if "comm" not in words[:4]:
+        return None
+    at = words.index("comm")
+    if len(words) < at + 6 or words[at + 2] != "rank" or not _POINTER.fullmatch(words[at + 1]):
+        return None
+    values = dict(zip(words[at + 2 :: 2], words[at + 3 :: 2], strict=False))
+    columns = {column: read(next(filter(None, map(values.get, names)), None)) for column, names, read in _READERS}
+    if columns["nranks"] < 1 or columns["rank"] < 0:
+        return None
+    if end:
+        event = _EVENTS.get(end[1]) or end[1].split()[0].lower()
+    elif "nNodes" in values:
+        event = "member"
+    elif at == 0 and (len(words) == 6 or (len(words) == 10 and words[6::2] == ["cudaDev", "nvmlDev"])):
+        event = "start"  # 2.3 prints no more, and the first of 2.4 no more than that
+    else:
+        return None
+    func = words[at - 1] if at and words[at - 1].startswith("nccl") else ""
+    return [("init", {"ctx": u64_hex(words[at + 1]), "event": event, "func": func, **columns})]
+
+
+def operation(message: str) -> Rows | None:
+    """`AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 8 datatype 7 op 0 root 0 comm 0x.. [nranks=8] ..`."""
+    rows = row_of("op", message)
+    for _, columns in rows or ():
+        columns["elements"] = max(columns["elements"], 0)
+        if columns["func"] in UNORDERED:
+            columns["op_count"] = -1
+    return rows
+
+
+_TAIL = compiled(r" comm (?:0x)?[0-9a-f]+ nRanks .*$")
+_NETWORK = compiled(
+    r"((?:COLL)?NET/.+?)/(-?\d{1,9})(?:\((\d{1,9})\))?((?:/GDRDMA(?:\(PCI\))?)?(?:/GDCopy)?(?:/Shared)?)"
+    r"(?:/flush=\w{1,20})?$"
+)
+"""Receiving ends of 2.31 say how they flush, src/transport/net.cc: the transport is that of the sending end."""
+_INDIRECT = compiled(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$")
+_DIRECT = compiled(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
+
+_TREES = compiled(r"\[(\d{1,4})\] (\S+)")
+_TREES_WHOLE = 930
+"""Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
+
+_ORDER = compiled(r"Channel (\d{1,4})(?:/(\d{1,4}))? :((?:\s+\d{1,9})+)( *\.{3}|\d*\.{3})?$")
+_OLD_FORMAT = compiled(r"  \d\d\b")
+_ORDER_RANKS = 20
+_ALGORITHMS = tuple(algorithm.name for algorithm in Algorithm)
+_PROTOCOLS = tuple(protocol.name for protocol in Protocol)
+
+
+def connection(message: str) -> Rows | None:
+    rows = row_of("conn", message)
+    if rows is None:
+        return None
+    columns = rows[0][1]
+    via = columns["via"]
+    if " comm " in via:
+        via = _TAIL.sub("", via)
+    net_dev = proxy = -1
+    network = _NETWORK.match(via)
+    if network:
+        via, net_dev, proxy = network[1] + network[4], i32(network[2]), i32(network[3])
+    elif via.startswith("P2P/indirect/"):
+        indirect = _INDIRECT.match(via)
+        if not indirect:
+            return None
+        via, proxy = "P2P/indirect" + indirect[2], i32(indirect[1])
+    elif via.startswith("direct shared memory"):
+        via = "SHM/direct"
+    elif not _DIRECT.match(via):
+        return None
+    return [("conn", {**columns, "via": via, "net_dev": net_dev, "proxy": proxy})]
+
+
+def channel(message: str) -> Rows | None:
+    """Lines that open with `Channel`: connections far more often than orders."""
+    return connection(message) or order(message)
+
+
+def ring(message: str) -> Rows | None:
+    """`Ring 00 : 3 -> 0 -> 1`, or a connection before 2.7, or the order of all ranks before 2.4."""
+    return row_of("ring", message) or connection(message) or order(f"Channel{message[4:]}")
+
+
+def trees(message: str) -> Rows | None:
+    """All trees of one line; equal ones are one row. 2.5 to 2.7 print the up tree, `|`, and the down tree."""
+    tokens = _TREES.findall(message)
+    if len(message) >= _TREES_WHOLE:
+        tokens = tokens[:-1]
+    shapes: dict[str, int] = {}  # most channels have one of two
+    for number, shape in tokens:
+        shapes[shape] = shapes.get(shape, 0) | bit(int(number))
+    masks: dict[tuple[tuple[str, int], ...], int] = {}
+    for shape, mask in shapes.items():
+        for second, part in enumerate(shape.split("|")[:2]):
+            for _, columns in row_of("tree", part, "of trees") or ():
+                tree = (*columns.items(), ("second", second))
+                masks[tree] = masks.get(tree, 0) | mask
+    return [("tree", {**dict(tree), "channels": mask}) for tree, mask in masks.items()] or None
+
+
+def order(message: str) -> Rows | None:
+    """`Channel 00/16 :    0   1   2`. Before 2.23 NCCL stops after 20 ranks and says nothing."""
+    matched = _ORDER.match(message)
+    if not matched:
+        return None
+    ranks = matched[3].split()
+    cut = matched[4] is not None
+    if not cut and len(ranks) == _ORDER_RANKS:
+        cut = bool(_OLD_FORMAT.search(matched[3])) or any(len(rank) > 2 for rank in ranks)
+    if matched[4] and matched[4][0] != " " and len(ranks) > 1:
+        ranks = ranks[:-1]  # the dots stand over the rest of a number
+    columns: dict[str, object] = {
+        "channel": i32(matched[1]),
+        "nchannels": i32(matched[2]),
+        "ranks": " ".join(str(int(rank)) for rank in ranks),
+        "cut": cut,
+    }
+    return [("order", columns)]
+
+
+def choice(message: str) -> Rows | None:
+    rows = row_of("choice", message)
+    for _, columns in rows or ():
+        columns["algo"] = _name_of(columns["algo"], _ALGORITHMS)
+        columns["proto"] = _name_of(columns["proto"], _PROTOCOLS)
+    return rows
+
+
+def _name_of(word: str, names: tuple[str, ...]) -> str:
+    """Before 2.24 the number of an algorithm or protocol (src/include/nccl_common.h)."""
+    if word.isdecimal():
+        return names[int(word)] if len(word) < 3 and int(word) < len(names) else word
+    return word.upper()
+
 
 START = 16
 """Characters that `kind_by_start` judges by."""
@@ -34,21 +234,21 @@ def _collnet(message: str) -> Rows | None:
     """A connection to the switch; 2.6 to 2.8 also tell of handshakes, `CollNet [recv] : rank ..`."""
     if message.startswith("CollNet ["):
         return [("text", {"kind": "collnet", "text": message})]
-    return grammar_paths.connection(message)
+    return connection(message)
 
 
 _channel_counts = partial(row_of, "channels")
 
 _BY_WORD: dict[str, Callable[[str], Rows | None]] = {
-    "Channel": grammar_paths.channel,
-    "Ring": grammar_paths.ring,
+    "Channel": channel,
+    "Ring": ring,
     "CollNet": _collnet,
     "Coll": _collnet,
     "Tree": partial(row_of, "tree"),
-    "Trees": grammar_paths.trees,
+    "Trees": trees,
     "Init": partial(row_of, "timing"),
-    "comm": grammar_comm.communicator,
-    "[Rank": grammar_comm.communicator,
+    "comm": communicator,
+    "[Rank": communicator,
 }
 
 
@@ -83,13 +283,13 @@ def _information(message: str) -> Rows | None:
 def _readers(word: str) -> Iterator[Callable[[str], Rows | None]]:
     """Who may know a message whose first word this is."""
     if word.endswith(":"):
-        yield from (grammar_comm.operation, grammar_paths.choice)
+        yield from (operation, choice)
     elif word.startswith("comm:"):
         yield _channel_counts
     elif word.startswith("ncclComm"):
-        yield grammar_comm.communicator
+        yield communicator
     elif word.isdecimal():
-        yield from (_channel_counts, grammar_paths.choice)
+        yield from (_channel_counts, choice)
     yield _print
 
 

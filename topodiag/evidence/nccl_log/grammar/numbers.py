@@ -13,47 +13,40 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return regex(pattern, re.ASCII)
 
 
+def _whole(text: str | None, most: int, base: int = 10) -> int:
+    """The number that a text of at most so many characters writes, -1 for what is none."""
+    if not text or len(text) > most:
+        return -1
+    try:
+        return int(text, base)
+    except ValueError:
+        return -1
+
+
 def i8(digits: str | None) -> int:
-    value = i64(digits)
+    value = _whole(digits, 19)
     return value if -128 <= value < 128 else -1
 
 
 def i32(digits: str | None) -> int:
-    value = i64(digits)
+    value = _whole(digits, 19)
     return value if -(1 << 31) <= value < 1 << 31 else -1
 
 
 def i64(digits: str | None) -> int:
-    if not digits or len(digits) > 19:
-        return -1
-    try:
-        value = int(digits)
-    except ValueError:
-        return -1
+    value = _whole(digits, 19)
     return value if -(1 << 63) <= value < 1 << 63 else -1
 
 
 def u64_hex(digits: str | None) -> int:
     """A pointer or hash, with or without 0x; 0 for `(nil)` and whatever else is none."""
-    if not digits:
-        return 0
-    bare = digits[2:] if digits[:2] in ("0x", "0X") else digits
-    if not bare or len(bare) > 16:
-        return 0
-    try:
-        return max(int(bare, 16), 0)
-    except ValueError:
-        return 0
+    bare = digits[2:] if digits and digits[:2] in ("0x", "0X") else digits
+    return max(_whole(bare, 16, 16), 0)
 
 
 def bus(digits: str | None) -> int:
     """NCCL's packed bus id, printed as hex."""
-    if not digits or len(digits) > 15:
-        return -1
-    try:
-        return max(int(digits, 16), -1)
-    except ValueError:
-        return -1
+    return max(_whole(digits, 15, 16), -1)
 
 
 def device(digits: str | None) -> int:

@@ -13,16 +13,8 @@ from math import isnan, nan
 
 from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures import wrappers
 from topodiag.evidence.signatures.lines import events_of_job
-from topodiag.evidence.signatures.wrappers import (
-    FRONT,
-    is_label,
-    parted_at_end,
-    parted_at_place,
-    rank_of_torch,
-    unwrap,
-    without_clock,
-)
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 from topodiag.words.own_data import own_data, patterns
@@ -78,7 +70,7 @@ def records(text: str) -> Iterator[Record]:
         end = pairs[index + 1][0].start() if index + 1 < len(pairs) else len(text)
         message, following = text[head.end() : end], ""
         if index + 1 < len(pairs):
-            message, following = parted_at_end(message)
+            message, following = wrappers.parted_at_end(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
         label, ts = label_of(before.rpartition("\r")[2][-300:]) if before else ("", nan)
         place = _place(head[7] or head[8], level)
@@ -136,15 +128,15 @@ def _message(text: str) -> str:
     if cut >= 0:
         text = text[:cut]
     if text.endswith((">:", ">: ")):
-        text, _ = parted_at_end(text)
+        text, _ = wrappers.parted_at_end(text)
     return text.rstrip()
 
 
 def label_of(before: str) -> tuple[str, float]:
     """The rank that a launcher's labels name, as digits ("" without), and the clock of what stands before a head; NaN
     where there is none."""
-    labels = unwrap(f"{before}.")
-    time_s = without_clock(before)[1] if isnan(labels.time_s) else labels.time_s
+    labels = wrappers.unwrap(f"{before}.")
+    time_s = wrappers.without_clock(before)[1] if isnan(labels.time_s) else labels.time_s
     return str(labels.rank) if labels.rank >= 0 else "", time_s
 
 
@@ -167,14 +159,14 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         if _LIKE["matrix"].match(text):
             return "text", {"kind": "matrix", "text": text.rstrip()}
     last = LAST_ERROR.search(text)
-    if last is not None and is_label(text[: last.start()]):
+    if last is not None and wrappers.is_label(text[: last.start()]):
         label, ts = label_of(text[: last.start(1)])
         return "event", {"level": "APP", "place": "", "label": label, "text": last[1].rstrip(), "ts": ts}
     if not any(events_of_job(text, "nccl failure")):
         return _of_job(text)
-    before, place, words = parted_at_place(text)
+    before, place, words = wrappers.parted_at_place(text)
     label, ts = label_of((before or text)[:300])
-    label = label or rank_of_torch(text)
+    label = label or wrappers.rank_of_torch(text)
     return "event", {"level": "APP", "place": place, "label": label, "text": words.strip()[:1000], "ts": ts}
 
 
@@ -186,7 +178,7 @@ def _shortened(sentence: str) -> str:
 
 def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line that a job prints, behind whatever label; None for all others."""
-    bare = unwrap(text).text
+    bare = wrappers.unwrap(text).text
     sentence = next((part for part in (text, bare) if job_lines.said_of(part) is not None), None)
     if sentence is None:
         return None
@@ -199,9 +191,9 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
 
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
 _VERSION = compiled(
-    FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
+    wrappers.FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
     # A label that ends like a word, before a line that nobody else ends so.
     r"|^.{1,100}[ \t](NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\+cuda\d{1,3}\.\d{1,3})\s*$"
 )
-_RCCL = compiled(FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
+_RCCL = compiled(wrappers.FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
 LAST_ERROR = compiled(f"({'|'.join(own_data('evidence/nccl_log/grammar/texts')['last_warning'])})$")

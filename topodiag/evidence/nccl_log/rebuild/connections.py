@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
-from topodiag.evidence.nccl_log.tables.columns import SMALL_BYTES, Columns, narrowest
 from topodiag.evidence.nccl_log.tables.facts import Table
+from topodiag.evidence.nccl_log.tables.saved import SMALL_BYTES, Columns, narrowest
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label
 from topodiag.model.job import Job
 

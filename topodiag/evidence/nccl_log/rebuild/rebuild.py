@@ -16,20 +16,29 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
-from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, marked, ranked, uncaught, world_met
+from topodiag.evidence.nccl_log.rebuild.events import (
+    bus_id_of,
+    classify,
+    ends_of,
+    few,
+    in_time,
+    marked,
+    rank_of,
+    ranked,
+    uncaught,
+    world_met,
+)
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
-from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
-from topodiag.evidence.nccl_log.rebuild.places import Places
+from topodiag.evidence.nccl_log.rebuild.places import InferredPlaces, Places, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
-from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
+from topodiag.evidence.nccl_log.tables.saved import give_back
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout

@@ -16,27 +16,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.tables.columns import in_memory
+from topodiag.evidence.nccl_log.tables import resolve_rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Column, Facts, Keep, Table, used
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
-from topodiag.evidence.nccl_log.tables.resolve_parts import Rows, sorted_words
-from topodiag.evidence.nccl_log.tables.resolve_rows import (
-    MOST_EVENTS,
-    Columns,
-    Ints,
-    cut_tails,
-    first_of_each,
-    grouped,
-    join_prints,
-    last_contexts,
-    shapes_of,
-)
+from topodiag.evidence.nccl_log.tables.resolve_rows import Columns, Ints, sorted_words
+from topodiag.evidence.nccl_log.tables.saved import in_memory
+from topodiag.lazy import dataclass
 from topodiag.model.connections import unique_rows
 
 if TYPE_CHECKING:
@@ -89,22 +80,22 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     for name in ROW_TABLES:
         if name not in merged:
             merged[name] = keep(name, 0, iter(()))
-    merged["contexts"] = _table("contexts", last_contexts(context), {})
+    merged["contexts"] = _table("contexts", resolve_rows.last_contexts(context), {})
     return Facts({name: merged[name] for name in SCHEMAS})
 
 
 def _few_events(tables: list[Table], renumber: Sequence[Ints], file_of: Ints) -> list[Table]:
     """The events without those that are left out of the whole: before their words are joined."""
-    if sum(map(len, tables)) <= MOST_EVENTS:
+    if sum(map(len, tables)) <= resolve_rows.MOST_EVENTS:
         return tables
     shapes: list[Ints] = []
     places: list[tuple[Ints, Ints]] = []
     for table, number_of in zip(tables, renumber, strict=True):
-        shapes.append(shapes_of(zip(table.values("level"), table.values("text"), strict=True)))
+        shapes.append(resolve_rows.shapes_of(zip(table.values("level"), table.values("text"), strict=True)))
         places.append((table["offset"], file_of[number_of[table["thread"]]]))
     order = np.lexsort([np.concatenate(row) for row in zip(*places, strict=True)])
     kept = np.zeros(len(order), bool)
-    kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
+    kept[order[resolve_rows.first_of_each(np.concatenate(shapes)[order], resolve_rows.MOST_EVENTS, 1)]] = True
     parts = np.split(kept, np.cumsum(list(map(len, tables)))[:-1])
     return [
         table if own.all() else _table("event", *_used(table.part(own).columns, table.words))
@@ -118,12 +109,12 @@ def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, Tabl
     known.fill(columns)
     words: Mapping[str, Sequence[str]] = rows.words
     if name == "print":
-        columns, text = join_prints(columns, words["text"])
+        columns, text = resolve_rows.join_prints(columns, words["text"])
         words = {"text": text}
     elif name == "tail":
-        columns = cut_tails(columns)
+        columns = resolve_rows.cut_tails(columns)
     else:
-        columns = grouped(name, columns)
+        columns = resolve_rows.grouped(name, columns)
     if (low, high) == (0, rows.threads):
         columns, words = _used(columns, words)
     return name, _table(name, columns, words)
@@ -275,3 +266,89 @@ class _Contexts:
 def _before(columns: Columns, rows: Ints, key: Column) -> tuple[Column, Ints]:
     """The keys of these rows, and the last offset before their shards."""
     return key[rows], columns["~base"][rows] - 1
+
+
+Locate = Callable[[Columns], None]
+"""Writes `~base` of each row's shard and its `~run`; lines count from the start of the run then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows in the order of their threads. `number_of`: the number in the whole of each thread of their facts, which
+    rises as these do."""
+
+    held: Mapping[str, Column]
+    number_of: Ints
+    codes: dict[str, Column]
+
+    def between(self, low: int, high: int) -> slice:
+        """The rows of threads from `low` to below `high`."""
+        thread = self.held["thread"]
+        # Of the column's own width: of any other, searchsorted copies all of it.
+        own = np.searchsorted(self.number_of, [low, high]).astype(thread.dtype)
+        return slice(*np.searchsorted(thread, own).tolist())
+
+    def put(self, rows: slice, columns: Columns) -> None:
+        """Writes these rows."""
+        for name, values in self.held.items():
+            columns[name][:] = values[rows]
+        for name, number_of in (("thread", self.number_of), *self.codes.items()):
+            columns[name][:] = number_of.take(columns[name])
+
+
+class Rows:
+    """Threads are those of the whole; `renumber` gives their numbers, by facts and thread."""
+
+    def __init__(self, name: str, tables: Sequence[Table], renumber: Sequence[Ints], locate: Locate) -> None:
+        self.name, self._locate = name, locate
+        self._runs: list[_Run] = []
+        self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
+        self._rows_of = np.zeros(self.threads + 1, np.int64)
+        parts = [(table, number_of) for table, number_of in zip(tables, renumber, strict=True) if len(table)]
+        self.words, codes = sorted_words(name, [table for table, _ in parts])
+        for part, recoded in zip(parts, codes, strict=True):
+            other = {name: codes for name, codes in recoded.items() if (codes != np.arange(len(codes))).any()}
+            self._add(*part, other)
+
+    def _add(self, table: Table, number_of: Ints, recoded: dict[str, Column]) -> None:
+        thread = table["thread"]
+        counts = np.bincount(thread, minlength=len(number_of))
+        self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
+        if not _rising(number_of) or not _rising(thread):
+            # As the plain extractor makes them: threads as they were met.
+            there = number_of[thread].astype(thread.dtype)
+            order = np.argsort(there, kind="stable")
+            table = table.part(order).changed(thread=there[order])
+            number_of = np.arange(self.threads)
+        self._runs.append(_Run(table.columns, number_of, recoded))
+
+    def ranges(self, most: int) -> Iterator[tuple[int, int]]:
+        """Ranges of threads of about `most` rows each (0: all); none without rows."""
+        upto = np.cumsum(self._rows_of)
+        total = int(upto[-1])
+        if not total:
+            return
+        edges = [0, self.threads]
+        if most and total > most:
+            edges += (np.searchsorted(upto, np.arange(most, total, most)) + 1).tolist()
+        edges = sorted({min(edge, self.threads) for edge in edges})
+        yield from pairwise(edges)
+
+    def columns(self, low: int, high: int) -> Columns:
+        """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
+        pairs = [(run, run.between(low, high)) for run in self._runs]
+        size = sum(rows.stop - rows.start for _, rows in pairs)
+        columns = {column: np.empty(size, kind) for column, kind in SCHEMAS[self.name].items()}
+        columns |= {"~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
+        first = 0
+        for run, rows in pairs:
+            last = first + rows.stop - rows.start
+            if last > first:
+                run.put(rows, {name: values[first:last] for name, values in columns.items()})
+            first = last
+        self._locate(columns)
+        return columns
+
+
+def _rising(values: Column) -> bool:
+    return bool((values[1:] >= values[:-1]).all())

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Column
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, WORDED, Column, Table
 from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
 from topodiag.lazy import regex
 from topodiag.model.connections import unique_rows
@@ -198,6 +198,18 @@ def join_prints(columns: Columns, words: Sequence[str]) -> tuple[Columns, Sequen
         text[i] = len(words) + codes.setdefault(joined, len(codes))
     rank = np.lexsort((table["ctx"], placed(table)))
     return {name: values[rank] for name, values in table.items()}, [*words, *codes]
+
+
+def sorted_words(name: str, tables: Sequence[Table]) -> tuple[dict[str, list[str]], list[dict[str, Column]]]:
+    """The words of each column over all tables, sorted, and by table and column the new code of each old one."""
+    codes: list[dict[str, Column]] = [{} for _ in tables]
+    words: dict[str, list[str]] = {}
+    for column in WORDED[name]:
+        words[column] = sorted(set[str]().union(*(table.words[column] for table in tables)))
+        place = {word: number for number, word in enumerate(words[column])}
+        for recoded, table in zip(codes, tables, strict=True):
+            recoded[column] = np.array([place[word] for word in table.words[column]], np.int32)
+    return words, codes
 
 
 MOST_EVENTS = 1 << 15
