@@ -30,9 +30,10 @@ _NAMED = (
     (regex(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
     (regex(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
 )
-_HIP = regex(
-    r"\bHIP (?:error|out of memory|runtime)|\bhip(?:Error|Malloc|Module|Launch)|\bTORCH_USE_HIP_DSA\b|\bHSA_STATUS_"
-)
+_HIP = (
+    " HIP error", "[HIP error]", "HIP out of memory", "hipError", "hipMalloc", "hipModule", "hipLaunch",
+    "TORCH_USE_HIP_DSA", "HSA_STATUS_",
+)  # fmt: skip
 """What AMD's runtime and programs built for it say of their errors."""
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
 _EVENTS = {
@@ -117,6 +118,6 @@ def _tells(job: Job) -> bool:
 
 def _is_of_amd(job: Job) -> bool:
     """Whether a job runs on AMD's GPUs: by its library, or by its errors where no library says its version."""
-    return job.library == AMD.library or (
-        not job.nccl_versions and any(_HIP.search(event.text) for event in job.events)
-    )
+    if job.nccl_versions or job.library == AMD.library:
+        return job.library == AMD.library
+    return any(word in event.text for event in job.events for word in _HIP)

@@ -41,7 +41,7 @@ _HEAD_REACH = 40
 _LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
-_ELAPSED = regex(r"\belapsed\s{0,4}[:=]", re.IGNORECASE)
+_ELAPSED = ("elapsed:", "elapsed=")
 _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
@@ -235,7 +235,7 @@ def _is_clock(start: _Start) -> bool:
     values = start.in_unit("s")
     if start.bar or len(values) < _LEAST_CLOCK or values[0] == values[-1]:
         return False
-    return all(map(le if _ELAPSED.search(start.quotes[0]) else lt, values, values[1:]))
+    return all(map(le if any(map(start.quotes[0].lower().__contains__, _ELAPSED)) else lt, values, values[1:]))
 
 
 def _without_others(series: list[StepSeries], starts: Iterable[_Start]) -> tuple[StepSeries, ...]:
