@@ -46,12 +46,11 @@ _KEPT = 16
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is given of the nodes besides the runs: captured `nodes`, and `jobs` of NCCL's logs. `paths` are where it
-    comes from; `identity` says which names are of one host."""
+    """What is given of the nodes besides the runs: captured `nodes`, and `jobs` of NCCL's logs; `identity` says which
+    names are of one host."""
 
     nodes: tuple[Node, ...] = ()
     jobs: tuple[Job, ...] = ()
-    paths: tuple[str, ...] = ()
     identity: Identity = field(default_factory=Identity)
 
     def hosts(self, names: Iterable[str]) -> set[str]:

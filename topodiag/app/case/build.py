@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.given import gathered, only
+from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
@@ -70,6 +70,29 @@ def open_case(
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     case, runs = _read(paths, sizes) if paths else (Case(), None)
     return Opened(_related(live(case)), runs)
+
+
+def open_runs(paths: Sequence[str]) -> tuple[Case, BenchEvidence]:
+    """The measured runs at these paths, looked for in all texts, and the nodes and jobs beside them: the machine that
+    they ran on. Raises InputError where nothing holds a run."""
+    from topodiag.app.case.runs import SCRIPTS, TABLES, left_out, read_runs  # noqa: PLC0415 - numpy, which only runs need
+
+    intake = gathered(paths)
+    watch().planned(intake.of(*TABLES, *SCRIPTS, *NODE_KINDS))
+    runs = read_runs(intake, intake.of(*TABLES, *SCRIPTS))
+    rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in runs.paths)
+    beside = replace(intake, pieces=rest, aside=())
+    case = _nodes(beside, others=True)
+    if logged := beside.of(*LOGGED):
+        try:
+            case = _with(case, _jobs(beside, logged, None))
+        except InputError as error:
+            case = _without(case, error)
+    watch().judged()
+    used = {item.path for item in case.inputs if item.records} | runs.paths
+    aside = (*runs.gaps, *map(left_out, intake.beside(*TABLES, *NODE_KINDS, *LOGGED)))
+    runs = replace(runs, gaps=tuple(gap for gap in aside if gap.what not in used))
+    return _related(_with_merged_nodes(case)), runs
 
 
 def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEvidence | None]:
@@ -166,7 +189,7 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
 
     try:
         scripts = [piece for piece in intake.of(*SCRIPTS) if piece.path != STDIN and piece not in tables]
-        return read_runs(only(intake, [*tables, *scripts])), case
+        return read_runs(intake, [*tables, *scripts]), case
     except InputError as error:
         if needed:
             raise

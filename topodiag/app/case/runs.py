@@ -1,22 +1,20 @@
-"""Which files hold runs of nccl-tests, and which say what machine they ran on."""
+"""The measured runs of a case: which files hold tables of nccl-tests, and which scripts set their environment."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from topodiag.app.case.given import only
-from topodiag.app.case.machine import is_machine, machine_of
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
+from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
-from topodiag.expect.machine import Machine
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
@@ -32,16 +30,12 @@ Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-LOG_RECORDS = 3
-"""Records from which a file without a table is taken for a log of the run beside it."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
 SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
 """Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
-_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
-READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
-"""Kinds of all that is read for runs: their output, what sets their environment, and their machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +51,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class BenchEvidence:
-    """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
+    """What the paths hold: files with runs, and what holds none or was not read."""
 
     files: tuple[File, ...]
     gaps: tuple[NotObserved, ...] = ()
-    machine: Machine = field(default_factory=Machine)
     scripts: tuple[tuple[str, Settings], ...] = ()
     """Files whose commands set something, with what they set."""
 
@@ -80,40 +73,45 @@ class BenchEvidence:
         return tuple(job for file in self.files for job in file.jobs)
 
 
-def read_runs(packed: Intake) -> BenchEvidence:
-    """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
-    with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
-        return _read_plain(intake)
-
-
-def _read_plain(intake: Intake) -> BenchEvidence:
+def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> BenchEvidence:
+    """The runs in these pieces, and what scripts among them set. Raises InputError where nothing holds a run."""
     files: list[File] = []
     scripts: list[tuple[str, Settings]] = []
-    gaps = [NotObserved("part of the input", note) for note in intake.notes]
-    rest: list[tuple[Piece, NotObserved]] = []
-    logs: list[Piece] = []
-    for piece in intake.of(*_TABLES, *SCRIPTS):
-        try:
-            text, notes = _text(piece, intake)
-        except InputError as error:
-            gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
-            continue
-        read = read_file(text, piece.name)
-        if read.runs:
-            speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
-            jobs = _jobs_of(intake, piece, text) if speaks else ()
-            files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
-        elif read.settings and piece.is_any(SCRIPTS):
-            scripts.append((piece.name, read.settings))
-        elif piece.is_any(_TABLES):
-            if read.records >= LOG_RECORDS and piece.path != STDIN:
-                logs.append(piece)
-            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
+    gaps: list[NotObserved] = []
+    rest: list[tuple[str, NotObserved]] = []
+    with spooled(replace(gathered, pieces=tuple(pieces)), lambda piece: piece.is_any(TABLES)) as intake:
+        for piece in intake.pieces:
+            try:
+                text, notes = _text(piece, intake)
+            except InputError as error:
+                gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
+                continue
+            read = read_file(text, piece.name)
+            if read.runs:
+                speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
+                jobs = _jobs_of(intake, piece, text) if speaks else ()
+                files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
+            elif read.settings and piece.is_any(SCRIPTS):
+                scripts.append((piece.name, read.settings))
+            elif piece.is_any(TABLES):
+                rest.append((piece.command, NotObserved(piece.name, _no_run(piece, text, read))))
     if not files:
-        _refuse(intake, gaps, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0].command)])
-    taken = {file.path for file in files} | {name for name, _ in scripts}
-    machine, aside = _beside(intake, taken, rest, logs)
-    return BenchEvidence(tuple(_with_scripts(files, scripts)), (*gaps, *aside), machine, tuple(scripts))
+        raise _refusal(gathered, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0])], gaps)
+    without = (gap for _, gap in rest)
+    return BenchEvidence(tuple(_with_scripts(files, scripts)), (*gaps, *without), tuple(scripts))
+
+
+def _refusal(gathered: Intake, without: Sequence[NotObserved], unread: Sequence[NotObserved]) -> InputError:
+    """Why nothing holds a run: the first file that was given says it."""
+    others = (left_aside(piece) for piece in gathered.pieces if not piece.is_any(TABLES))
+    for first in (*without, *map(left_out, (*gathered.aside, *others)), *unread):
+        return InputError(first.what, first.why, hint=HINT)
+    return InputError(gathered.paths[0], "holds no file to read", hint=HINT)
+
+
+def left_out(aside: SkippedFile) -> NotObserved:
+    """A file that is left aside, with the command that reads it."""
+    return NotObserved(aside.path, aside.words)
 
 
 def _with_scripts(files: Sequence[File], scripts: Sequence[tuple[str, Settings]]) -> Iterator[File]:
@@ -130,33 +128,6 @@ def _with_scripts(files: Sequence[File], scripts: Sequence[tuple[str, Settings]]
 
     for file in files:
         yield replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) if agreed else file
-
-
-def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
-    """Nothing holds a run: the first file that was given says why."""
-    left = [NotObserved(aside.path, aside.why) for aside in intake.aside]
-    others = _left_out(left_aside(piece) for piece in intake.pieces if not piece.is_any(_TABLES))
-    for first in (*rest, *left, *others, *gaps):
-        raise InputError(first.what, first.why, hint=HINT)
-    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
-
-
-def _beside(
-    intake: Intake, taken: set[str], rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> tuple[Machine, list[NotObserved]]:
-    """The nodes and logs that lie beside the runs, whose files are `taken`; what is neither is left aside with the
-    command that reads it."""
-    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in taken and piece.path != STDIN]
-    machine, aside = machine_of(intake, pieces, logs)
-    used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
-    gaps = [gap for piece, gap in rest if piece.name not in used]
-    known = used | taken | {piece.name for piece, _ in rest}
-    others = (left_aside(piece) for piece in intake.pieces if piece.name not in known)
-    return machine, [*gaps, *_left_out((*aside, *others, *intake.aside))]
-
-
-def _left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
-    return [NotObserved(left_out.path, left_out.words) for left_out in aside]
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-from topodiag.app.case.machine import named_machine
 from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
@@ -19,7 +17,7 @@ from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
-from topodiag.expect.machine import Machine, expected_of
+from topodiag.expect.machine import Machine, expected_of, lacking
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
@@ -32,9 +30,7 @@ from topodiag.model.finding import Input, Outcome, Severity
 from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-
-if TYPE_CHECKING:
-    pass
+from topodiag.words.fold import few
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +48,26 @@ class BenchOptions:
     by_file: bool = False
 
 
+def machine_of(case: Case, runs: BenchEvidence | None = None) -> Machine:
+    """The machine of runs, as the case shows it: its nodes, and the logs beside those in the files of the runs."""
+    measured = runs.paths if runs is not None else set()
+    jobs = (job for job in case.jobs if job.processes and measured.isdisjoint(job.files))
+    return Machine(tuple(node for node in case.nodes if not lacking(node)), tuple(jobs), case.identity)
+
+
 def judged_runs(
-    given: BenchEvidence, options: BenchOptions | None = None, of_nodes: Sequence[Outcome] | None = None
+    given: BenchEvidence,
+    machine: Machine,
+    options: BenchOptions | None = None,
+    of_machine: Sequence[Outcome] | None = None,
 ) -> Result:
-    """What was read, judged. `of_nodes` is what the checks say of the nodes of its machine, where they were asked
-    already. Raises InputError for options that do not fit."""
+    """The runs judged, on this machine. `of_machine` is what the checks say of its nodes and jobs, where they were
+    asked already. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    machine = named_machine(chosen.machine) if chosen.machine else given.machine
-    of_nodes = run(Subject.NODE, machine.nodes) if of_nodes is None else of_nodes
-    of_jobs = run(Subject.JOB, machine.jobs)
+    if of_machine is None:
+        of_machine = (*run(Subject.NODE, machine.nodes), *run(Subject.JOB, machine.jobs))
     judged: list[Judged] = []
     known: list[Evidence] = []
     logged: list[Outcome] = []
@@ -73,8 +78,8 @@ def judged_runs(
             near = machine.for_run(measured)
             own = _machine_of(near, file, machine, chosen)
             judged.append(_judged(measured, file, own, chosen))
-            of_logs = (*of_file, *_about(of_jobs, [job.name for job in near.jobs]))
-            known.append(_known_of(measured, near, of_nodes, of_logs, seen_kind(file.jobs or own.jobs)))
+            of_logs = (*of_file, *_about(of_machine, [job.name for job in near.jobs]))
+            known.append(_known_of(measured, near, of_machine, of_logs, seen_kind(file.jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
     benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
@@ -179,8 +184,9 @@ def _gaps(given: BenchEvidence, machine: Machine, benchmarks: Sequence[Benchmark
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
-    if machine.paths and not any(benchmark.expected is not None for benchmark in benchmarks):
-        yield NotObserved(machine.paths[0], "the machine of these runs could not be told from it")
+    names = [*(node.host for node in machine.nodes), *(file for job in machine.jobs for file in job.files)]
+    if names and not any(benchmark.expected is not None for benchmark in benchmarks):
+        yield NotObserved(few(names, 3), "the machine of these runs could not be told from it")
     elif any(
         benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
         for benchmark in benchmarks

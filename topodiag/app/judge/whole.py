@@ -74,14 +74,11 @@ def _beside_model(case: Case) -> Case:
 
 
 def _measured(given: BenchEvidence, case: Case, of_nodes: Sequence[Outcome]) -> Result:
-    """Runs on the machine that the nodes are, which were read and judged already."""
-    from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
-    from topodiag.expect.machine import Machine, lacking  # noqa: PLC0415 - as above
+    """Runs on the machine that the nodes are, which were judged already. Logs beside the runs may be those of other
+    jobs of the case: what they show is no cause of a slow run."""
+    from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
 
-    beside, whole = given.machine, tuple(node for node in case.nodes if not lacking(node))
-    paths = (*beside.paths, *(item.path for item in case.inputs if whole))
-    machine = Machine((*beside.nodes, *whole), beside.jobs, paths, case.identity)
-    return judged_runs(replace(given, machine=machine), of_nodes=of_nodes)
+    return judged_runs(given, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
