@@ -32,12 +32,8 @@ from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
     from topodiag.app.case.runs import BenchEvidence
-    from topodiag.evidence.interface import Blob
-    from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
-    from topodiag.model.node import Node
-    from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
     Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS, Kind.INSPECTOR,
@@ -46,7 +42,9 @@ LOGGED = frozenset({
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
-JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
+LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
+"""Kinds of files of where ranks sit, each with the option of `place` that reads it."""
+JOINED = frozenset({*LAYOUTS, Kind.PODS, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
 
@@ -262,13 +260,13 @@ def _with_descriptions(case: Case, intake: Intake) -> Case:
     with spooled(intake, lambda piece: piece.is_any(JOINED)) as plain:
         for piece in plain.of(*JOINED):
             try:
-                case = _with(case, _more(plain, piece, case.nodes))
+                case = _with(case, _more(plain, piece))
             except TopodiagError as error:
                 case = _without(case, error)
     return case
 
 
-def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
+def _more(intake: Intake, piece: Piece) -> Case:
     blob = read_piece(intake, piece)
     case = Case()
     if piece.is_any((Kind.PODS,)):
@@ -276,33 +274,17 @@ def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
 
         case = replace(case, ties=read_pods(blob))
     if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
-        case = replace(case, clusters=(_cluster(blob, nodes),))
-    layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
-    if layout is not None:
-        case = replace(case, layouts=(_layout(blob, layout),))
+        from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415 - numpy
+
+        case = replace(case, clusters=(read_cluster(blob),))
+    if piece.is_any(LAYOUTS):
+        from topodiag.evidence.layout.rank_files import READERS  # noqa: PLC0415 - numpy
+
+        option = next(option for kind, option in LAYOUTS.items() if piece.is_any((kind,)))
+        case = replace(case, layouts=(READERS[option](blob),))
     size = len(case.ties) + len(case.layouts) + len(case.clusters) + piece.is_any((Kind.SIZES,))
     taken = Input(piece.name, piece.kind.value, lines=blob.data.count(b"\n") + 1, records=size)
     return replace(case, inputs=(taken,))
-
-
-def _cluster(blob: Blob, nodes: Sequence[Node]) -> Cluster:
-    from topodiag.app.case.cluster import cluster_of_facts  # noqa: PLC0415 - numpy
-    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
-    from topodiag.app.case.system import system_of  # noqa: PLC0415
-    from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
-    from topodiag.placement.rank_nodes import RankNodes  # noqa: PLC0415
-
-    system = system_of(nodes)
-    seen = RankNodes(system=system) if system else RankNodes()
-    return cluster_of_facts(read_cluster(blob), PlaceOptions(), seen)
-
-
-def _layout(blob: Blob, kind: Kind) -> RankHosts:
-    from topodiag.evidence.layout import rank_files  # noqa: PLC0415 - numpy
-
-    if kind is Kind.HOSTFILE:
-        return rank_files.read_hostfile(blob)
-    return rank_files.read_rankfile(blob) if kind is Kind.RANKFILE else rank_files.read_map(blob)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

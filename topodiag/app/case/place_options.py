@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.rank_files import (
-    read_hostfile,
-    read_map,
-    read_rankfile,
-    read_slurm_hostfile,
-    read_torchrun,
-)
+from topodiag.evidence.layout.rank_files import READERS
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.layout import Layout
-from topodiag.model.rank_hosts import RankHosts
 
 MOST_BYTES = 64 << 20
 """Bytes of a file whose checksum is taken: a table of ranks has less."""
-READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
-    "hostfile": read_hostfile,
-    "rankfile": read_rankfile,
-    "slurm_hostfile": read_slurm_hostfile,
-    "torchrun": read_torchrun,
-    "map": read_map,
-}
-"""The options that name a file of where ranks sit, each with its reader."""
 _FILES = ("topology", "bundles", "free", *READERS, "logs", "groups", "paths")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from topodiag.app.case.build import LAYOUTS
 from topodiag.app.case.given import blob_at
 from topodiag.app.case.opening import stream_for
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
@@ -23,8 +24,7 @@ HINT = (
     "give a hostfile, rankfile or map of ranks, NCCL logs, a description of the cluster, bundles of its nodes, or the"
     " sizes of the parallel dimensions"
 )
-_LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
-_READ_BY = {**_LAYOUTS, Kind.GROUPS: "groups", Kind.SIZES: "sizes", Kind.TOPOLOGY: "system", Kind.HWLOC: "system"}
+_READ_BY = {**LAYOUTS, Kind.GROUPS: "groups", Kind.SIZES: "sizes", Kind.TOPOLOGY: "system", Kind.HWLOC: "system"}
 """The option that reads a file, by what it is first of all."""
 _CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
@@ -118,10 +118,10 @@ def _holds_map(piece: Piece, stream: BinaryIO | None) -> bool:
 
 def _take(by_path: dict[str, Any], option: str, path: str) -> None:
     """One file of each kind, and one of where ranks sit."""
-    rivals = set(_LAYOUTS.values()) if option in _LAYOUTS.values() else {option}
+    rivals = set(LAYOUTS.values()) if option in LAYOUTS.values() else {option}
     other = next((by_path[name] for name in by_path if name in rivals), None)
     if other is not None:
-        what = "where ranks sit" if option in _LAYOUTS.values() else "the same"
+        what = "where ranks sit" if option in LAYOUTS.values() else "the same"
         raise PlaceError(f"{other} and {path} both say {what}: give one")
     by_path[option] = path
 

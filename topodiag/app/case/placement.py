@@ -12,10 +12,11 @@ from dataclasses import replace
 
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.given import blob_at, gathered
-from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.place_paths import sort_paths
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
+from topodiag.evidence.layout.rank_files import READERS
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import InputError
