@@ -267,11 +267,11 @@ def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
 
 def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions:
     """The options of the use case. Raises TypeError for an unknown one."""
-    from topodiag.app.case.place_options import place_options  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.place_paths import place_options  # noqa: PLC0415 - heavy from here on
 
     left = dict(options)
     layout = _layout({name: left.pop(name) for name in NAMES if name in left}, left.pop("order", ""))
-    return place_options(left, layout=layout, paths=tuple(paths))
+    return place_options(left, paths, layout=layout)
 
 
 def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

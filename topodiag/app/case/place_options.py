@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
 
 from topodiag.evidence.layout.rank_files import READERS
 from topodiag.lazy import dataclass
@@ -16,7 +13,7 @@ from topodiag.model.layout import Layout
 
 MOST_BYTES = 64 << 20
 """Bytes of a file whose checksum is taken: a table of ranks has less."""
-_FILES = ("topology", "bundles", "free", *READERS, "logs", "groups", "paths")
+_FILES = ("topology", "bundles", "free", *READERS, "logs", "groups")
 
 
 class PlaceError(TopodiagError):
@@ -33,8 +30,7 @@ class PlaceOptions:
     file and logs the ranks sit where they ran, and the file is what was declared.
 
     Who talks: parallel sizes (`layout`) or a file (`groups`). `ranks` 0: as many as fit. `least_ranks` is how many a
-    cluster must hold of which nothing names or counts the nodes. `paths` are files of any of these kinds, bundles and
-    logs, known by their content."""
+    cluster must hold of which nothing names or counts the nodes. `left` says which of the paths given are of no use."""
 
     system: str = ""
     nodes: int = 0
@@ -59,28 +55,18 @@ class PlaceOptions:
     groups: str = ""
     ranks: int = 0
     least_ranks: int = 0
-    paths: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The files and folders that the options name, each with the option as its kind."""
         named = {name: getattr(self, name) for name in _FILES}
         return tuple(
-            _input(path, "path" if name == "paths" else name)
+            _input(path, name)
             for name, given in named.items()
             for path in ([given] if isinstance(given, str) else given)
             if path
         )
-
-
-def place_options(options: Mapping[str, Any], **given: Any) -> PlaceOptions:
-    """The options that a user gives by name, None for one that was not given, and those that the caller adds. Raises
-    TypeError for a name of no option."""
-    named = {name: value for name, value in options.items() if value is not None}
-    known = {field.name for field in fields(PlaceOptions)}
-    if unknown := [name for name in named if name not in known]:
-        raise TypeError(f"unknown option {unknown[0]!r}: topodiag place audit --help lists them")
-    return PlaceOptions(**named, **given)
 
 
 def _input(path: str, kind: str) -> Input:

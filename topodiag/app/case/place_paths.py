@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from topodiag.app.case.build import LAYOUTS
@@ -30,12 +30,23 @@ _CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
 
 
-def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
-    """The options with their paths put where they belong, and a line for each file that is left aside. Raises
-    InputError where no path is of use, and PlaceError where two say the same."""
-    paths = options.paths
-    if not paths:
-        return options, ()
+def place_options(options: Mapping[str, Any], paths: Sequence[str] = (), **given: Any) -> PlaceOptions:
+    """The options that a user gives by name, None for one that was not given, and those that the caller adds; `paths`
+    are files of any kind that the options take, bundles and logs, known by their content. Raises TypeError for a name
+    of no option, InputError where no path is of use, and PlaceError where two say the same."""
+    named = {name: value for name, value in options.items() if value is not None}
+    known = {field.name for field in fields(PlaceOptions)}
+    if unknown := [name for name in named if name not in known]:
+        raise TypeError(f"unknown option {unknown[0]!r}: topodiag place audit --help lists them")
+    placed = PlaceOptions(**named, **given)
+    placed = _sorted(placed, paths) if paths else placed
+    if placed.layout is not None and placed.groups:
+        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
+    return placed
+
+
+def _sorted(options: PlaceOptions, paths: Sequence[str]) -> PlaceOptions:
+    """The options with the paths put where they belong."""
     stream = stream_for(paths)
     if stream is not None and not stream.seekable():
         raise PlaceError("standard input goes in by an option that says what it is", hint="--hostfile -, --topology -")
@@ -64,8 +75,8 @@ def sort_paths(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
             left.append(str(left_aside(piece)))
     if not (by_path or bundles or logs):
         _refuse(intake)
-    left += [str(left_out) for left_out in intake.aside]
-    return _with_paths(options, by_path, bundles, logs), (*intake.notes, *left)
+    placed = _with_paths(options, by_path, bundles, logs)
+    return replace(placed, left=(*intake.notes, *left, *map(str, intake.aside)))
 
 
 def _with_paths(
@@ -80,10 +91,8 @@ def _with_paths(
         if layout is not None:
             raise PlaceError(f"{sizes} and the options both say how the job is laid out: give one")
         layout = _sizes(sizes)
-    if layout is not None and (options.groups or "groups" in by_path):
-        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
     bundles, logs = (*options.bundles, *bundles), (*options.logs, *dict.fromkeys(logs))
-    return replace(options, **by_path, bundles=bundles, logs=logs, layout=layout, paths=())
+    return replace(options, **by_path, bundles=bundles, logs=logs, layout=layout)
 
 
 def _sizes(path: str) -> Layout | None:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.given import blob_at, gathered
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
-from topodiag.app.case.place_paths import sort_paths
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
 from topodiag.evidence.layout.rank_files import READERS
@@ -57,16 +56,14 @@ class Placement:
 def open_placement(options: PlaceOptions) -> Placement:
     """Cluster, layout and groups, checked against each other: without a topology file and a number of nodes, the nodes
     are those of the layout. Raises TopodiagError with one line for the reader."""
-    options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
     layout = options.layout
     opened = opened_on(options, _read_layout(options), _rank_count(options, groups))
     cluster, world, assignment = opened.cluster, opened.world, opened.assignment
     if not cluster.free:
         raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
-    notes = (*cluster.notes, *left)
+    notes = (*cluster.notes, *options.left)
     if layout is not None:
-        groups = ()
         if not _rank_count(options, ()) and (assignment is None or options.rule):
             # Nobody says how many: as many whole replicas as the free GPUs hold.
             world -= world % layout.least_world
