@@ -45,7 +45,7 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 
 def _machine_at(path: str) -> Machine:
-    case = open_case([path]).case
+    case, _ = open_case([path])
     machine = machine_of(case)
     if not (machine.nodes or machine.jobs):
         bare = next((f"does not describe a machine: {lacking(node)}" for node in case.nodes), "holds no machine")

@@ -17,7 +17,6 @@ from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
-from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -48,26 +47,19 @@ JOINED = frozenset({*LAYOUTS, Kind.PODS, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZ
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A case, and its measured runs with the files that they were read from (None without one)."""
-
-    case: Case
-    runs: BenchEvidence | None = None
-
-
 _OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT})
 """Texts in which programs print how they work and end, with lines of NCCL's or without."""
 
 
 def open_case(
     paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
-) -> Opened:
-    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
+) -> tuple[Case, BenchEvidence | None]:
+    """All evidence at these paths, and its measured runs with the files that they were read from (None without one);
+    with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     case, runs = _read(paths, sizes) if paths else (Case(), None)
-    return Opened(_related(live(case)), runs)
+    return _related(live(case)), runs
 
 
 def open_runs(paths: Sequence[str]) -> tuple[Case, BenchEvidence]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from topodiag.app.case.given import only
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
@@ -160,7 +159,8 @@ def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
 
     try:
         is_read = piece.path == STDIN  # and can be read only once
-        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
+        alone = Intake((piece.path,), (piece,), stdin=intake.stdin)
+        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(alone)
     except InputError:
         return ()
     return rebuild(ingested.facts, ingested.files)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.build import Opened
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import run
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from topodiag.placement.job_step import PlacedJobs
 
 
-def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Result:
-    """The case with its verdict. `trained` are the options of `topodiag model step` by name, None where nobody says
-    what is trained, empty where nothing is."""
-    case, given = _beside_model(opened.case), opened.runs
+def judged_case(case: Case, given: BenchEvidence | None, trained: Mapping[str, Any] | None = None) -> Result:
+    """The case with its verdict; `given` are its measured runs, None without one. `trained` are the options of
+    `topodiag model step` by name, None where nobody says what is trained, empty where nothing is."""
+    case = _beside_model(case)
     of_nodes = run(Subject.NODE, case.nodes)
     of_jobs: tuple[Outcome, ...] = ()
     unexplained = troubles(case.nodes, of_nodes)
