@@ -41,7 +41,7 @@ def place_options(options: Mapping[str, Any], paths: Sequence[str] = (), **given
     placed = PlaceOptions(**named, **given)
     placed = _sorted(placed, paths) if paths else placed
     if placed.layout is not None and placed.groups:
-        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
+        raise PlaceError(f"{placed.groups} and parallel sizes both say which ranks form groups: give one")
     return placed
 
 

@@ -227,15 +227,15 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
     system = system_of(case.nodes)
     for facts in case.clusters:
         if set(read.ranks.hosts) <= set(facts.nodes):
-            described = cluster_of_facts(facts, PlaceOptions(), RankNodes(system=system) if system else UNSEEN)
-            return opened_on(PlaceOptions(), read, cluster=described)
+            seen = RankNodes(system=system) if system else UNSEEN
+            return opened_on(cluster_of_facts(facts, PlaceOptions(), seen), read)
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     try:
-        opened = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
+        cluster = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
         if healthy:
             raise  # a step needs the rate of the NICs
-        opened = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
-    return opened_on(PlaceOptions(), read, cluster=opened)
+        cluster = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
+    return opened_on(cluster, read)
