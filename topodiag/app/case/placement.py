@@ -117,9 +117,10 @@ def opened_on(cluster: Cluster, read: LayoutRead, world: int = 0, rule: str = ""
 def _read_layout(options: PlaceOptions) -> LayoutRead:
     """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
     files = [name for name in READERS if getattr(options, name)]
-    given = [*files, *(["logs"] if options.logs and not files else []), *(["rule"] if options.rule else [])]
+    given = [getattr(options, name) for name in files] or list(options.logs[:1])
+    given += ["--rule"] if options.rule else []
     if len(given) > 1:
-        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
+        raise PlaceError(f"{given[0]} and {given[1]} both say where ranks sit: give one")
     declared = None
     if files:
         path = getattr(options, files[0])
@@ -136,10 +137,6 @@ def _read_layout(options: PlaceOptions) -> LayoutRead:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
     return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
-
-
-def _flag(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def _foreign(path: str, error: InputError) -> InputError:

@@ -7,6 +7,7 @@ A command takes them with `place_options` as one argument, `asked`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def _placed(**left: Any) -> PlaceOptions:
     asked = placed(left, paths, layout=layout, least_ranks=least)
     for line in asked.left:
         print_note(f"note: {clean(line)}")
-    return asked
+    return replace(asked, left=())
 
 
 place_options = value_options(
