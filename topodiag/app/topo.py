@@ -129,12 +129,10 @@ def what_if(
     size: int = 1 << 30,
     nodes: int = 1,
     version: str = DEFAULT_VERSION,
-    env: Mapping[str, str] | None = None,
 ) -> WhatIf:
     """What the changes would do. Raises ChangeError where one names what is not there."""
-    settings = topology.env | dict(env or {})
-    changed = apply(topology.tree, changes, settings)
-    before = predict_topology(topology, nodes=nodes, version=version, env=settings, sizes=(size,))
+    changed = apply(topology.tree, changes, topology.env)
+    before = predict_topology(topology, nodes=nodes, version=version, sizes=(size,))
     other = replace(topology, tree=changed.tree)
     after = predict_topology(other, nodes=nodes, version=version, env=changed.env, sizes=(size,))
     return WhatIf(size, tuple(changes), before, after, topology.names)

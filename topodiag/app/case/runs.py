@@ -159,8 +159,8 @@ def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
 
     try:
         is_read = piece.path == STDIN  # and can be read only once
-        alone = Intake((piece.path,), (piece,), stdin=intake.stdin)
-        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(alone)
+        own = Intake((piece.path,), (piece,), stdin=intake.stdin)
+        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(own)
     except InputError:
         return ()
     return rebuild(ingested.facts, ingested.files)
