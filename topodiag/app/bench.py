@@ -25,9 +25,9 @@ HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, o
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
     """Judge output of nccl-tests: files, folders, archives, patterns, `-`; packed with gzip or zstd or not. Bundles,
     topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
-    case, runs = open_runs(paths)
+    runs, case = open_runs(paths)
     named = options.machine if options is not None else ()
-    result = judged_runs(runs, named_machine(named) if named else machine_of(case, runs), options)
+    result = judged_runs(runs, named_machine(named) if named else machine_of(case), options)
     aside = (gap for gap in case.not_observed if gap.what == PART)
     bare = (
         NotObserved(node.host, f"does not describe a machine: {why}") for node in case.nodes if (why := lacking(node))
@@ -45,7 +45,7 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 
 def _machine_at(path: str) -> Machine:
-    case, _ = open_case([path])
+    case = open_case([path])
     machine = machine_of(case)
     if not (machine.nodes or machine.jobs):
         bare = next((f"does not describe a machine: {lacking(node)}" for node in case.nodes), "holds no machine")

@@ -30,7 +30,6 @@ from topodiag.verdict.timeline import timeline
 from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
-    from topodiag.app.case.runs import BenchEvidence
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
 
@@ -53,24 +52,23 @@ _OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT}
 
 def open_case(
     paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
-) -> tuple[Case, BenchEvidence | None]:
-    """All evidence at these paths, and its measured runs with the files that they were read from (None without one);
-    with what `live` adds to it before all is joined: answers of a job that runs.
+) -> Case:
+    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
-    case, runs = _read(paths, sizes) if paths else (Case(), None)
-    return _related(live(case)), runs
+    return _related(live(_read(paths, sizes) if paths else Case()))
 
 
-def open_runs(paths: Sequence[str]) -> tuple[Case, BenchEvidence]:
-    """The measured runs at these paths, looked for in all texts, and the nodes and jobs beside them: the machine that
-    they ran on. Raises InputError where nothing holds a run."""
+def open_runs(paths: Sequence[str]) -> tuple[Case, Case]:
+    """The measured runs at these paths, looked for in all texts, and a case of the nodes and jobs beside them: the
+    machine that they ran on. Raises InputError where nothing holds a run."""
     from topodiag.app.case.runs import SCRIPTS, TABLES, left_out, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     intake = gathered(paths)
     watch().planned(intake.of(*TABLES, *SCRIPTS, *NODE_KINDS))
     runs = read_runs(intake, intake.of(*TABLES, *SCRIPTS))
-    rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in runs.paths)
+    measured = {item.path for item in runs.inputs}
+    rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in measured)
     beside = replace(intake, pieces=rest, aside=())
     case = _nodes(beside, others=True)
     if logged := beside.of(*LOGGED):
@@ -79,18 +77,18 @@ def open_runs(paths: Sequence[str]) -> tuple[Case, BenchEvidence]:
         except InputError as error:
             case = _without(case, error)
     watch().judged()
-    used = {item.path for item in case.inputs if item.records} | runs.paths
-    aside = (*runs.gaps, *map(left_out, intake.beside(*TABLES, *NODE_KINDS, *LOGGED)))
-    runs = replace(runs, gaps=tuple(gap for gap in aside if gap.what not in used))
-    return _related(_with_merged_nodes(case)), runs
+    used = {item.path for item in case.inputs if item.records}
+    aside = (left_out(aside) for aside in intake.beside(*TABLES, *NODE_KINDS, *LOGGED) if aside.path not in measured)
+    gaps = tuple(gap for gap in (*runs.not_observed, *aside) if gap.what not in used)
+    return replace(runs, not_observed=gaps), _related(_with_merged_nodes(case))
 
 
-def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEvidence | None]:
+def _read(paths: Sequence[str], sizes: Layout | None) -> Case:
     """All that the paths hold, by subject. Raises as `open_case` does."""
     intake = gathered(paths)
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
-        return _alive(intake), None
+        return _alive(intake)
     tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -104,17 +102,16 @@ def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEviden
             if not case.nodes and runs is None:
                 if any(not set(piece.kinds) <= _OF_PROGRAMS for piece in logged):
                     raise
-                return _alive(intake), None
+                return _alive(intake)
             case = _without(case, error)
         case = _with_texts(case, intake, logged)
     case = _with_descriptions(case, intake)
-    if runs is not None:
-        case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
-    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
+    case = _with(case, runs or Case())
+    taken = {item.path for item in case.inputs}
     aside = [aside for aside in intake.beside(*JUDGED, *JOINED) if aside.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
-    return _with_merged_nodes(case), runs
+    return _with_merged_nodes(case)
 
 
 def _holds_table(piece: Piece) -> bool:
@@ -171,7 +168,7 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[BenchEvidence | None, Case]:
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Case | None, Case]:
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,10 +14,12 @@ from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
-from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
+from topodiag.model.case import Case
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.result import UnreadLine
 from topodiag.words.fold import grouped
 from topodiag.words.units import spell_bytes
 
@@ -37,45 +39,14 @@ TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file with runs, and the jobs of NCCL's log in it. `sha256` is of its text."""
-
-    path: str
-    read: Read
-    sha256: str
-    notes: tuple[str, ...]
-    jobs: tuple[Job, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BenchEvidence:
-    """What the paths hold: files with runs, and what holds none or was not read."""
-
-    files: tuple[File, ...]
-    gaps: tuple[NotObserved, ...] = ()
-    scripts: tuple[tuple[str, Settings], ...] = ()
-    """Files whose commands set something, with what they set."""
-
-    @property
-    def runs(self) -> tuple[BenchRun, ...]:
-        return tuple(run for file in self.files for run in file.read.runs)
-
-    @property
-    def paths(self) -> set[str]:
-        """The files that were read."""
-        return {file.path for file in self.files} | {name for name, _ in self.scripts}
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        """The jobs of NCCL's logs in the files of the runs."""
-        return tuple(job for file in self.files for job in file.jobs)
-
-
-def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> BenchEvidence:
-    """The runs in these pieces, and what scripts among them set. Raises InputError where nothing holds a run."""
-    files: list[File] = []
-    scripts: list[tuple[str, Settings]] = []
+def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
+    """The runs in these pieces, with what scripts among them set, and the jobs of NCCL's log in the same files. Raises
+    InputError where nothing holds a run."""
+    runs: list[BenchRun] = []
+    jobs: list[Job] = []
+    inputs: list[Input] = []
+    unread: list[UnreadLine] = []
+    scripts: dict[str, Settings] = {}
     gaps: list[NotObserved] = []
     rest: list[tuple[str, NotObserved]] = []
     with spooled(replace(gathered, pieces=tuple(pieces)), lambda piece: piece.is_any(TABLES)) as intake:
@@ -87,17 +58,28 @@ def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> BenchEvidence:
                 continue
             read = read_file(text, piece.name)
             if read.runs:
-                speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
-                jobs = _jobs_of(intake, piece, text) if speaks else ()
-                files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
+                runs += read.runs
+                unread += read.unread
+                if read.records or piece.is_any((Kind.JOB_OUTPUT,)):  # one record of NCCL can be the verdict
+                    jobs += _jobs_of(intake, piece, text)
+                rows = sum(len(run.rows) for run in read.runs)
+                digest = hashlib.sha256(text).hexdigest()
+                inputs.append(Input(piece.name, "nccl-tests", digest, read.lines, rows, read.left))
+                gaps += [NotObserved(piece.name, note) for note in notes]
             elif read.settings and piece.is_any(SCRIPTS):
-                scripts.append((piece.name, read.settings))
+                scripts[piece.name] = read.settings
             elif piece.is_any(TABLES):
                 rest.append((piece.command, NotObserved(piece.name, _no_run(piece, text, read))))
-    if not files:
+    if not runs:
         raise _refusal(gathered, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0])], gaps)
-    without = (gap for _, gap in rest)
-    return BenchEvidence(tuple(_with_scripts(files, scripts)), (*gaps, *without), tuple(scripts))
+    inputs += [Input(name, "job script", records=len(settings)) for name, settings in scripts.items()]
+    return Case(
+        runs=tuple(_with_scripts(runs, scripts.values())),
+        jobs=tuple(jobs),
+        inputs=tuple(inputs),
+        not_observed=(*gaps, *(gap for _, gap in rest)),
+        unread=tuple(unread),
+    )
 
 
 def _refusal(gathered: Intake, without: Sequence[NotObserved], unread: Sequence[NotObserved]) -> InputError:
@@ -113,20 +95,15 @@ def left_out(aside: SkippedFile) -> NotObserved:
     return NotObserved(aside.path, aside.words)
 
 
-def _with_scripts(files: Sequence[File], scripts: Sequence[tuple[str, Settings]]) -> Iterator[File]:
-    """The files with what job scripts beside them set and their own output does not say. Scripts that disagree about a
+def _with_scripts(runs: Iterable[BenchRun], scripts: Iterable[Settings]) -> Iterator[BenchRun]:
+    """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
     variable say nothing of it."""
-    pairs = grouped(item for _, settings in scripts for item in settings.items())
+    pairs = grouped(item for settings in scripts for item in settings.items())
     agreed = {name: own[-1] for name, own in pairs.items() if len({value for value, _ in own}) == 1}
     env = {name: value for name, (value, _) in agreed.items()}
-    commands = {name: line for name, (_, line) in agreed.items()}
-
-    def beside(run: BenchRun) -> BenchRun:
-        own = {name: line for name, line in commands.items() if name not in run.env}
-        return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
-
-    for file in files:
-        yield replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) if agreed else file
+    for run in runs:
+        commands = {name: line for name, (_, line) in agreed.items() if name not in run.env}
+        yield replace(run, env={**env, **run.env}, commands={**commands, **run.commands})
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:

@@ -62,7 +62,7 @@ def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
 def make_conf_file(paths: Sequence[str] = ()) -> ConfFile:
     """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
     machine without a path. Raises InputError."""
-    case = open_case(paths)[0] if paths else case_of([captured()])
+    case = open_case(paths) if paths else case_of([captured()])
     name = next(iter(paths), "this machine")
     if not case.nodes and not case.jobs:
         raise InputError(name, "holds no node and no job")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import PurePath
 
-from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
 from topodiag.app.judge.results import judged_result
@@ -26,11 +25,12 @@ from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Input, Outcome, Severity
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.job import Job
 from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-from topodiag.words.fold import few
+from topodiag.words.fold import few, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,27 @@ class BenchOptions:
     by_file: bool = False
 
 
-def machine_of(case: Case, runs: BenchEvidence | None = None) -> Machine:
-    """The machine of runs, as the case shows it: its nodes, and the logs beside those in the files of the runs."""
-    measured = runs.paths if runs is not None else set()
-    jobs = (job for job in case.jobs if job.processes and measured.isdisjoint(job.files))
-    return Machine(tuple(node for node in case.nodes if not lacking(node)), tuple(jobs), case.identity)
+def machine_of(case: Case) -> Machine:
+    """The machine that a case shows: nodes of which NCCL's topology can be told, and logs of processes."""
+    nodes = (node for node in case.nodes if not lacking(node))
+    return Machine(tuple(nodes), tuple(job for job in case.jobs if job.processes), case.identity)
+
+
+def jobs_of_runs(case: Case) -> tuple[Job, ...]:
+    """The jobs of NCCL's log in the output of benchmarks."""
+    measured = {run.source for run in case.runs}
+    return tuple(job for job in case.jobs if job.files and measured.issuperset(job.files))
 
 
 def judged_runs(
-    given: BenchEvidence,
+    case: Case,
     machine: Machine,
     options: BenchOptions | None = None,
     of_machine: Sequence[Outcome] | None = None,
 ) -> Result:
-    """The runs judged, on this machine. `of_machine` is what the checks say of its nodes and jobs, where they were
-    asked already. Raises InputError for options that do not fit."""
+    """The runs of a case judged, on this machine; its jobs are those of NCCL's log in their files. `of_machine` is what
+    the checks say of the nodes and jobs of the machine, where they were asked already. Raises InputError for options
+    that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
@@ -71,36 +77,29 @@ def judged_runs(
     judged: list[Judged] = []
     known: list[Evidence] = []
     logged: list[Outcome] = []
-    for file in given.files:
-        of_file = run(Subject.JOB, file.jobs)
+    for source, runs in grouped((measured.source, measured) for measured in case.runs).items():
+        jobs = tuple(job for job in case.jobs if source in job.files)
+        of_file = run(Subject.JOB, jobs)
         logged += filter(_is_sick, of_file)
-        for measured in file.read.runs:
+        for measured in runs:
             near = machine.for_run(measured)
-            own = _machine_of(near, file, machine, chosen)
-            judged.append(_judged(measured, file, own, chosen))
+            own = _machine_of(near, jobs, machine, chosen)
+            judged.append(_judged(measured, own, chosen))
             of_logs = (*of_file, *_about(of_machine, [job.name for job in near.jobs]))
-            known.append(_known_of(measured, near, of_machine, of_logs, seen_kind(file.jobs or own.jobs)))
+            known.append(_known_of(measured, near, of_machine, of_logs, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
     benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
-    case = _case_of(given, (*given.gaps, *unlike, *_gaps(given, machine, benchmarks)))
+    case = replace(case, not_observed=(*case.not_observed, *unlike, *_gaps(machine, benchmarks)))
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-def _case_of(given: BenchEvidence, gaps: tuple[NotObserved, ...]) -> Case:
-    """What was read of runs, as a case."""
-    scripts = (Input(name, "job script", records=len(settings)) for name, settings in given.scripts)
-    unread = tuple(line for file in given.files for line in file.read.unread)
-    inputs = (*map(_input, given.files), *scripts)
-    return Case(jobs=given.jobs, inputs=inputs, not_observed=gaps, unread=unread)
-
-
-def _judged(measured: BenchRun, file: File, machine: Machine, chosen: BenchOptions) -> Judged:
+def _judged(measured: BenchRun, machine: Machine, chosen: BenchOptions) -> Judged:
     """The run with its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
-        measured = replace(measured, placement=PurePath(file.path).stem)
+        measured = replace(measured, placement=PurePath(measured.source).stem)
     modelled = expected_of(
         measured, machine,
         system=chosen.system, nics=chosen.nics, nodes=chosen.nodes, version=chosen.nccl, env=chosen.env,
@@ -145,14 +144,14 @@ def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Ben
     )
 
 
-def _machine_of(near: Machine, file: File, whole: Machine, chosen: BenchOptions) -> Machine:
+def _machine_of(near: Machine, jobs: tuple[Job, ...], whole: Machine, chosen: BenchOptions) -> Machine:
     """The machine of a run, of which `near` is what names its hosts: what --machine names, else the nodes beside it,
-    else NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics nodes are no
-    machine, but what checks say of them counts."""
+    else the `jobs` of NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics
+    nodes are no machine, but what checks say of them counts."""
     if chosen.machine:
         return replace(near, jobs=() if near.nodes else near.jobs or whole.jobs)
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
-    return replace(near, nodes=nodes, jobs=() if nodes else file.jobs or near.jobs)
+    return replace(near, nodes=nodes, jobs=() if nodes else jobs or near.jobs)
 
 
 # -- inputs --
@@ -175,15 +174,7 @@ def _is_sick(outcome: Outcome) -> bool:
     return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
-def _input(file: File) -> Input:
-    rows = sum(len(run.rows) for run in file.read.runs)
-    return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
-
-
-def _gaps(given: BenchEvidence, machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
-    for file in given.files:
-        for note in file.notes:
-            yield NotObserved(file.path, note)
+def _gaps(machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
     names = [*(node.host for node in machine.nodes), *(file for job in machine.jobs for file in job.files)]
     if names and not any(benchmark.expected is not None for benchmark in benchmarks):
         yield NotObserved(few(names, 3), "the machine of these runs could not be told from it")

@@ -18,21 +18,20 @@ from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
 
 if TYPE_CHECKING:
-    from topodiag.app.case.runs import BenchEvidence
     from topodiag.placement.job_step import PlacedJobs
 
 
-def judged_case(case: Case, given: BenchEvidence | None, trained: Mapping[str, Any] | None = None) -> Result:
-    """The case with its verdict; `given` are its measured runs, None without one. `trained` are the options of
-    `topodiag model step` by name, None where nobody says what is trained, empty where nothing is."""
+def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
+    """The case with its verdict. `trained` are the options of `topodiag model step` by name, None where nobody says
+    what is trained, empty where nothing is."""
     case = _beside_model(case)
     of_nodes = run(Subject.NODE, case.nodes)
     of_jobs: tuple[Outcome, ...] = ()
     unexplained = troubles(case.nodes, of_nodes)
     read = case.not_observed if case.nodes else ()
-    runs = _measured(given, case, of_nodes) if given is not None else Result()
+    runs = _measured(case, of_nodes) if case.runs else Result()
     of_runs = runs.outcomes
-    if case.jobs and (given is None or len(case.jobs) != len(given.jobs)):
+    if len(case.jobs) > len(runs.jobs):
         from topodiag.app.judge.jobs import not_logged  # noqa: PLC0415 - numpy, which only jobs need
         from topodiag.checks.troubles.job import troubles as troubles_of_jobs  # noqa: PLC0415 - as above
 
@@ -46,9 +45,9 @@ def judged_case(case: Case, given: BenchEvidence | None, trained: Mapping[str, A
     joined = (*of_nodes, *of_jobs, *of_runs, *seats)
     whole = replace(
         case,
-        inputs=tuple(dict.fromkeys((*case.inputs, *runs.inputs))),
+        inputs=tuple(dict.fromkeys(case.inputs)),
         not_observed=(*read, *runs.not_observed, *case.not_observed, *gaps),
-        unread=tuple(dict.fromkeys((*case.unread, *runs.unread))),
+        unread=tuple(dict.fromkeys(case.unread)),
     )
     result = judged_result(
         whole,
@@ -72,12 +71,13 @@ def _beside_model(case: Case) -> Case:
     return replace(case, jobs=tuple(beside))
 
 
-def _measured(given: BenchEvidence, case: Case, of_nodes: Sequence[Outcome]) -> Result:
-    """Runs on the machine that the nodes are, which were judged already. Logs beside the runs may be those of other
-    jobs of the case: what they show is no cause of a slow run."""
-    from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
+def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
+    """The runs, on the machine that the nodes are, which were judged already. Logs beside the runs may be those of
+    other jobs of the case: what they show is no cause of a slow run."""
+    from topodiag.app.judge.runs import jobs_of_runs, judged_runs, machine_of  # noqa: PLC0415 - numpy, for runs only
 
-    return judged_runs(given, replace(machine_of(case), jobs=()), of_machine=of_nodes)
+    runs = Case(runs=case.runs, jobs=jobs_of_runs(case))
+    return judged_runs(runs, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
