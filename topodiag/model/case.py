@@ -47,3 +47,7 @@ class Case:
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
     progress: tuple[Progress, ...] = ()
+
+    def is_measured(self, job: Job) -> bool:
+        """Whether a job is what NCCL logged in the output of a benchmark."""
+        return bool(job.files) and {run.source for run in self.runs}.issuperset(job.files)

@@ -280,10 +280,11 @@ def _more(intake: Intake, piece: Piece) -> Case:
 
 
 def _with(case: Case, more: Case) -> Case:
-    """The collections of both cases, in this order, and no gap twice. Identity and timeline are left to the whole."""
+    """The collections of both cases, in this order, and no input and no gap twice. Identity and timeline are left to
+    the whole."""
     names = [part.name for part in fields(Case) if isinstance(part.default, tuple)]
     lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in names}
-    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("not_observed", "unread")}
+    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("inputs", "not_observed", "unread")}
     return Case(**{**lists, **once}, sizes=case.sizes or more.sizes)
 
 

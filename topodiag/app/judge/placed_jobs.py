@@ -87,11 +87,8 @@ NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, 
 
 
 def _jobs(case: Case) -> Iterator[Job]:
-    """Those that train: not what NCCL logged in the output of a benchmark."""
-    measured = {run.source for run in case.runs}
-    for job in case.jobs:
-        if job.world_size > 1 and not (job.files and set(job.files) <= measured):
-            yield job
+    """Those that train."""
+    return (job for job in case.jobs if job.world_size > 1 and not case.is_measured(job))
 
 
 # --- the step ----------------------------------------------------------------------------------------------------

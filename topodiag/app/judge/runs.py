@@ -54,12 +54,6 @@ def machine_of(case: Case) -> Machine:
     return Machine(tuple(nodes), tuple(job for job in case.jobs if job.processes), case.identity)
 
 
-def jobs_of_runs(case: Case) -> tuple[Job, ...]:
-    """The jobs of NCCL's log in the output of benchmarks."""
-    measured = {run.source for run in case.runs}
-    return tuple(job for job in case.jobs if job.files and measured.issuperset(job.files))
-
-
 def judged_runs(
     case: Case,
     machine: Machine,

@@ -14,6 +14,7 @@ from topodiag.checks.troubles.node import troubles
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
+from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
 
@@ -28,7 +29,7 @@ def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
     of_nodes = run(Subject.NODE, case.nodes)
     of_jobs: tuple[Outcome, ...] = ()
     unexplained = troubles(case.nodes, of_nodes)
-    read = case.not_observed if case.nodes else ()
+    silent: list[NotObserved] = []
     runs = _measured(case, of_nodes) if case.runs else Result()
     of_runs = runs.outcomes
     if len(case.jobs) > len(runs.jobs):
@@ -37,20 +38,14 @@ def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
 
         of_jobs = run(Subject.JOB, case.jobs)
         unexplained += troubles_of_jobs(case.jobs, of_jobs)
-        read = (*case.not_observed, *not_logged(case.jobs))
+        silent = not_logged(case.jobs)
         # What NCCL logged in a run's output is a job like the others, and was judged among them above.
         of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
     joined = (*of_nodes, *of_jobs, *of_runs, *seats)
-    whole = replace(
-        case,
-        inputs=tuple(dict.fromkeys(case.inputs)),
-        not_observed=(*read, *runs.not_observed, *case.not_observed, *gaps),
-        unread=tuple(dict.fromkeys(case.unread)),
-    )
     result = judged_result(
-        whole,
+        replace(case, not_observed=(*case.not_observed, *silent, *runs.not_observed, *gaps)),
         tuple(_by_host_names(outcome, case.identity) for outcome in joined),
         progress=case.progress,
         benchmarks=runs.benchmarks,
@@ -74,9 +69,9 @@ def _beside_model(case: Case) -> Case:
 def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
     """The runs, on the machine that the nodes are, which were judged already. Logs beside the runs may be those of
     other jobs of the case: what they show is no cause of a slow run."""
-    from topodiag.app.judge.runs import jobs_of_runs, judged_runs, machine_of  # noqa: PLC0415 - numpy, for runs only
+    from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
 
-    runs = Case(runs=case.runs, jobs=jobs_of_runs(case))
+    runs = Case(runs=case.runs, jobs=tuple(filter(case.is_measured, case.jobs)))
     return judged_runs(runs, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
