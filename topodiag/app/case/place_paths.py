@@ -98,7 +98,8 @@ def _one(options: PlaceOptions, option: str, paths: Sequence[str]) -> Any:
     given = f"--{option} {already}" if isinstance(already, str) else "the sizes among the options"
     same = [*paths, given] if already else paths
     if len(same) > 1:
-        raise PlaceError(f"{same[0]} and {same[1]} say the same: give one")
+        what = "where ranks sit" if option in LAYOUTS.values() else "the same"
+        raise PlaceError(f"{same[0]} and {same[1]} both say {what}: give one")
     if option != "layout":
         return paths[0]
     from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
