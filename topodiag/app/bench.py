@@ -14,7 +14,8 @@ from dataclasses import replace
 from topodiag.app.case.build import open_case, open_runs
 from topodiag.app.case.opening import with_paths
 from topodiag.app.judge.runs import BenchOptions, judged_runs, machine_of
-from topodiag.expect.machine import Machine, lacking
+from topodiag.expect.machine import lacking
+from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
@@ -35,16 +36,16 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     return with_paths(replace(result, not_observed=(*result.not_observed, *aside, *bare)), paths)
 
 
-def named_machine(paths: Sequence[str]) -> Machine:
+def named_machine(paths: Sequence[str]) -> Case:
     """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
     machines = [_machine_at(path) for path in paths]
-    return Machine(
-        tuple(node for machine in machines for node in machine.nodes),
-        tuple(job for machine in machines for job in machine.jobs),
+    return Case(
+        nodes=tuple(node for machine in machines for node in machine.nodes),
+        jobs=tuple(job for machine in machines for job in machine.jobs),
     )
 
 
-def _machine_at(path: str) -> Machine:
+def _machine_at(path: str) -> Case:
     case = open_case([path])
     machine = machine_of(case)
     if not (machine.nodes or machine.jobs):

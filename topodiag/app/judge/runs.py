@@ -16,7 +16,7 @@ from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
-from topodiag.expect.machine import Machine, expected_of, lacking
+from topodiag.expect.machine import expected_of, hosts_of, lacking, machine_of_run
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
@@ -48,15 +48,15 @@ class BenchOptions:
     by_file: bool = False
 
 
-def machine_of(case: Case) -> Machine:
+def machine_of(case: Case) -> Case:
     """The machine that a case shows: nodes of which NCCL's topology can be told, and logs of processes."""
-    nodes = (node for node in case.nodes if not lacking(node))
-    return Machine(tuple(nodes), tuple(job for job in case.jobs if job.processes), case.identity)
+    nodes = tuple(node for node in case.nodes if not lacking(node))
+    return replace(case, nodes=nodes, jobs=tuple(job for job in case.jobs if job.processes))
 
 
 def judged_runs(
     case: Case,
-    machine: Machine,
+    machine: Case,
     options: BenchOptions | None = None,
     of_machine: Sequence[Outcome] | None = None,
 ) -> Result:
@@ -76,7 +76,7 @@ def judged_runs(
         of_file = run(Subject.JOB, jobs)
         logged += filter(_is_sick, of_file)
         for measured in runs:
-            near = machine.for_run(measured)
+            near = machine_of_run(machine, measured)
             own = _machine_of(near, jobs, machine, chosen)
             judged.append(_judged(measured, own, chosen))
             of_logs = (*of_file, *_about(of_machine, [job.name for job in near.jobs]))
@@ -90,7 +90,7 @@ def judged_runs(
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-def _judged(measured: BenchRun, machine: Machine, chosen: BenchOptions) -> Judged:
+def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
     """The run with its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
         measured = replace(measured, placement=PurePath(measured.source).stem)
@@ -107,11 +107,11 @@ def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, 
 
 
 def _known_of(
-    run: BenchRun, near: Machine, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
+    run: BenchRun, near: Case, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
 ) -> Evidence:
     """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
     own = _about(of_nodes, [node.host for node in near.nodes])
-    names, hosts = near.hosts(outcome.node for outcome in own), near.hosts(run.hosts)
+    names, hosts = hosts_of(near, (outcome.node for outcome in own)), hosts_of(near, run.hosts)
     all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
     return Evidence(own, tuple(dict.fromkeys(of_logs)), all_nodes, network)
 
@@ -138,7 +138,7 @@ def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Ben
     )
 
 
-def _machine_of(near: Machine, jobs: tuple[Job, ...], whole: Machine, chosen: BenchOptions) -> Machine:
+def _machine_of(near: Case, jobs: tuple[Job, ...], whole: Case, chosen: BenchOptions) -> Case:
     """The machine of a run, of which `near` is what names its hosts: what --machine names, else the nodes beside it,
     else the `jobs` of NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics
     nodes are no machine, but what checks say of them counts."""
@@ -168,7 +168,7 @@ def _is_sick(outcome: Outcome) -> bool:
     return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
-def _gaps(machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(machine: Case, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
     names = [*(node.host for node in machine.nodes), *(file for job in machine.jobs for file in job.files)]
     if names and not any(benchmark.expected is not None for benchmark in benchmarks):
         yield NotObserved(few(names, 3), "the machine of these runs could not be told from it")
