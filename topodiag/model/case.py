@@ -48,6 +48,8 @@ class Case:
     unread: tuple[UnreadLine, ...] = ()
     progress: tuple[Progress, ...] = ()
 
-    def is_measured(self, job: Job) -> bool:
-        """Whether a job is what NCCL logged in the output of a benchmark."""
-        return bool(job.files) and {run.source for run in self.runs}.issuperset(job.files)
+    @property
+    def jobs_of_runs(self) -> tuple[Job, ...]:
+        """What NCCL logged in the output of benchmarks."""
+        measured = {run.source for run in self.runs}
+        return tuple(job for job in self.jobs if job.files and measured.issuperset(job.files))

@@ -88,7 +88,8 @@ NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, 
 
 def _jobs(case: Case) -> Iterator[Job]:
     """Those that train."""
-    return (job for job in case.jobs if job.world_size > 1 and not case.is_measured(job))
+    measured = set(map(id, case.jobs_of_runs))
+    return (job for job in case.jobs if job.world_size > 1 and id(job) not in measured)
 
 
 # --- the step ----------------------------------------------------------------------------------------------------

@@ -71,8 +71,9 @@ def judged_runs(
     judged: list[Judged] = []
     known: list[Evidence] = []
     logged: list[Outcome] = []
+    jobs_of = grouped((file, job) for job in case.jobs for file in job.files)
     for source, runs in grouped((measured.source, measured) for measured in case.runs).items():
-        jobs = tuple(job for job in case.jobs if source in job.files)
+        jobs = tuple(jobs_of.get(source, ()))
         of_file = run(Subject.JOB, jobs)
         logged += filter(_is_sick, of_file)
         for measured in runs:

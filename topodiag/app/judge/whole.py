@@ -71,7 +71,7 @@ def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
     other jobs of the case: what they show is no cause of a slow run."""
     from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
 
-    runs = Case(runs=case.runs, jobs=tuple(filter(case.is_measured, case.jobs)))
+    runs = Case(runs=case.runs, jobs=case.jobs_of_runs)
     return judged_runs(runs, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
