@@ -63,6 +63,7 @@ def open_runs(paths: Sequence[str]) -> tuple[Case, Case]:
     """The measured runs at these paths, looked for in all texts, and a case of the nodes and jobs beside them: the
     machine that they ran on. Raises InputError where nothing holds a run."""
     from topodiag.app.case.runs import SCRIPTS, TABLES, left_out, read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.expect.machine import lacking  # noqa: PLC0415 - as above
 
     intake = gathered(paths)
     watch().planned(intake.of(*TABLES, *SCRIPTS, *NODE_KINDS))
@@ -71,13 +72,16 @@ def open_runs(paths: Sequence[str]) -> tuple[Case, Case]:
     rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in measured)
     beside = replace(intake, pieces=rest, aside=())
     case = _nodes(beside, others=True)
+    # What is no machine is left aside as texts without a table are.
+    used = set() if all(map(lacking, case.nodes)) else {item.path for item in case.inputs if item.records}
     if logged := beside.of(*LOGGED):
         try:
-            case = _with(case, _jobs(beside, logged, None))
+            jobs = _jobs(beside, logged, None)
+            used |= {item.path for item in jobs.inputs if item.records}
+            case = _with(case, jobs)
         except InputError as error:
             case = _without(case, error)
     watch().judged()
-    used = {item.path for item in case.inputs if item.records}
     aside = (left_out(aside) for aside in intake.beside(*TABLES, *NODE_KINDS, *LOGGED) if aside.path not in measured)
     gaps = tuple(gap for gap in (*runs.not_observed, *aside) if gap.what not in used)
     return replace(runs, not_observed=gaps), _related(_with_merged_nodes(case))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.app.case.build import open_case
+from topodiag.app.case.given import gathered
 from topodiag.app.case.live import captured
-from topodiag.app.case.nodes import case_of
-from topodiag.app.judge.results import judged_result
+from topodiag.app.case.nodes import case_of, node_case
+from topodiag.app.judge.nodes import judged
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
-from topodiag.checks.registry import Subject
-from topodiag.checks.run import run
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -59,12 +57,21 @@ def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
         raise InputError(name, "makes an nccl.conf that NCCL reads otherwise than meant")
 
 
-def make_conf_file(paths: Sequence[str] = ()) -> ConfFile:
+def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> ConfFile:
     """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
-    machine without a path. Raises InputError."""
-    case = open_case(paths) if paths else case_of([captured()])
-    name = next(iter(paths), "this machine")
-    if not case.nodes and not case.jobs:
+    machine without either. Raises InputError."""
+    results: list[Result] = []
+    if sources or not logs:
+        results.append(judged(node_case(gathered(sources)) if sources else case_of([captured()])))
+    if logs:
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
+        from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
+
+        results.append(of_jobs.judged(job_case(gathered(logs, quick=True))))
+    name = next(iter((*sources, *logs)), "this machine")
+    nodes = tuple(node for result in results for node in result.nodes)
+    jobs = tuple(job for result in results for job in result.jobs)
+    if not nodes and not jobs:
         raise InputError(name, "holds no node and no job")
-    outcomes = (*run(Subject.NODE, case.nodes), *run(Subject.JOB, case.jobs))
-    return conf_of(judged_result(case, outcomes), name)
+    findings = tuple(finding for result in results for finding in result.findings)
+    return conf_of(Result(nodes=nodes, jobs=jobs, findings=findings), name)

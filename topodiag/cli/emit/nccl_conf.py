@@ -29,7 +29,7 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     from topodiag.cli.output import draw_note, printable, write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.report.emit.files import draw_conf  # noqa: PLC0415
 
-    conf_file = printable(make_conf_file((*sources, *logs)), redact=False)
+    conf_file = printable(make_conf_file(sources, logs), redact=False)
     draw_note(lambda page: draw_conf(page, conf_file.advice, None if output == "-" else output))
     if conf_file.text:
         write_text(output, conf_file.text)
