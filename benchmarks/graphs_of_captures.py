@@ -145,7 +145,7 @@ def jobs(folder: Path) -> Iterator[tuple[str, Job]]:
     yield from communicators(folder)
     for path in sorted(each for each in folder.iterdir() if each.is_dir()):
         try:
-            found = open_case(evidence_of(path)).case.jobs
+            found = open_case(evidence_of(path)).jobs
         except TopodiagError as error:
             print(f"{'unread':12} {path.name:36} {error}")
             continue

@@ -80,7 +80,7 @@ def test_a_notebook_completes_every_option_by_its_name(call: str, names: set[str
 
 
 def test_the_options_of_a_placement_are_those_of_the_use_case() -> None:
-    known = {field.name for field in fields(PlaceOptions)} - {"layout", "least_ranks", "paths"}
+    known = {field.name for field in fields(PlaceOptions)} - {"layout", "least_ranks", "left"}
     assert known == set(PLACEMENT) - {"job", "order"}
 
 

@@ -22,7 +22,6 @@ from zlib import crc32
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.fuzz.seeds import SEEDS
-from topodiag.app.case.place_options import READERS as LAYOUTS
 from topodiag.app.diagnose import diagnose
 from topodiag.app.redact.redacting import redacted
 from topodiag.checks import run as checks
@@ -44,6 +43,7 @@ from topodiag.evidence.layout.affinity import read_affinity, read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.job_file import read_job
 from topodiag.evidence.layout.job_settings import read_arguments
+from topodiag.evidence.layout.rank_files import READERS as LAYOUTS
 from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
 from topodiag.evidence.live.diagnostics import read_diagnostics, read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps

@@ -236,18 +236,16 @@ def _declared(
     job: Path | Sequence[Path], sizes: Mapping[str, int | None], order: str, training: Mapping[str, Any] | None
 ) -> tuple[dict[str, int | None], str, Mapping[str, Any] | None]:
     """Sizes, order and what is trained, with what the job's own files say where nothing else does."""
-    given, trained = {name: size for name, size in sizes.items() if size is not None}, _trained(training)
+    given = {name: size for name, size in sizes.items() if size is not None}
     files = [fspath(path) for path in ([job] if isinstance(job, (str, PathLike)) else job)]
     if not files:
-        return {**given}, order, trained
+        return {**given}, order, None if training is None else _trained(training, TRAINING)
     from topodiag.app.job_file import declared  # noqa: PLC0415 - only where files are given
 
     settings = declared(files)
+    trained: Mapping[str, Any] | None = {} if settings.serves else None
     if training is not None or settings.is_sized:
-        trained = {**trained_of_log(settings), **(training or {})}
-        trained["overlap"] = {**trained_of_log(settings)["overlap"], **(training or {}).get("overlap", {})}
-    elif settings.serves:
-        trained = {}
+        trained = _trained(training or {}, trained_of_log(settings))
     return {**settings.sizes, **given}, order or (settings.order if settings.sizes else ""), trained
 
 
@@ -267,21 +265,16 @@ def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
 
 def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions:
     """The options of the use case. Raises TypeError for an unknown one."""
-    from topodiag.app.case.place_options import place_options  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.place_paths import place_options  # noqa: PLC0415 - heavy from here on
 
     left = dict(options)
     layout = _layout({name: left.pop(name) for name in NAMES if name in left}, left.pop("order", ""))
-    return place_options(left, layout=layout, paths=tuple(paths))
+    return place_options(left, paths, layout=layout)
 
 
-def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    from topodiag.model.dimensions import DIMENSIONS  # noqa: PLC0415 - heavy from here on
-
-    if training is None:
-        return None
-    overlap = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
-    known = {**TRAINING, "overlap": overlap}
+def _trained(training: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is trained, where it says nothing what is `known`. Raises TypeError for a name of no option."""
     unknown = [name for name in training if name not in known]
     if unknown:
         raise TypeError(f"unknown name {unknown[0]!r} in training: the names are {', '.join(known)}")
-    return {**known, **training, "overlap": overlap | dict(training.get("overlap", {}))}
+    return {**known, **training, "overlap": {**known["overlap"], **training.get("overlap", {})}}

@@ -147,11 +147,11 @@ def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
 
 def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     """The solved map, in the words of launchers that take any order of ranks."""
-    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
+    from topodiag.app.case.place_paths import place_options  # noqa: PLC0415
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415
     from topodiag.emit.place_formats import write  # noqa: PLC0415 - numpy, which only maps need
 
-    solved = solve_placement(PlaceOptions(paths=tuple(paths)))
+    solved = solve_placement(place_options({}, paths))
     check = "topodiag place audit with this file instead of the old one: no finding PLC001 or PLC006"
     for launcher, name in (("slurm-hostfile", "slurm-hostfile.txt"), ("rankfile", "rankfile.txt")):
         written = write(solved.place, launcher)

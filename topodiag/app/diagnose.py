@@ -39,7 +39,7 @@ def diagnose(
     if places:
         from topodiag.app.case.ras import asked  # noqa: PLC0415 - numpy, which only jobs need
 
-        opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
+        case = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
-        opened = open_case(paths, sizes=layout)
-    return with_paths(judged_case(opened, trained), paths)
+        case = open_case(paths, sizes=layout)
+    return with_paths(judged_case(case, trained), paths)

@@ -8,7 +8,7 @@ from topodiag.app.case.given import gathered
 from topodiag.app.case.jobs import LogOptions, Read, job_case
 from topodiag.app.case.opening import with_paths
 from topodiag.app.case.ras import Asking, asked
-from topodiag.app.judge.jobs import with_state
+from topodiag.app.judge.jobs import judged
 from topodiag.model.case import Case
 from topodiag.model.result import Result
 from topodiag.writing import check_apart, check_writable
@@ -21,7 +21,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
     case = job_case(gathered(paths, quick=True), options, on_progress)
-    return with_paths(with_state(case), paths)
+    return with_paths(judged(case), paths)
 
 
 def ras(
@@ -34,4 +34,4 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gathered(paths, quick=True)) if paths else Case()
-    return with_paths(with_state(asked(case, places, asking, tell)), paths)
+    return with_paths(judged(asked(case, places, asking, tell)), paths)

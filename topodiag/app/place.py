@@ -7,6 +7,7 @@ from typing import Any
 
 from topodiag.app.case.given import blob_at
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.place_paths import place_options
 from topodiag.app.case.placement import open_placement
 from topodiag.app.judge.placing import audited, solve_placement, talk_for
 from topodiag.app.judge.results import judged_result
@@ -55,7 +56,7 @@ def better_placement(result: Result, paths: Sequence[str], layout: Layout | None
     if not blamed or "-" in paths:
         return None
     try:
-        solved = solve_placement(PlaceOptions(layout=layout, paths=tuple(paths)))
+        solved = solve_placement(place_options({}, paths, layout=layout))
     except TopodiagError:
         return None
     return solved if solved.solution.cost.step_us < solved.before_cost.step_us else None

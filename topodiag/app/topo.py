@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.given import gathered
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.nodes import case_of, one_node
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.spoken import told
-from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome, Status
@@ -63,12 +62,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))
     note = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", note),) if note else ()
-    case = Case(
-        nodes=(node,),
-        inputs=tuple(read.inputs),
-        not_observed=(*gaps, *node.not_observed, *assumed),
-        unread=tuple(read.unread),
-    )
+    case = replace(case_of([read]), nodes=(node,), not_observed=(*gaps, *node.not_observed, *assumed))
     return told(judged_result(case, outcomes, given=(path,)))
 
 
@@ -129,12 +123,10 @@ def what_if(
     size: int = 1 << 30,
     nodes: int = 1,
     version: str = DEFAULT_VERSION,
-    env: Mapping[str, str] | None = None,
 ) -> WhatIf:
     """What the changes would do. Raises ChangeError where one names what is not there."""
-    settings = topology.env | dict(env or {})
-    changed = apply(topology.tree, changes, settings)
-    before = predict_topology(topology, nodes=nodes, version=version, env=settings, sizes=(size,))
+    changed = apply(topology.tree, changes, topology.env)
+    before = predict_topology(topology, nodes=nodes, version=version, sizes=(size,))
     other = replace(topology, tree=changed.tree)
     after = predict_topology(other, nodes=nodes, version=version, env=changed.env, sizes=(size,))
     return WhatIf(size, tuple(changes), before, after, topology.names)

@@ -22,7 +22,7 @@ from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import BY_NAME, DIMENSIONS, Dimension, Divides, Pattern
+from topodiag.model.dimensions import BY_NAME, DIMENSIONS, OVERLAP, Dimension, Divides, Pattern
 from topodiag.model.layout import Layout
 from topodiag.words.units import percent
 
@@ -32,12 +32,6 @@ FEW_NODES = 4
 """Below it, under one switch, where groups sit between the nodes hardly matters."""
 MATTERS_MUCH = 0.10
 """The same of so few nodes: what must stay inside a node is said all the same."""
-
-
-def usual_overlap() -> dict[str, float]:
-    """By dimension, the share of traffic that frameworks run beside compute unless told otherwise: gradients beside
-    the backward pass, keys and values beside attention."""
-    return {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +61,7 @@ class Work:
     sequence_parallel: bool = False
     ulysses: bool = False
     recompute: str = "selective"
-    overlap: Mapping[str, float] = field(default_factory=usual_overlap)
+    overlap: Mapping[str, float] = field(default_factory=OVERLAP.copy)
 
     @property
     def expert_parameters(self) -> float:

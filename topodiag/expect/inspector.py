@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
-from topodiag.expect.machine import Machine, expected_of, lacking
+from topodiag.expect.machine import expected_of, lacking
 from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.case import Case
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf, ModelComparison
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.node import Node
@@ -142,7 +143,7 @@ def _comparison(several: Sequence[_Measured], job: Job, machines: Mapping[str, N
     if why:
         return why
     gbs, sharing = _best(best), _sharing(comm, job)
-    expected = expected_of(_run(comm, size, gbs, job), Machine(nodes, (job,)))
+    expected = expected_of(_run(comm, size, gbs, job), Case(nodes, (job,)))
     if expected.expectation is None:
         return expected.why
     verdict = verdict_of(_run(comm, size, gbs * sharing, job), expected.expectation, expected.why)

@@ -6,7 +6,7 @@ Of nodes that differ the one counts of which the least is to be expected: a coll
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Unpack
 
@@ -15,10 +15,9 @@ from topodiag.expect.printed import node_of_print
 from topodiag.expect.setup import GivenSetup
 from topodiag.expect.shared import IdentityKey
 from topodiag.hardware.catalog import gpu_by_name, systems
-from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
+from topodiag.model.case import Case
 from topodiag.model.finding import Confidence
-from topodiag.model.identity import Identity
 from topodiag.model.job_wires import seen_kind, wires_of
 from topodiag.model.maker import makers_of, run_maker
 from topodiag.model.nccl_tree import Element
@@ -44,28 +43,19 @@ _KEPT = 16
 """Sets of nodes whose sorts are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What is given of the nodes besides the runs: captured `nodes`, and `jobs` of NCCL's logs. `paths` are where it
-    comes from; `identity` says which names are of one host."""
+def hosts_of(machine: Case, names: Iterable[str]) -> set[str]:
+    """The machines of these names."""
+    return {short_name(machine.identity.name(name)) for name in names}
 
-    nodes: tuple[Node, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    paths: tuple[str, ...] = ()
-    identity: Identity = field(default_factory=Identity)
 
-    def hosts(self, names: Iterable[str]) -> set[str]:
-        """The machines of these names."""
-        return {short_name(self.identity.name(name)) for name in names}
-
-    def for_run(self, run: BenchRun) -> Machine:
-        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. A node
-        of another maker's GPUs is none of its machine."""
-        hosts = self.hosts(run.hosts)
-        known = tuple(node for node in self.nodes if not _of_another_maker(node, run))
-        nodes = tuple(node for node in known if self.hosts((node.host,)) <= hosts) or known
-        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & self.hosts(job.hosts))
-        return replace(self, nodes=nodes, jobs=jobs)
+def machine_of_run(machine: Case, run: BenchRun) -> Case:
+    """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. A node of
+    another maker's GPUs is none of its machine."""
+    hosts = hosts_of(machine, run.hosts)
+    known = tuple(node for node in machine.nodes if not _of_another_maker(node, run))
+    nodes = tuple(node for node in known if hosts_of(machine, (node.host,)) <= hosts) or known
+    jobs = tuple(job for job in machine.jobs if not hosts or not job.hosts or hosts & hosts_of(machine, job.hosts))
+    return replace(machine, nodes=nodes, jobs=jobs)
 
 
 def _of_another_maker(node: Node, run: BenchRun) -> bool:
@@ -132,7 +122,7 @@ def _sorts(nodes: tuple[IdentityKey[Node], ...]) -> tuple[tuple[Node, ...], ...]
 # --- what is to be expected of it -----------------------------------------------------------------------------------
 
 
-def expected_of(run: BenchRun, machine: Machine, **given: Unpack[GivenSetup]) -> Expected:
+def expected_of(run: BenchRun, machine: Case, **given: Unpack[GivenSetup]) -> Expected:
     """The expectation of the machine as it should be, with what is to be said of nodes that are not like the others.
     `given` counts for more than what the run says."""
     system = given.get("system")

@@ -16,7 +16,7 @@ from topodiag.model.timeline import Timeline
 
 if TYPE_CHECKING:
     from topodiag.model.bench import BenchRun
-    from topodiag.model.cluster import Cluster
+    from topodiag.model.cluster_facts import ClusterFacts
     from topodiag.model.job import Job  # numpy is slow to load, and a case of nodes needs none
     from topodiag.model.layout import Layout
     from topodiag.model.rank_hosts import RankHosts
@@ -38,7 +38,7 @@ class Case:
     jobs: tuple[Job, ...] = ()
     runs: tuple[BenchRun, ...] = ()
     layouts: tuple[RankHosts, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[ClusterFacts, ...] = ()
     ties: tuple[Tie, ...] = ()
     sizes: Layout | None = None
     identity: Identity = field(default_factory=Identity)
@@ -47,3 +47,9 @@ class Case:
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
     progress: tuple[Progress, ...] = ()
+
+    @property
+    def jobs_of_runs(self) -> tuple[Job, ...]:
+        """What NCCL logged in the output of benchmarks."""
+        measured = {run.source for run in self.runs}
+        return tuple(job for job in self.jobs if job.files and measured.issuperset(job.files))

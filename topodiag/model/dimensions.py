@@ -126,6 +126,9 @@ NAMES = tuple(dimension.name for dimension in DIMENSIONS)
 RANKED = tuple(dimension.name for dimension in DIMENSIONS if dimension.numbers_ranks)
 """Names of the dimensions that number the ranks."""
 ORDER = "-".join(NAMES)
+OVERLAP = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
+"""By dimension, the share of traffic that frameworks run beside compute unless told otherwise: gradients beside the
+backward pass, keys and values beside attention."""
 BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
 BY_ROLE = {dimension.role: dimension for dimension in DIMENSIONS}
 ROLE_WORDS = {word: dimension.role for dimension in DIMENSIONS for word in dimension.words}

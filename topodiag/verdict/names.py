@@ -71,9 +71,8 @@ def voices(case: Case) -> list[NamedHost]:
             )
     for layout in case.layouts:
         all_voices += [NamedHost(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
-    for number, cluster in enumerate(case.clusters):
-        source = cluster.sources[0] if cluster.sources else str(number)
-        all_voices += [NamedHost(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
+    for cluster in case.clusters:
+        all_voices += [NamedHost(name, "cluster", f"cluster {cluster.name}", in_name(name)) for name in cluster.nodes]
     return [voice for voice in all_voices if voice.name]
 
 

@@ -19,7 +19,7 @@ def given(folder: Path, **files: str) -> set[tuple[str, str, str]]:
     (folder / "nccl.log").write_text(f"{LOG}\n")
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
-    [job] = open_case([str(folder)]).case.jobs
+    [job] = open_case([str(folder)]).jobs
     settings = [setting for process in job.processes for setting in process.settings.values()]
     return {
         (setting.name, setting.value, Path(setting.origin.source).name)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.given import gathered, only
+from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
@@ -17,7 +17,6 @@ from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
-from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -31,13 +30,8 @@ from topodiag.verdict.timeline import timeline
 from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
-    from topodiag.app.case.runs import BenchEvidence
-    from topodiag.evidence.interface import Blob
-    from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
-    from topodiag.model.node import Node
-    from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
     Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS, Kind.INSPECTOR,
@@ -46,16 +40,10 @@ LOGGED = frozenset({
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
-JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
+LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
+"""Kinds of files of where ranks sit, each with the option of `place` that reads it."""
+JOINED = frozenset({*LAYOUTS, Kind.PODS, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A case, and its measured runs with the files that they were read from (None without one)."""
-
-    case: Case
-    runs: BenchEvidence | None = None
 
 
 _OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT})
@@ -64,20 +52,47 @@ _OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT}
 
 def open_case(
     paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
-) -> Opened:
+) -> Case:
     """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
-    case, runs = _read(paths, sizes) if paths else (Case(), None)
-    return Opened(_related(live(case)), runs)
+    return _related(live(_read(paths, sizes) if paths else Case()))
 
 
-def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEvidence | None]:
+def open_runs(paths: Sequence[str]) -> tuple[Case, Case]:
+    """The measured runs at these paths, looked for in all texts, and a case of the nodes and jobs beside them: the
+    machine that they ran on. Raises InputError where nothing holds a run."""
+    from topodiag.app.case.runs import SCRIPTS, TABLES, left_out, read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.expect.machine import lacking  # noqa: PLC0415 - as above
+
+    intake = gathered(paths)
+    watch().planned(intake.of(*TABLES, *SCRIPTS, *NODE_KINDS))
+    runs = read_runs(intake, intake.of(*TABLES, *SCRIPTS))
+    measured = {item.path for item in runs.inputs}
+    rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in measured)
+    beside = replace(intake, pieces=rest, aside=())
+    case = _nodes(beside, others=True)
+    # What is no machine is left aside as texts without a table are.
+    used = set() if all(map(lacking, case.nodes)) else {item.path for item in case.inputs if item.records}
+    if logged := beside.of(*LOGGED):
+        try:
+            jobs = _jobs(beside, logged, None)
+            used |= {item.path for item in jobs.inputs if item.records}
+            case = _with(case, jobs)
+        except InputError as error:
+            case = _without(case, error)
+    watch().judged()
+    aside = (left_out(aside) for aside in intake.beside(*TABLES, *NODE_KINDS, *LOGGED) if aside.path not in measured)
+    gaps = tuple(gap for gap in (*runs.not_observed, *aside) if gap.what not in used)
+    return replace(runs, not_observed=gaps), _related(_with_merged_nodes(case))
+
+
+def _read(paths: Sequence[str], sizes: Layout | None) -> Case:
     """All that the paths hold, by subject. Raises as `open_case` does."""
     intake = gathered(paths)
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
-        return _alive(intake), None
+        return _alive(intake)
     tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -91,17 +106,16 @@ def _read(paths: Sequence[str], sizes: Layout | None) -> tuple[Case, BenchEviden
             if not case.nodes and runs is None:
                 if any(not set(piece.kinds) <= _OF_PROGRAMS for piece in logged):
                     raise
-                return _alive(intake), None
+                return _alive(intake)
             case = _without(case, error)
         case = _with_texts(case, intake, logged)
     case = _with_descriptions(case, intake)
-    if runs is not None:
-        case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
-    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
+    case = _with(case, runs or Case())
+    taken = {item.path for item in case.inputs}
     aside = [aside for aside in intake.beside(*JUDGED, *JOINED) if aside.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
-    return _with_merged_nodes(case), runs
+    return _with_merged_nodes(case)
 
 
 def _holds_table(piece: Piece) -> bool:
@@ -158,7 +172,7 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[BenchEvidence | None, Case]:
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Case | None, Case]:
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
@@ -166,7 +180,7 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
 
     try:
         scripts = [piece for piece in intake.of(*SCRIPTS) if piece.path != STDIN and piece not in tables]
-        return read_runs(only(intake, [*tables, *scripts])), case
+        return read_runs(intake, [*tables, *scripts]), case
     except InputError as error:
         if needed:
             raise
@@ -239,13 +253,13 @@ def _with_descriptions(case: Case, intake: Intake) -> Case:
     with spooled(intake, lambda piece: piece.is_any(JOINED)) as plain:
         for piece in plain.of(*JOINED):
             try:
-                case = _with(case, _more(plain, piece, case.nodes))
+                case = _with(case, _more(plain, piece))
             except TopodiagError as error:
                 case = _without(case, error)
     return case
 
 
-def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
+def _more(intake: Intake, piece: Piece) -> Case:
     blob = read_piece(intake, piece)
     case = Case()
     if piece.is_any((Kind.PODS,)):
@@ -253,43 +267,28 @@ def _more(intake: Intake, piece: Piece, nodes: Sequence[Node]) -> Case:
 
         case = replace(case, ties=read_pods(blob))
     if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
-        case = replace(case, clusters=(_cluster(blob, nodes),))
-    layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
-    if layout is not None:
-        case = replace(case, layouts=(_layout(blob, layout),))
+        from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415 - numpy
+
+        case = replace(case, clusters=(read_cluster(blob),))
+    if piece.is_any(LAYOUTS):
+        from topodiag.evidence.layout.rank_files import READERS  # noqa: PLC0415 - numpy
+
+        option = next(option for kind, option in LAYOUTS.items() if piece.is_any((kind,)))
+        case = replace(case, layouts=(READERS[option](blob),))
     size = len(case.ties) + len(case.layouts) + len(case.clusters) + piece.is_any((Kind.SIZES,))
     taken = Input(piece.name, piece.kind.value, lines=blob.data.count(b"\n") + 1, records=size)
     return replace(case, inputs=(taken,))
-
-
-def _cluster(blob: Blob, nodes: Sequence[Node]) -> Cluster:
-    from topodiag.app.case.cluster import cluster_of_facts  # noqa: PLC0415 - numpy
-    from topodiag.app.case.place_options import PlaceOptions  # noqa: PLC0415
-    from topodiag.app.case.system import system_of  # noqa: PLC0415
-    from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
-    from topodiag.placement.rank_nodes import RankNodes  # noqa: PLC0415
-
-    system = system_of(nodes)
-    seen = RankNodes(system=system) if system else RankNodes()
-    return cluster_of_facts(read_cluster(blob), PlaceOptions(), seen)
-
-
-def _layout(blob: Blob, kind: Kind) -> RankHosts:
-    from topodiag.evidence.layout import rank_files  # noqa: PLC0415 - numpy
-
-    if kind is Kind.HOSTFILE:
-        return rank_files.read_hostfile(blob)
-    return rank_files.read_rankfile(blob) if kind is Kind.RANKFILE else rank_files.read_map(blob)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
 def _with(case: Case, more: Case) -> Case:
-    """The collections of both cases, in this order, and no gap twice. Identity and timeline are left to the whole."""
+    """The collections of both cases, in this order, and no input and no gap twice. Identity and timeline are left to
+    the whole."""
     names = [part.name for part in fields(Case) if isinstance(part.default, tuple)]
     lists: dict[str, Any] = {name: (*getattr(case, name), *getattr(more, name)) for name in names}
-    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("not_observed", "unread")}
+    once = {name: tuple(dict.fromkeys(lists[name])) for name in ("inputs", "not_observed", "unread")}
     return Case(**{**lists, **once}, sizes=case.sizes or more.sizes)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.one_file import open_blob
-from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.interface import Blob
 
 
@@ -20,8 +19,3 @@ def gathered(paths: Sequence[str], *, quick: bool = False) -> Intake:
 def blob_at(path: str) -> Blob:
     """The text of one file. Raises InputError."""
     return open_blob(path, stream_for((path,)))
-
-
-def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
-    """These files of what was gathered, and nothing else."""
-    return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())

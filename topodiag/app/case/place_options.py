@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
 
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.rank_files import (
-    read_hostfile,
-    read_map,
-    read_rankfile,
-    read_slurm_hostfile,
-    read_torchrun,
-)
+from topodiag.evidence.layout.rank_files import READERS
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.layout import Layout
-from topodiag.model.rank_hosts import RankHosts
 
 MOST_BYTES = 64 << 20
 """Bytes of a file whose checksum is taken: a table of ranks has less."""
-READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
-    "hostfile": read_hostfile,
-    "rankfile": read_rankfile,
-    "slurm_hostfile": read_slurm_hostfile,
-    "torchrun": read_torchrun,
-    "map": read_map,
-}
-"""The options that name a file of where ranks sit, each with its reader."""
-_FILES = ("topology", "bundles", "free", *READERS, "logs", "groups", "paths")
+_FILES = ("topology", "bundles", "free", *READERS, "logs", "groups")
 
 
 class PlaceError(TopodiagError):
@@ -49,8 +30,7 @@ class PlaceOptions:
     file and logs the ranks sit where they ran, and the file is what was declared.
 
     Who talks: parallel sizes (`layout`) or a file (`groups`). `ranks` 0: as many as fit. `least_ranks` is how many a
-    cluster must hold of which nothing names or counts the nodes. `paths` are files of any of these kinds, bundles and
-    logs, known by their content."""
+    cluster must hold of which nothing names or counts the nodes. `left` says which of the paths given are of no use."""
 
     system: str = ""
     nodes: int = 0
@@ -75,28 +55,18 @@ class PlaceOptions:
     groups: str = ""
     ranks: int = 0
     least_ranks: int = 0
-    paths: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The files and folders that the options name, each with the option as its kind."""
         named = {name: getattr(self, name) for name in _FILES}
         return tuple(
-            _input(path, "path" if name == "paths" else name)
+            _input(path, name)
             for name, given in named.items()
             for path in ([given] if isinstance(given, str) else given)
             if path
         )
-
-
-def place_options(options: Mapping[str, Any], **given: Any) -> PlaceOptions:
-    """The options that a user gives by name, None for one that was not given, and those that the caller adds. Raises
-    TypeError for a name of no option."""
-    named = {name: value for name, value in options.items() if value is not None}
-    known = {field.name for field in fields(PlaceOptions)}
-    if unknown := [name for name in named if name not in known]:
-        raise TypeError(f"unknown option {unknown[0]!r}: topodiag place audit --help lists them")
-    return PlaceOptions(**named, **given)
 
 
 def _input(path: str, kind: str) -> Input:

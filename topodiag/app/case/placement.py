@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.given import blob_at, gathered
-from topodiag.app.case.place_options import READERS, PlaceError, PlaceOptions
-from topodiag.app.case.place_paths import sort_paths
+from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
+from topodiag.evidence.layout.rank_files import READERS
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import InputError
@@ -42,7 +42,7 @@ class LayoutRead:
 class Placement:
     """`world` ranks on a cluster; `assignment` is None where nothing says where they sit, `read` is what files and logs
     say of it. They talk in the groups of `layout` or in `groups`; without both in the communicators of the job that was
-    read. `bundles` are those of nodes that were given."""
+    read."""
 
     cluster: Cluster
     assignment: Assignment | None
@@ -50,22 +50,24 @@ class Placement:
     read: LayoutRead
     layout: Layout | None = None
     groups: tuple[Demand, ...] = ()
-    bundles: tuple[str, ...] = ()
 
 
 def open_placement(options: PlaceOptions) -> Placement:
     """Cluster, layout and groups, checked against each other: without a topology file and a number of nodes, the nodes
     are those of the layout. Raises TopodiagError with one line for the reader."""
-    options, left = sort_paths(options)
     groups = _groups(options.groups) if options.groups else ()
     layout = options.layout
-    opened = opened_on(options, _read_layout(options), _rank_count(options, groups))
+    read = _read_layout(options)
+    cluster = open_cluster(options, seen=rank_nodes_of(read.ranks, read.job))
+    source = options.system or options.topology or options.bundles or options.nodes or options.free
+    if read.ranks is not None and not (source or read.ranks.whole):
+        cluster = only_used(cluster, read.ranks)
+    opened = opened_on(cluster, read, _rank_count(options, groups), options.rule)
     cluster, world, assignment = opened.cluster, opened.world, opened.assignment
     if not cluster.free:
         raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
-    notes = (*cluster.notes, *left)
+    notes = (*cluster.notes, *options.left)
     if layout is not None:
-        groups = ()
         if not _rank_count(options, ()) and (assignment is None or options.rule):
             # Nobody says how many: as many whole replicas as the free GPUs hold.
             world -= world % layout.least_world
@@ -78,7 +80,7 @@ def open_placement(options: PlaceOptions) -> Placement:
             assignment = None if assignment is None else Assignment(assignment.slot[:world])
         layout = layout.for_world(world)
     cluster = replace(cluster, notes=notes)
-    return Placement(cluster, assignment, world, opened.read, layout, groups, options.bundles)
+    return Placement(cluster, assignment, world, read, layout, groups)
 
 
 def _groups(path: str) -> tuple[Demand, ...]:
@@ -96,33 +98,29 @@ def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
     return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
 
 
-def opened_on(options: PlaceOptions, read: LayoutRead, world: int = 0, *, cluster: Cluster | None = None) -> Placement:
-    """A layout that was read, on the cluster that the options describe, or on this `cluster`; `world` 0 is as many
-    ranks as the layout has. Raises TopodiagError."""
-    ranks, job = read.ranks, read.job
-    opened = cluster or open_cluster(options, seen=rank_nodes_of(ranks, job))
-    if job is not None:
-        opened = joined_by_nvlink(opened, job)
-    if ranks is not None:
-        source = options.system or options.topology or options.bundles or options.nodes or options.free
-        if cluster is None and not (source or ranks.whole):
-            opened = only_used(opened, ranks)
-        opened = replace(opened, notes=(*opened.notes, *ranks.notes))
-        assignment = assign(opened, ranks, world)
-    elif options.rule:
-        assignment = by_rule(opened, options.rule, world)
+def opened_on(cluster: Cluster, read: LayoutRead, world: int = 0, rule: str = "") -> Placement:
+    """A layout that was read, or that a launcher's rule makes, on its cluster; `world` 0 is as many ranks as it has.
+    Raises TopodiagError."""
+    if read.job is not None:
+        cluster = joined_by_nvlink(cluster, read.job)
+    if read.ranks is not None:
+        cluster = replace(cluster, notes=(*cluster.notes, *read.ranks.notes))
+        assignment = assign(cluster, read.ranks, world)
+    elif rule:
+        assignment = by_rule(cluster, rule, world)
     else:
-        check_room(opened, world)
-        return Placement(opened, None, world or opened.free, read)
-    return Placement(opened, assignment, assignment.ranks, read)
+        check_room(cluster, world)
+        return Placement(cluster, None, world or cluster.free, read)
+    return Placement(cluster, assignment, assignment.ranks, read)
 
 
 def _read_layout(options: PlaceOptions) -> LayoutRead:
     """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
     files = [name for name in READERS if getattr(options, name)]
-    given = [*files, *(["logs"] if options.logs and not files else []), *(["rule"] if options.rule else [])]
+    given = [getattr(options, name) for name in files] or list(options.logs[:1])
+    given += ["--rule"] if options.rule else []
     if len(given) > 1:
-        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
+        raise PlaceError(f"{given[0]} and {given[1]} both say where ranks sit: give one")
     declared = None
     if files:
         path = getattr(options, files[0])
@@ -139,10 +137,6 @@ def _read_layout(options: PlaceOptions) -> LayoutRead:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
     return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
-
-
-def _flag(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def _foreign(path: str, error: InputError) -> InputError:

@@ -1,26 +1,25 @@
-"""Which files hold runs of nccl-tests, and which say what machine they ran on."""
+"""The measured runs of a case: which files hold tables of nccl-tests, and which scripts set their environment."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from topodiag.app.case.given import only
-from topodiag.app.case.machine import is_machine, machine_of
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
+from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
-from topodiag.expect.machine import Machine
-from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
+from topodiag.model.case import Case
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.result import UnreadLine
 from topodiag.words.fold import grouped
 from topodiag.words.units import spell_bytes
 
@@ -32,131 +31,79 @@ Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-LOG_RECORDS = 3
-"""Records from which a file without a table is taken for a log of the run beside it."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
 SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
 """Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
-_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
-READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
-"""Kinds of all that is read for runs: their output, what sets their environment, and their machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file with runs, and the jobs of NCCL's log in it. `sha256` is of its text."""
-
-    path: str
-    read: Read
-    sha256: str
-    notes: tuple[str, ...]
-    jobs: tuple[Job, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BenchEvidence:
-    """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
-
-    files: tuple[File, ...]
-    gaps: tuple[NotObserved, ...] = ()
-    machine: Machine = field(default_factory=Machine)
-    scripts: tuple[tuple[str, Settings], ...] = ()
-    """Files whose commands set something, with what they set."""
-
-    @property
-    def runs(self) -> tuple[BenchRun, ...]:
-        return tuple(run for file in self.files for run in file.read.runs)
-
-    @property
-    def paths(self) -> set[str]:
-        """The files that were read."""
-        return {file.path for file in self.files} | {name for name, _ in self.scripts}
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        """The jobs of NCCL's logs in the files of the runs."""
-        return tuple(job for file in self.files for job in file.jobs)
-
-
-def read_runs(packed: Intake) -> BenchEvidence:
-    """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
-    with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
-        return _read_plain(intake)
-
-
-def _read_plain(intake: Intake) -> BenchEvidence:
-    files: list[File] = []
-    scripts: list[tuple[str, Settings]] = []
-    gaps = [NotObserved("part of the input", note) for note in intake.notes]
-    rest: list[tuple[Piece, NotObserved]] = []
-    logs: list[Piece] = []
-    for piece in intake.of(*_TABLES, *SCRIPTS):
-        try:
-            text, notes = _text(piece, intake)
-        except InputError as error:
-            gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
-            continue
-        read = read_file(text, piece.name)
-        if read.runs:
-            speaks = read.records or piece.is_any((Kind.JOB_OUTPUT,))  # one record of NCCL can be the verdict
-            jobs = _jobs_of(intake, piece, text) if speaks else ()
-            files.append(File(piece.name, read, hashlib.sha256(text).hexdigest(), notes, jobs))
-        elif read.settings and piece.is_any(SCRIPTS):
-            scripts.append((piece.name, read.settings))
-        elif piece.is_any(_TABLES):
-            if read.records >= LOG_RECORDS and piece.path != STDIN:
-                logs.append(piece)
-            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
-    if not files:
-        _refuse(intake, gaps, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0].command)])
-    taken = {file.path for file in files} | {name for name, _ in scripts}
-    machine, aside = _beside(intake, taken, rest, logs)
-    return BenchEvidence(tuple(_with_scripts(files, scripts)), (*gaps, *aside), machine, tuple(scripts))
+def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
+    """The runs in these pieces, with what scripts among them set, and the jobs of NCCL's log in the same files. Raises
+    InputError where nothing holds a run."""
+    runs: list[BenchRun] = []
+    jobs: list[Job] = []
+    inputs: list[Input] = []
+    unread: list[UnreadLine] = []
+    scripts: dict[str, Settings] = {}
+    gaps: list[NotObserved] = []
+    rest: list[tuple[str, NotObserved]] = []
+    with spooled(replace(gathered, pieces=tuple(pieces)), lambda piece: piece.is_any(TABLES)) as intake:
+        for piece in intake.pieces:
+            try:
+                text, notes = _text(piece, intake)
+            except InputError as error:
+                gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
+                continue
+            read = read_file(text, piece.name)
+            if read.runs:
+                runs += read.runs
+                unread += read.unread
+                if read.records or piece.is_any((Kind.JOB_OUTPUT,)):  # one record of NCCL can be the verdict
+                    jobs += _jobs_of(intake, piece, text)
+                rows = sum(len(run.rows) for run in read.runs)
+                digest = hashlib.sha256(text).hexdigest()
+                inputs.append(Input(piece.name, "nccl-tests", digest, read.lines, rows, read.left))
+                gaps += [NotObserved(piece.name, note) for note in notes]
+            elif read.settings and piece.is_any(SCRIPTS):
+                scripts[piece.name] = read.settings
+            elif piece.is_any(TABLES):
+                rest.append((piece.command, NotObserved(piece.name, _no_run(piece, text, read))))
+    if not runs:
+        raise _refusal(gathered, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0])], gaps)
+    inputs += [Input(name, "job script", records=len(settings)) for name, settings in scripts.items()]
+    return Case(
+        runs=tuple(_with_scripts(runs, scripts.values())),
+        jobs=tuple(jobs),
+        inputs=tuple(inputs),
+        not_observed=(*gaps, *(gap for _, gap in rest)),
+        unread=tuple(unread),
+    )
 
 
-def _with_scripts(files: Sequence[File], scripts: Sequence[tuple[str, Settings]]) -> Iterator[File]:
-    """The files with what job scripts beside them set and their own output does not say. Scripts that disagree about a
+def _refusal(gathered: Intake, without: Sequence[NotObserved], unread: Sequence[NotObserved]) -> InputError:
+    """Why nothing holds a run: the first file that was given says it."""
+    others = (left_aside(piece) for piece in gathered.pieces if not piece.is_any(TABLES))
+    for first in (*without, *map(left_out, (*gathered.aside, *others)), *unread):
+        return InputError(first.what, first.why, hint=HINT)
+    return InputError(gathered.paths[0], "holds no file to read", hint=HINT)
+
+
+def left_out(aside: SkippedFile) -> NotObserved:
+    """A file that is left aside, with the command that reads it."""
+    return NotObserved(aside.path, aside.words)
+
+
+def _with_scripts(runs: Iterable[BenchRun], scripts: Iterable[Settings]) -> Iterator[BenchRun]:
+    """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
     variable say nothing of it."""
-    pairs = grouped(item for _, settings in scripts for item in settings.items())
+    pairs = grouped(item for settings in scripts for item in settings.items())
     agreed = {name: own[-1] for name, own in pairs.items() if len({value for value, _ in own}) == 1}
     env = {name: value for name, (value, _) in agreed.items()}
-    commands = {name: line for name, (_, line) in agreed.items()}
-
-    def beside(run: BenchRun) -> BenchRun:
-        own = {name: line for name, line in commands.items() if name not in run.env}
-        return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
-
-    for file in files:
-        yield replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) if agreed else file
-
-
-def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
-    """Nothing holds a run: the first file that was given says why."""
-    left = [NotObserved(aside.path, aside.why) for aside in intake.aside]
-    others = _left_out(left_aside(piece) for piece in intake.pieces if not piece.is_any(_TABLES))
-    for first in (*rest, *left, *others, *gaps):
-        raise InputError(first.what, first.why, hint=HINT)
-    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
-
-
-def _beside(
-    intake: Intake, taken: set[str], rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> tuple[Machine, list[NotObserved]]:
-    """The nodes and logs that lie beside the runs, whose files are `taken`; what is neither is left aside with the
-    command that reads it."""
-    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in taken and piece.path != STDIN]
-    machine, aside = machine_of(intake, pieces, logs)
-    used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
-    gaps = [gap for piece, gap in rest if piece.name not in used]
-    known = used | taken | {piece.name for piece, _ in rest}
-    others = (left_aside(piece) for piece in intake.pieces if piece.name not in known)
-    return machine, [*gaps, *_left_out((*aside, *others, *intake.aside))]
-
-
-def _left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
-    return [NotObserved(left_out.path, left_out.words) for left_out in aside]
+    for run in runs:
+        commands = {name: line for name, (_, line) in agreed.items() if name not in run.env}
+        yield replace(run, env={**env, **run.env}, commands={**commands, **run.commands})
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
@@ -189,7 +136,8 @@ def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
 
     try:
         is_read = piece.path == STDIN  # and can be read only once
-        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
+        own = Intake((piece.path,), (piece,), stdin=intake.stdin)
+        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(own)
     except InputError:
         return ()
     return rebuild(ingested.facts, ingested.files)

@@ -13,7 +13,6 @@ from topodiag.checks.spoken import told
 from topodiag.checks.troubles.job import troubles
 from topodiag.model.case import Case
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
-from topodiag.model.finding import Outcome
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
@@ -21,19 +20,14 @@ from topodiag.model.result import Result
 from topodiag.verdict.judge import state_of_jobs
 
 
-def with_state(case: Case) -> Result:
+def judged(case: Case) -> Result:
     """The jobs of a case, judged, and how the worst of them is."""
     from topodiag.app.judge.placed_jobs import seats  # noqa: PLC0415 - prices, which only jobs of known groups need
 
-    result = judged(case, seats(case)[0])
-    return replace(result, state=state_of_jobs(result, case))
-
-
-def judged(case: Case, seats: Sequence[Outcome] = ()) -> Result:
-    """The jobs of a case, judged; `seats` is what the checks of layouts say of them."""
-    outcomes = (*run(Subject.JOB, case.jobs), *seats)
+    outcomes = (*run(Subject.JOB, case.jobs), *seats(case)[0])
     whole = replace(case, not_observed=(*case.not_observed, *not_logged(case.jobs)))
-    return told(judged_result(whole, outcomes, unexplained=troubles(case.jobs, outcomes)))
+    result = told(judged_result(whole, outcomes, unexplained=troubles(case.jobs, outcomes)))
+    return replace(result, state=state_of_jobs(result, case))
 
 
 ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")

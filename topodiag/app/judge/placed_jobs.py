@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.cluster import cluster_of_facts, open_cluster
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import LayoutRead, Placement, opened_on
 from topodiag.app.case.system import system_of
@@ -31,7 +31,7 @@ from topodiag.placement.job_groups import NO_ROLES
 from topodiag.placement.job_layout import layout_of_job
 from topodiag.placement.job_ranks import ranks_of
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
-from topodiag.placement.rank_nodes import rank_nodes_of
+from topodiag.placement.rank_nodes import UNSEEN, RankNodes, rank_nodes_of
 
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""
@@ -87,11 +87,9 @@ NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, 
 
 
 def _jobs(case: Case) -> Iterator[Job]:
-    """Those that train: not what NCCL logged in the output of a benchmark."""
-    measured = {run.source for run in case.runs}
-    for job in case.jobs:
-        if job.world_size > 1 and not (job.files and set(job.files) <= measured):
-            yield job
+    """Those that train."""
+    measured = set(map(id, case.jobs_of_runs))
+    return (job for job in case.jobs if job.world_size > 1 and id(job) not in measured)
 
 
 # --- the step ----------------------------------------------------------------------------------------------------
@@ -224,17 +222,18 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement
     """Ranks on the cluster that the evidence describes, else on nodes of the system that captures show. A `healthy` one
     is not made of sockets because the job fell back to them."""
     assert read.ranks is not None  # noqa: S101 - the callers have them
-    for cluster in case.clusters:
-        if set(read.ranks.hosts) <= set(cluster.names):
-            return opened_on(PlaceOptions(), read, cluster=cluster)
+    system = system_of(case.nodes)
+    for facts in case.clusters:
+        if set(read.ranks.hosts) <= set(facts.nodes):
+            seen = RankNodes(system=system) if system else UNSEEN
+            return opened_on(cluster_of_facts(facts, PlaceOptions(), seen), read)
     seen = rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
-    system = system_of(case.nodes)
     try:
-        opened = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
+        cluster = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
     except ModelError:
         if healthy:
             raise  # a step needs the rate of the NICs
-        opened = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
-    return opened_on(PlaceOptions(), read, cluster=opened)
+        cluster = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
+    return opened_on(cluster, read)

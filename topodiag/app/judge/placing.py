@@ -81,7 +81,7 @@ def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     placement = open_placement(options)
     talk = talk_for(placement, trained)
     cluster, before, given = _before(placement, talk)
-    cluster = prefer_healthy(cluster, talk.world, _faults_of(placement.bundles, placement.read.job))
+    cluster = prefer_healthy(cluster, talk.world, _faults_of(options.bundles, placement.read.job))
     solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
     place = map_of(cluster, solution.assignment, groups)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-from topodiag.app.case.machine import named_machine
-from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
 from topodiag.app.judge.results import judged_result
@@ -19,7 +16,7 @@ from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
-from topodiag.expect.machine import Machine, expected_of
+from topodiag.expect.machine import expected_of, hosts_of, lacking, machine_of_run
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
@@ -28,13 +25,12 @@ from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Input, Outcome, Severity
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.job import Job
 from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-
-if TYPE_CHECKING:
-    pass
+from topodiag.words.fold import few, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,50 +48,53 @@ class BenchOptions:
     by_file: bool = False
 
 
+def machine_of(case: Case) -> Case:
+    """The machine that a case shows: nodes of which NCCL's topology can be told, and logs of processes."""
+    nodes = tuple(node for node in case.nodes if not lacking(node))
+    return replace(case, nodes=nodes, jobs=tuple(job for job in case.jobs if job.processes))
+
+
 def judged_runs(
-    given: BenchEvidence, options: BenchOptions | None = None, of_nodes: Sequence[Outcome] | None = None
+    case: Case,
+    machine: Case,
+    options: BenchOptions | None = None,
+    of_machine: Sequence[Outcome] | None = None,
 ) -> Result:
-    """What was read, judged. `of_nodes` is what the checks say of the nodes of its machine, where they were asked
-    already. Raises InputError for options that do not fit."""
+    """The runs of a case judged, on this machine; its jobs are those of NCCL's log in their files. `of_machine` is what
+    the checks say of the nodes and jobs of the machine, where they were asked already. Raises InputError for options
+    that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    machine = named_machine(chosen.machine) if chosen.machine else given.machine
-    of_nodes = run(Subject.NODE, machine.nodes) if of_nodes is None else of_nodes
-    of_jobs = run(Subject.JOB, machine.jobs)
+    if of_machine is None:
+        of_machine = (*run(Subject.NODE, machine.nodes), *run(Subject.JOB, machine.jobs))
     judged: list[Judged] = []
     known: list[Evidence] = []
     logged: list[Outcome] = []
-    for file in given.files:
-        of_file = run(Subject.JOB, file.jobs)
+    jobs_of = grouped((file, job) for job in case.jobs for file in job.files)
+    for source, runs in grouped((measured.source, measured) for measured in case.runs).items():
+        jobs = tuple(jobs_of.get(source, ()))
+        of_file = run(Subject.JOB, jobs)
         logged += filter(_is_sick, of_file)
-        for measured in file.read.runs:
-            near = machine.for_run(measured)
-            own = _machine_of(near, file, machine, chosen)
-            judged.append(_judged(measured, file, own, chosen))
-            of_logs = (*of_file, *_about(of_jobs, [job.name for job in near.jobs]))
-            known.append(_known_of(measured, near, of_nodes, of_logs, seen_kind(file.jobs or own.jobs)))
+        for measured in runs:
+            near = machine_of_run(machine, measured)
+            own = _machine_of(near, jobs, machine, chosen)
+            judged.append(_judged(measured, own, chosen))
+            of_logs = (*of_file, *_about(of_machine, [job.name for job in near.jobs]))
+            known.append(_known_of(measured, near, of_machine, of_logs, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
     benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
-    case = _case_of(given, (*given.gaps, *unlike, *_gaps(given, machine, benchmarks)))
+    case = replace(case, not_observed=(*case.not_observed, *unlike, *_gaps(machine, benchmarks)))
     return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
 
 
-def _case_of(given: BenchEvidence, gaps: tuple[NotObserved, ...]) -> Case:
-    """What was read of runs, as a case."""
-    scripts = (Input(name, "job script", records=len(settings)) for name, settings in given.scripts)
-    unread = tuple(line for file in given.files for line in file.read.unread)
-    inputs = (*map(_input, given.files), *scripts)
-    return Case(jobs=given.jobs, inputs=inputs, not_observed=gaps, unread=unread)
-
-
-def _judged(measured: BenchRun, file: File, machine: Machine, chosen: BenchOptions) -> Judged:
+def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
     """The run with its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
-        measured = replace(measured, placement=PurePath(file.path).stem)
+        measured = replace(measured, placement=PurePath(measured.source).stem)
     modelled = expected_of(
         measured, machine,
         system=chosen.system, nics=chosen.nics, nodes=chosen.nodes, version=chosen.nccl, env=chosen.env,
@@ -109,11 +108,11 @@ def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, 
 
 
 def _known_of(
-    run: BenchRun, near: Machine, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
+    run: BenchRun, near: Case, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
 ) -> Evidence:
     """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
     own = _about(of_nodes, [node.host for node in near.nodes])
-    names, hosts = near.hosts(outcome.node for outcome in own), near.hosts(run.hosts)
+    names, hosts = hosts_of(near, (outcome.node for outcome in own)), hosts_of(near, run.hosts)
     all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
     return Evidence(own, tuple(dict.fromkeys(of_logs)), all_nodes, network)
 
@@ -140,14 +139,14 @@ def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Ben
     )
 
 
-def _machine_of(near: Machine, file: File, whole: Machine, chosen: BenchOptions) -> Machine:
+def _machine_of(near: Case, jobs: tuple[Job, ...], whole: Case, chosen: BenchOptions) -> Case:
     """The machine of a run, of which `near` is what names its hosts: what --machine names, else the nodes beside it,
-    else NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics nodes are no
-    machine, but what checks say of them counts."""
+    else the `jobs` of NCCL's log in its own file, else the logs beside it that name its hosts. With --system or --nics
+    nodes are no machine, but what checks say of them counts."""
     if chosen.machine:
         return replace(near, jobs=() if near.nodes else near.jobs or whole.jobs)
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
-    return replace(near, nodes=nodes, jobs=() if nodes else file.jobs or near.jobs)
+    return replace(near, nodes=nodes, jobs=() if nodes else jobs or near.jobs)
 
 
 # -- inputs --
@@ -170,17 +169,10 @@ def _is_sick(outcome: Outcome) -> bool:
     return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
-def _input(file: File) -> Input:
-    rows = sum(len(run.rows) for run in file.read.runs)
-    return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
-
-
-def _gaps(given: BenchEvidence, machine: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
-    for file in given.files:
-        for note in file.notes:
-            yield NotObserved(file.path, note)
-    if machine.paths and not any(benchmark.expected is not None for benchmark in benchmarks):
-        yield NotObserved(machine.paths[0], "the machine of these runs could not be told from it")
+def _gaps(machine: Case, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
+    names = [*(node.host for node in machine.nodes), *(file for job in machine.jobs for file in job.files)]
+    if names and not any(benchmark.expected is not None for benchmark in benchmarks):
+        yield NotObserved(few(names, 3), "the machine of these runs could not be told from it")
     elif any(
         benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
         for benchmark in benchmarks

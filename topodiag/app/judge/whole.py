@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.build import Opened
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import run
@@ -15,44 +14,38 @@ from topodiag.checks.troubles.node import troubles
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
+from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
 
 if TYPE_CHECKING:
-    from topodiag.app.case.runs import BenchEvidence
     from topodiag.placement.job_step import PlacedJobs
 
 
-def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Result:
+def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
     """The case with its verdict. `trained` are the options of `topodiag model step` by name, None where nobody says
     what is trained, empty where nothing is."""
-    case, given = _beside_model(opened.case), opened.runs
+    case = _beside_model(case)
     of_nodes = run(Subject.NODE, case.nodes)
     of_jobs: tuple[Outcome, ...] = ()
     unexplained = troubles(case.nodes, of_nodes)
-    read = case.not_observed if case.nodes else ()
-    runs = _measured(given, case, of_nodes) if given is not None else Result()
+    silent: list[NotObserved] = []
+    runs = _measured(case, of_nodes) if case.runs else Result()
     of_runs = runs.outcomes
-    if case.jobs and (given is None or len(case.jobs) != len(given.jobs)):
+    if len(case.jobs) > len(runs.jobs):
         from topodiag.app.judge.jobs import not_logged  # noqa: PLC0415 - numpy, which only jobs need
         from topodiag.checks.troubles.job import troubles as troubles_of_jobs  # noqa: PLC0415 - as above
 
         of_jobs = run(Subject.JOB, case.jobs)
         unexplained += troubles_of_jobs(case.jobs, of_jobs)
-        read = (*case.not_observed, *not_logged(case.jobs))
+        silent = not_logged(case.jobs)
         # What NCCL logged in a run's output is a job like the others, and was judged among them above.
         of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
     joined = (*of_nodes, *of_jobs, *of_runs, *seats)
-    whole = replace(
-        case,
-        inputs=tuple(dict.fromkeys((*case.inputs, *runs.inputs))),
-        not_observed=(*read, *runs.not_observed, *case.not_observed, *gaps),
-        unread=tuple(dict.fromkeys((*case.unread, *runs.unread))),
-    )
     result = judged_result(
-        whole,
+        replace(case, not_observed=(*case.not_observed, *silent, *runs.not_observed, *gaps)),
         tuple(_by_host_names(outcome, case.identity) for outcome in joined),
         progress=case.progress,
         benchmarks=runs.benchmarks,
@@ -73,15 +66,13 @@ def _beside_model(case: Case) -> Case:
     return replace(case, jobs=tuple(beside))
 
 
-def _measured(given: BenchEvidence, case: Case, of_nodes: Sequence[Outcome]) -> Result:
-    """Runs on the machine that the nodes are, which were read and judged already."""
-    from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
-    from topodiag.expect.machine import Machine, lacking  # noqa: PLC0415 - as above
+def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
+    """The runs, on the machine that the nodes are, which were judged already. Logs beside the runs may be those of
+    other jobs of the case: what they show is no cause of a slow run."""
+    from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
 
-    beside, whole = given.machine, tuple(node for node in case.nodes if not lacking(node))
-    paths = (*beside.paths, *(item.path for item in case.inputs if whole))
-    machine = Machine((*beside.nodes, *whole), beside.jobs, paths, case.identity)
-    return judged_runs(replace(given, machine=machine), of_nodes=of_nodes)
+    runs = Case(runs=case.runs, jobs=case.jobs_of_runs)
+    return judged_runs(runs, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:

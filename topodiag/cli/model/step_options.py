@@ -11,18 +11,16 @@ from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
 from topodiag.cli.options import Option, on_command_line, options, value_options
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
+from topodiag.model.dimensions import NAMES, OVERLAP, RANKED, listed
 
 if TYPE_CHECKING:
     from topodiag.model.training import JobSettings
 
-HIDDEN = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
-"""What frameworks run beside compute unless told otherwise."""
-_HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in HIDDEN.items())
+_HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in OVERLAP.items())
 
 
 def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, float]:
-    overlap = dict(HIDDEN)
+    overlap = dict(OVERLAP)
     for value in values:
         name, equals, text = value.partition("=")
         try:

@@ -7,6 +7,7 @@ A command takes them with `place_options` as one argument, `asked`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,43 +38,33 @@ LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "
 """Formats of a map that launchers read."""
 
 
-def _sorted(**given: Any) -> PlaceOptions:
-    """The options with the paths put where they belong by their content; what is left aside is named on standard
-    error."""
-    from topodiag.app.case.place_paths import sort_paths  # noqa: PLC0415 - heavy from here on
-
-    sorted_options, left = sort_paths(place_options_of(given))
-    for line in left:
-        print_note(f"note: {clean(line)}")
-    return sorted_options
-
-
 def _one_of(machine: str | None, system: str | None) -> str:
     if machine is not None and system is not None:
         raise click.UsageError("--machine and --system exclude each other.")
     return machine or system or ""
 
 
-def place_options_of(given: dict[str, Any]) -> PlaceOptions:
-    """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.case.place_options import place_options as placed  # noqa: PLC0415 - heavy from here on
+def _placed(**left: Any) -> PlaceOptions:
+    """The options as values; what of the paths is left aside is named on standard error. `left` has every name of the
+    shared options."""
+    from topodiag.app.case.place_paths import place_options as placed  # noqa: PLC0415 - heavy from here on
 
-    left = dict(given)
     left["system"] = _one_of(left.pop("machine"), left["system"])
     if left["topology"] and Path(left["topology"]).is_dir():
         raise click.UsageError("--topology is a file of the cluster; a folder of bundles goes in as --bundles.")
     layout, paths = layout_of(left.pop("sizes"), left.pop("order")), left.pop("paths")
-    if left["groups"] and layout is not None:
-        raise click.UsageError("--groups and parallel sizes both say which ranks form groups: give one.")
     left |= {"map": left.pop("map_"), "ranks": left.pop("world_size"), "nodelist": ",".join(left["nodelist"])}
     of_job = JOB in click.get_current_context().meta
     least = layout.least_world if layout is not None and of_job else 0
-    return placed(left, layout=layout, paths=tuple(paths), least_ranks=least)
+    asked = placed(left, paths, layout=layout, least_ranks=least)
+    for line in asked.left:
+        print_note(f"note: {clean(line)}")
+    return replace(asked, left=())
 
 
 place_options = value_options(
     "asked",
-    _sorted,
+    _placed,
     options(
         click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE),
         options(*_CLUSTER, of="place"), *_LAYOUT, size_options(), order_option, "groups", "world_size",

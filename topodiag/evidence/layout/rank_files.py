@@ -13,7 +13,7 @@ Maps read back: the canonical JSON with its groups, and the index map for Kubern
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -205,3 +205,13 @@ def read_index_map(blob: Blob) -> RankHosts:
             slot = integer(gpu, -1, MAX_RANKS)
             by_rank[number] = node, -1 if slot is None else slot
     return _placed(blob, by_rank)
+
+
+READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
+    "hostfile": read_hostfile,
+    "rankfile": read_rankfile,
+    "slurm_hostfile": read_slurm_hostfile,
+    "torchrun": read_torchrun,
+    "map": read_map,
+}
+"""The options that name a file of where ranks sit, each with its reader."""
