@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
+from topodiag.evidence.nccl_log.input.streams import Span, TextPiece, text_of
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.fleet import pool, work
 from topodiag.fleet.work import Part
@@ -81,10 +81,9 @@ def test_of_a_span_no_byte_is_read_that_is_none_of_its_lines(tmp_path: Path, mon
     path, blocks = tmp_path / "a.log", list[bytes]()
     text = b"".join(b"%0*d\n" % (1 + n % 90, n) for n in range(20_000)) + b"unfinished"
     path.write_bytes(text)
-    of_stream = work.text_of
 
     def watched(stream: BinaryIO, *more: Any) -> Iterator[bytes]:
-        for block in of_stream(stream, *more):
+        for block in text_of(stream, *more):
             blocks.append(block)
             yield block
 
