@@ -230,9 +230,11 @@ def reads_of(span: Span, chunk: int, on_raw: Callable[[int], None] | None = None
             return
         reading = Reading()
         digest = _digest(span, stream)
+        # A span is one piece, with the end of its last line, and no byte more: to cut it off would copy the piece.
+        next_line = _first_line(stream, replace(span, start=span.end, end=span.end + _LINE_BYTES))
+        room = (next_line if next_line >= 0 else span.end + _LINE_BYTES) - base
         stream.seek(base)
-        room = max(chunk, span.end - base + 1)  # a span is one piece, with the end of its last line
-        for piece in pieces(text_of(stream, (), reading, room + _LINE_BYTES), room, base, span.end):
+        for piece in pieces(text_of(stream, (), reading, room), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
             yield Read(span.file, piece, len(piece.data))

@@ -38,7 +38,7 @@ _PLAIN = frozenset({int, float, bool, bytes, type(None)})
 """Types in which no text stands."""
 _MARKS = str.maketrans("[]|,", "    ")
 _NUMBERS = frozenset(
-    {"int", "float", "bool", "bytes", "None", "Ints", "Mapping", "dict", "frozenset", "list", "set", "tuple"}
+    {"int", "float", "bool", "bytes", "None", "Ints", "Mapping", "dict", "frozenset", "list", "set", "tuple", "..."}
 )
 """Words by which a field is declared in which no text stands, of which one of a job may hold a million numbers."""
 _HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})

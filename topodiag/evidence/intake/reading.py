@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from topodiag.evidence.intake.one_file import MAX_BYTES, text_within
+from topodiag.evidence.intake.one_file import MAX_BYTES, text_within, too_large
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
@@ -19,7 +19,9 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     """The text of a piece with its layers taken off. Raises InputError for more than `most` bytes, and for what can no
     longer be read. Standard input can be read once."""
     reading = Reading()
-    is_plain = not piece.coding and 0 < piece.size <= most
+    if not piece.coding and piece.size > most:
+        raise too_large(piece.name, most)  # as it would be once so much of it was read
+    is_plain = not piece.coding and piece.size > 0
     with blocks_of(intake, piece, reading, most, piece.size + 1 if is_plain else READ_BYTES) as blocks:
         text = text_within(piece.name, blocks, most)
     if not text and reading.notes:

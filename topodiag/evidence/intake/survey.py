@@ -23,7 +23,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
-from topodiag.evidence.registry import IN_FRONT, in_order, line_kinds, possible, source
+from topodiag.evidence.registry import IN_FRONT, RECORDS, held, in_order, line_kinds, possible, source
 from topodiag.evidence.sentence_source import speaks
 from topodiag.words.colours import without_colours
 
@@ -75,7 +75,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: FileKind) -> FileKind:
     for block in _of_lines(blocks):
         if not block.strip(b"\0"):
             continue  # a hole that somebody packed
-        if b"\x1b[" in block:
+        if b"\x1b" in block and b"\x1b[" in block:  # one byte is found fifteen times as fast as two
             block = without_colours(block)
             coding = coding if COLOURS in coding else (*coding, COLOURS)
         sources += _readers(name, block, sources, tries)
@@ -100,7 +100,7 @@ def sources_in(blob: Blob, known: Sequence[str]) -> tuple[str, ...]:
 
 def _readers(name: str, block: bytes, known: list[str], tries: Counter[str]) -> Iterator[str]:
     """The sources that read this block, of those that are not known yet. NCCL's own lines are none of theirs."""
-    data = Blob(name, kind_of_file.between_records(block) if b" NCCL " in block else block).plain
+    data = Blob(name, kind_of_file.between_records(block) if RECORDS[0] in held(block) else block).plain
     waiting = [kind for kind in possible(data) - IN_FRONT if kind not in known and tries[kind] < MOST_TRIES]
     text = data.decode("utf-8", "replace") if waiting else ""
     for kind in sorted(waiting):

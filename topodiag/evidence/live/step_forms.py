@@ -30,13 +30,14 @@ _LEAST, _MOST = 1e-9, 1e15
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value of the result: the product of numbers of the line times a scale, or one over it."""
+    """A value of the result: the product of numbers of the line, counted from 1 as groups of a match, times a scale, or
+    one over it."""
 
     tokens: tuple[int, ...]
     scale: float = 1.0
     inverse: bool = False
 
-    def of(self, numbers: Sequence[str]) -> float:
+    def of(self, numbers: Sequence[str] | re.Match[str]) -> float:
         value = self.scale
         for token in self.tokens:
             value *= number_of(numbers[token])
@@ -82,15 +83,14 @@ def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
         return read_line(line)
     if form.number is None:
         return None
-    numbers = match.groups()
-    values = {unit: value.of(numbers) for unit, value in form.values}
-    work = form.work.of(numbers) if form.work is not None else None
+    values = {unit: value.of(match) for unit, value in form.values}
+    work = form.work.of(match) if form.work is not None else None
     for value in (1.0 if work is None else work, *values.values()):
         if not _LEAST < value < _MOST:
             return read_line(line)
-    at = line.rfind(form.word, 0, match.start(form.number + 1)) if form.word else -1
-    total = int(number_of(numbers[form.total])) if form.total is not None else 0
-    return StepLine(int(number_of(numbers[form.number])), total, values, work, at=at)
+    at = line.rfind(form.word, 0, match.start(form.number)) if form.word else -1
+    total = int(number_of(match[form.total])) if form.total is not None else 0
+    return StepLine(int(number_of(match[form.number])), total, values, work, at=at)
 
 
 def _learnt(line: str) -> _Form:
@@ -107,10 +107,10 @@ def _learnt(line: str) -> _Form:
         return _Form(pattern)
     if len(step_lines) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, step_lines)):
         return full
-    form = _explained(pattern, step_lines, [_NUMBER.findall(line) for line in lines])
+    form = _explained(pattern, step_lines, [[line, *_NUMBER.findall(line)] for line in lines])
     if form is None or form.number is None:
         return full
-    start, at = tokens[form.number].start(), step_lines[0].at
+    start, at = tokens[form.number - 1].start(), step_lines[0].at
     word = line[at:start].rstrip() if at >= 0 else ""
     if start < at or (word and line.rfind(word, 0, start) != at):
         return full
@@ -195,7 +195,7 @@ def _value(values: Sequence[float], numbers: Sequence[Sequence[str]]) -> _Value 
     zero: any zero of the line may be meant."""
     if 0.0 in values:
         return None
-    most = range(len(numbers[0]))
+    most = range(1, len(numbers[0]))
     tries = [_Value((token,), scale, inverse) for scale in _SCALES for inverse in (False, True) for token in most]
     tries += [_Value((first, second)) for first in most for second in most if first < second]
     return next(

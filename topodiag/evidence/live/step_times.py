@@ -97,8 +97,10 @@ class _Start:
             return
         row = len(self.columns["row"])
         for unit, value in values.items():
-            self.values[unit].extend(repeat(nan, row - len(self.values[unit])))
-            self.values[unit].append(value)
+            column = self.values[unit]
+            if len(column) < row:
+                column.extend(repeat(nan, row - len(column)))
+            column.append(value)
             self.lasts[unit] = number
         cells = (
             number, time if isfinite(time) else nan, _or_nan(step_line.work), _or_nan(step_line.waited),
