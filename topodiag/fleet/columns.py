@@ -6,10 +6,10 @@ thirty are odd are thirty-one rows.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from topodiag.fleet.digest import Digest, Facts, Key
@@ -60,22 +60,17 @@ class FamilyTable:
             for (part, key, unit), value in self.distinct[0].values:
                 yield Column(self.family, part, key, unit, {value: count}, count)
             return
-        long = pd.DataFrame(
-            [
-                (part, key, unit, value, size)
-                for facts, size in zip(self.distinct, self._sizes.tolist(), strict=True)
-                for (part, key, unit), value in facts.values
-            ],
-            columns=["part", "key", "unit", "value", "nodes"],
-        )
-        summed = long.groupby(["part", "key", "unit", "value"], sort=True)["nodes"].sum()
-        for (part, key, unit), group in summed.groupby(level=[0, 1, 2], sort=True):
-            counts = {value: int(count) for (*_, value), count in group.items()}
-            read = sum(counts.values())
-            if self.family in CLOSED and read < self._sizes.sum():
-                counts[NOT_SET] = int(self._sizes.sum()) - read
+        tallies: dict[Key, Tally[str]] = {}
+        for facts, size in zip(self.distinct, self._sizes.tolist(), strict=True):
+            for fact, value in facts.values:
+                tallies.setdefault(fact, Tally())[value] += size
+        nodes = int(self._sizes.sum())
+        for part, key, unit in sorted(tallies):
+            counts = tallies[part, key, unit]
+            if self.family in CLOSED and counts.total() < nodes:
+                counts[NOT_SET] = nodes - counts.total()
             ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-            yield Column(self.family, part, key, unit, ordered, sum(ordered.values()))
+            yield Column(self.family, part, key, unit, ordered, counts.total())
 
     def having(self, key: Key, value: str) -> Mask:
         """Which nodes have this value."""
