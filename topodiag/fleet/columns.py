@@ -38,18 +38,9 @@ class FamilyTable:
 
     def __init__(self, family: str, rows: Sequence[Facts | None]) -> None:
         self.family = family
-        self.distinct: list[Facts] = []
-        known: dict[Facts, int] = {}
-        codes = []
-        for facts in rows:
-            if facts is None:
-                codes.append(-1)
-                continue
-            if facts not in known:
-                known[facts] = len(self.distinct)
-                self.distinct.append(facts)
-            codes.append(known[facts])
-        self.codes = np.asarray(codes, np.int32)
+        codes: dict[Facts, int] = {}
+        by_node = [codes.setdefault(facts, len(codes)) if facts is not None else -1 for facts in rows]
+        self.codes, self.distinct = np.asarray(by_node, np.int32), list(codes)
         self._sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
         self._values = [dict(facts.values) for facts in self.distinct]
 
@@ -79,14 +70,10 @@ class FamilyTable:
         return np.isin(self.codes, owners)
 
     def source(self, key: Key, node: int) -> str:
-        """Where one node's value was read, "" where that is not known."""
-        code = int(self.codes[node])
-        if code < 0:
-            return ""
-        facts = self.distinct[code]
-        places = (at for at, (row, _) in enumerate(facts.values) if row == key)
-        at = next(places, None)
-        return facts.sources[at] if at is not None and at < len(facts.sources) else ""
+        """Where the value of a node that has facts of the family was read, "" where that is not known."""
+        facts = self.distinct[int(self.codes[node])]
+        pairs = zip(facts.values, facts.sources, strict=False)  # counters have no sources here
+        return next((source for (fact, _), source in pairs if fact == key), "")
 
 
 def tables(nodes: Sequence[Digest]) -> list[FamilyTable]:

@@ -262,10 +262,8 @@ def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...
 
 def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tuple[str, ...]:
     """The value of each fact in one population; of several parts the distinct ones."""
-    values: dict[tuple[str, str], dict[str, None]] = {}
-    for column, split, _ in own:
-        values.setdefault((column.family, column.key), {})[split.groups[at]] = None
-    return tuple(", ".join(value) for value in values.values())
+    values = grouped(((column.family, column.key), split.groups[at]) for column, split, _ in own)
+    return tuple(", ".join(dict.fromkeys(value)) for value in values.values())
 
 
 def _places(nodes: Sequence[Digest], roots: Sequence[str]) -> dict[str, list[str | None]]:
