@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.draw.svg import Canvas, width_of
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.fleet import FleetResult
+from topodiag.model.fleet import FleetResult, Outlier
 from topodiag.model.fleet_words import spelled
 from topodiag.words.fold import few, grouped, plural, short_hosts
 from topodiag.words.hosts import short_names
@@ -148,18 +147,6 @@ def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
     return canvas.document(WIDE, y + 8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Strip:
-    """One number of a class: what most have, and the values that stand out with their nodes."""
-
-    name: str
-    unit: str
-    usual: float
-    count: int
-    total: int
-    outliers: tuple[tuple[float, tuple[str, ...]], ...]
-
-
 def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
     """Odd numbers on a line each: the usual value, how many have it, and the outliers with their nodes. "" where no
     number stands out."""
@@ -167,7 +154,7 @@ def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
     if not strips:
         return ""
     words = f"{plural(len(strips), 'number')} with outliers"
-    canvas = Canvas("Outliers", f"{words}: {few([strip.name for strip in strips])}", prefix)
+    canvas = Canvas("Outliers", f"{words}: {few([_strip_name(strip[0]) for strip in strips])}", prefix)
     canvas.title_lines(words)
     high = 52
     for row, strip in enumerate(strips[:MOST_STRIPS]):
@@ -179,20 +166,23 @@ def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
     return canvas.document(WIDE, y + 8)
 
 
-def _strips(result: FleetResult) -> list[_Strip]:
+def _strips(result: FleetResult) -> list[list[Outlier]]:
+    """The outliers of each number of a class, the lowest first."""
     groups = grouped(
         ((outlier.family, outlier.key, outlier.parts, outlier.usual), outlier)
         for cohort in result.cohorts
         for outlier in cohort.outliers
         if _number(outlier.value) is not None and _number(outlier.usual) is not None
     )
-    strips = []
-    for (family, key, parts, usual), outliers in groups.items():
-        name = " ".join(dict.fromkeys([few([part for part in parts if part], 3), family, key])).strip()
-        pairs = tuple(sorted((_number(outlier.value) or 0.0, outlier.nodes) for outlier in outliers))
-        first = outliers[0]
-        strips.append(_Strip(name, first.unit, _number(usual) or 0.0, first.usual_count, first.total, pairs))
-    return strips
+    return [
+        sorted(outliers, key=lambda outlier: (_number(outlier.value) or 0.0, outlier.nodes))
+        for outliers in groups.values()
+    ]
+
+
+def _strip_name(outlier: Outlier) -> str:
+    parts = few([part for part in outlier.parts if part], 3)
+    return " ".join(dict.fromkeys([parts, outlier.family, outlier.key])).strip()
 
 
 def _number(text: str) -> float | None:
@@ -203,26 +193,28 @@ def _figure(value: float, unit: str) -> str:
     return spelled(number(value), unit) if unit == BYTES else f"{number(value)} {unit}".strip()
 
 
-def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
-    values = [strip.usual, *(value for value, _ in strip.outliers)]
-    low, high = min(values), max(values)
+def _strip(canvas: Canvas, outliers: Sequence[Outlier], y: float) -> None:
+    first = outliers[0]
+    middle, unit = _number(first.usual) or 0.0, first.unit
+    values = [_number(outlier.value) or 0.0 for outlier in outliers]
+    low, high = min(middle, *values), max(middle, *values)
     span = (high - low) or 1.0
     left, room = LABEL + 20.0, WIDE - LABEL - 140.0
 
     def at(value: float) -> float:
         return left + room * (value - low) / span
 
-    canvas.text(0, y + 4, strip.name, "name", room=LABEL - 10)
+    canvas.text(0, y + 4, _strip_name(first), "name", room=LABEL - 10)
     canvas.line(left - 8, y, left + room + 8, y, "grid")
-    canvas.rect(at(strip.usual) - 2.5, y - 9, 5, 18, "inkfill", "usual")
-    usual = _figure(strip.usual, strip.unit)
-    side = "end" if at(strip.usual) > left + room * 0.7 else "middle" if at(strip.usual) > left + 60 else ""
-    canvas.text(at(strip.usual), y + 23, f"{usual}, {strip.count} of {strip.total}", "small", side)
+    usual = at(middle)
+    canvas.rect(usual - 2.5, y - 9, 5, 18, "inkfill", "usual")
+    side = "end" if usual > left + room * 0.7 else "middle" if usual > left + 60 else ""
+    canvas.text(usual, y + 23, f"{_figure(middle, unit)}, {first.usual_count} of {first.total}", "small", side)
     last = -1e9
-    for value, nodes in strip.outliers:
+    for outlier, value in zip(outliers, values, strict=True):
         x = at(value)
-        canvas.path(f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z", "badsolid", ", ".join(nodes))
-        words = f"{few(short_names(nodes), 2)}: {_figure(value, strip.unit if strip.unit == BYTES else '')}"
+        canvas.path(f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z", "badsolid", ", ".join(outlier.nodes))
+        words = f"{few(short_names(outlier.nodes), 2)}: {_figure(value, unit if unit == BYTES else '')}"
         wide = width_of(words)
         start = min(max(x - wide / 2, left - 8), WIDE - wide)
         if start > last:  # a label that would cover the one before stays in the tooltip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
+from topodiag.sweep.plan import ordered
 from topodiag.sweep.words import run_words
 from topodiag.words.fold import fold_hosts
 
@@ -24,8 +25,7 @@ class Heat:
 
 def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
     """The matrix with at most `most` rows. Only runs of one or two nodes say something of a cell."""
-    nodes = [node for members in fabric.by_rack().values() for node in members]
-    nodes += [node for node in fabric.nodes if node not in fabric.racks]
+    nodes = ordered(fabric)
     block = -(-len(nodes) // max(most, 1))
     at = {node: place // block for place, node in enumerate(nodes)}
     repeats: dict[tuple[object, ...], JudgedRun] = {}

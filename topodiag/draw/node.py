@@ -129,10 +129,10 @@ def _wire(drawing: _Drawing, d: str, kind: str, sick: tuple[str, ...], levels: L
         return
     drawing.canvas.path(d, "intended", f"intended {in_gbs(levels.intended)}")
     wide = max(STROKE * levels.negotiated / levels.intended, 2)
-    drawing.canvas.stroke(d, _cls(kind, sick), wide, f"negotiated {in_gbs(levels.negotiated)}")
+    drawing.canvas.path(d, _cls(kind, sick), f"negotiated {in_gbs(levels.negotiated)}", wide=wide)
     if levels.used is not None:
         used = max(STROKE * levels.used / levels.intended, 1.5)
-        drawing.canvas.stroke(d, "usedline", used, f"used {in_gbs(levels.used)}")
+        drawing.canvas.path(d, "usedline", f"used {in_gbs(levels.used)}", wide=used)
 
 
 def _lay_out(drawing: _Drawing) -> float:
@@ -202,7 +202,7 @@ def _above(drawing: _Drawing, box: Box, row: int) -> float:
 
 def _tree(drawing: _Drawing) -> None:
     for socket in drawing.picture.sockets:
-        own = [drawing.places[key] for key in _keys(socket)]
+        own = [drawing.places[box.key] for box in socket.tree()]
         wide, top = _width(socket), min(place.y for place in own) - PANEL
         left = drawing.places[socket.key].x - wide / 2
         high = max(place.y + place.h for place in own) + PANEL - top
@@ -210,12 +210,6 @@ def _tree(drawing: _Drawing) -> None:
         _edges(drawing, socket)
     for place in drawing.places.values():
         _draw_box(drawing, place)
-
-
-def _keys(box: Box) -> Iterator[str]:
-    yield box.key
-    for child in box.children:
-        yield from _keys(child)
 
 
 def _edges(drawing: _Drawing, box: Box) -> None:

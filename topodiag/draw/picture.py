@@ -6,7 +6,7 @@ device or a link; what is sick is drawn red and says which check found it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from topodiag.draw.levels import Levels, levels_of
@@ -44,11 +44,14 @@ class Box:
     dim: bool = False
     """Not for the job: storage and management NICs."""
 
-    def leaves(self) -> Iterable[Box]:
-        if not self.children:
-            yield self
+    def tree(self) -> Iterator[Box]:
+        """The box and all below it."""
+        yield self
         for child in self.children:
-            yield from child.leaves()
+            yield from child.tree()
+
+    def leaves(self) -> Iterator[Box]:
+        return (box for box in self.tree() if not box.children)
 
     def depth(self) -> int:
         return 1 + max((child.depth() for child in self.children), default=0)
@@ -102,7 +105,7 @@ def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str
     marks = Marks(findings)
     groups = shape_of(node, lambda bus_id: bool(marks.on(bus_id)))
     sockets = tuple(_socket(node, marks, group, place) for place, group in enumerate(groups))
-    keys = {box.key for socket in sockets for box in _all(socket)} | {NVSWITCH}
+    keys = {box.key for socket in sockets for box in socket.tree()} | {NVSWITCH}
     lines = [line for link in node.links if (line := _line(node, marks, link)) and {line.a, line.b} <= keys]
     linked = {line.a for line in lines if line.b == NVSWITCH} | {line.b for line in lines if line.a == NVSWITCH}
     if linked:
@@ -134,12 +137,6 @@ def _edges(findings: Iterable[Finding]) -> tuple[Edge, ...]:
 
 def _levels(findings: Iterable[Finding]) -> Levels | None:
     return next((levels for finding in findings if (levels := levels_of(finding)) is not None), None)
-
-
-def _all(box: Box) -> Iterable[Box]:
-    yield box
-    for child in box.children:
-        yield from _all(child)
 
 
 def _cut(text: object, limit: int = MAX_LABEL) -> str:

@@ -191,13 +191,10 @@ class Canvas:
         corner = spelt(radius) if radius else ""
         self.add(tag("rect", title=title, x=x, y=y, width=w, height=h, class_=kind, rx=corner, style=fill))
 
-    def path(self, d: str, kind: str, title: str = "", *, hatch: str = "") -> None:
-        fill = f"fill:{self.hatch(hatch)}" if hatch else ""
-        self.add(tag("path", title=title, d=d, class_=kind, style=fill))
-
-    def stroke(self, d: str, kind: str, wide: float, title: str = "") -> None:
-        """A path of this width, px."""
-        self.add(tag("path", title=title, d=d, class_=kind, style=f"stroke-width:{spelt(wide)}"))
+    def path(self, d: str, kind: str, title: str = "", *, hatch: str = "", wide: float = 0) -> None:
+        """A path, filled with a hatch of HATCHES or with a stroke `wide` px."""
+        style = f"fill:{self.hatch(hatch)}" if hatch else f"stroke-width:{spelt(wide)}" if wide else ""
+        self.add(tag("path", title=title, d=d, class_=kind, style=style))
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         self.add(tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind))

@@ -55,17 +55,16 @@ def _renamed(node: Digest, names: Mapping[str, str], known: dict[tuple[object, .
         if at not in known:
             known[at] = _facts(fact, names)
         facts.append(known[at])
-    counters = tuple(replace(counter, key=_key(counter.family, counter.key, names)) for counter in node.counters)
+    counters = tuple(_reading(counter, names) for counter in node.counters)
+    numbers = tuple(_reading(number, names) for number in node.numbers)
     values = tuple((_key(family, key, names), family) for key, family in node.counted.values)
     counted = replace(node.counted, values=values)
     carried = tuple((_part(part, names), count) for part, count in node.carried)
-    return replace(
-        node, facts=tuple(facts), counters=counters, counted=counted, carried=carried, numbers=_numbers(node, names)
-    )
+    return replace(node, facts=tuple(facts), counters=counters, counted=counted, carried=carried, numbers=numbers)
 
 
-def _numbers(node: Digest, names: Mapping[str, str]) -> tuple[Reading, ...]:
-    return tuple(replace(number, key=_key(number.family, number.key, names)) for number in node.numbers)
+def _reading(reading: Reading, names: Mapping[str, str]) -> Reading:
+    return replace(reading, key=_key(reading.family, reading.key, names))
 
 
 def _key(family: str, key: Key, names: Mapping[str, str]) -> Key:

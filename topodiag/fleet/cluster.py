@@ -24,7 +24,7 @@ from topodiag.model.cluster_facts import ClusterFacts, nested, partition_of, som
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
-from topodiag.words.fold import most_of
+from topodiag.words.fold import first_of, most_of, plural
 from topodiag.words.hosts import natural
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.units import in_gbps
@@ -105,13 +105,9 @@ def find_bundles(path: str) -> Iterator[str]:
     if not path:
         raise InputError("''", "names no file", hint="give a bundle, or a folder of them")
     place = Path(path)
-    try:
-        folder, there = place.is_dir(), place.exists()
-    except (OSError, ValueError):
-        folder = there = False
-    if not there:
+    if not os.path.exists(path):
         raise InputError(path.replace("\0", "?"), "no such file or folder")
-    if not folder or (place / MANIFEST).is_file():
+    if not os.path.isdir(path) or (place / MANIFEST).is_file():
         yield path
         return
     some = False
@@ -201,7 +197,7 @@ def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFac
     domain = [node.domain or None for node in nodes]
     return ClusterFacts(
         name=name,
-        format="1 bundle" if len(nodes) == 1 else f"{len(nodes)} bundles",
+        format=plural(len(nodes), "bundle"),
         nodes=tuple(node.host for node in nodes),
         partitions=nested(kinds, labels),
         domain=partition_of("nvlink", domain) if any(domain) else None,
@@ -232,7 +228,7 @@ def _lacking(nodes: Sequence[NodeSeen], kinds: Sequence[str]) -> Iterator[str]:
     """GPUs and switches that do not show."""
     out = [f"{node.host}:{','.join(map(str, node.out))}" for node in nodes if node.out]
     if out:
-        yield f"GPUs that do not answer are left out: {', '.join(out[:4])}{', ...' if len(out) > 4 else ''}"
+        yield f"GPUs that do not answer are left out: {first_of(out, 4)}"
     lacking = sum(not node.tiers for node in nodes)
     if not kinds:
         yield "bundles show no switches: all nodes count as equally near (--topology FILE, or scan with srun)"
@@ -242,14 +238,13 @@ def _lacking(nodes: Sequence[NodeSeen], kinds: Sequence[str]) -> Iterator[str]:
 
 def _levels(nodes: Sequence[NodeSeen]) -> tuple[list[str], list[list[str | None]]]:
     """Kinds and names of the switches or blocks above the nodes, innermost first."""
-    depth = max((len(node.tiers) for node in nodes), default=0)
-    words = next((node.tiers for node in nodes if len(node.tiers) == depth), ())
+    deepest = max((node.tiers for node in nodes), key=len, default=())
     kinds = []
-    for number, (word, _) in enumerate(words):
+    for number, (word, _) in enumerate(deepest):
         tree = _TREE[number] if number < len(_TREE) else "fabric"
         kinds.append(tree if word == "switch" else word if word.isalnum() else "group")
     labels: list[list[str | None]] = [
         [node.tiers[number][1] or None if len(node.tiers) > number else None for node in nodes]
-        for number in range(depth)
+        for number in range(len(deepest))
     ]
     return kinds, labels

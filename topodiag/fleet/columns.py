@@ -6,10 +6,10 @@ thirty are odd are thirty-one rows.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from topodiag.fleet.digest import Digest, Facts, Key
@@ -38,18 +38,9 @@ class FamilyTable:
 
     def __init__(self, family: str, rows: Sequence[Facts | None]) -> None:
         self.family = family
-        self.distinct: list[Facts] = []
-        known: dict[Facts, int] = {}
-        codes = []
-        for facts in rows:
-            if facts is None:
-                codes.append(-1)
-                continue
-            if facts not in known:
-                known[facts] = len(self.distinct)
-                self.distinct.append(facts)
-            codes.append(known[facts])
-        self.codes = np.asarray(codes, np.int32)
+        codes: dict[Facts, int] = {}
+        by_node = [codes.setdefault(facts, len(codes)) if facts is not None else -1 for facts in rows]
+        self.codes, self.distinct = np.asarray(by_node, np.int32), list(codes)
         self._sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
         self._values = [dict(facts.values) for facts in self.distinct]
 
@@ -60,22 +51,17 @@ class FamilyTable:
             for (part, key, unit), value in self.distinct[0].values:
                 yield Column(self.family, part, key, unit, {value: count}, count)
             return
-        long = pd.DataFrame(
-            [
-                (part, key, unit, value, size)
-                for facts, size in zip(self.distinct, self._sizes.tolist(), strict=True)
-                for (part, key, unit), value in facts.values
-            ],
-            columns=["part", "key", "unit", "value", "nodes"],
-        )
-        summed = long.groupby(["part", "key", "unit", "value"], sort=True)["nodes"].sum()
-        for (part, key, unit), group in summed.groupby(level=[0, 1, 2], sort=True):
-            counts = {value: int(count) for (*_, value), count in group.items()}
-            read = sum(counts.values())
-            if self.family in CLOSED and read < self._sizes.sum():
-                counts[NOT_SET] = int(self._sizes.sum()) - read
+        tallies: dict[Key, Tally[str]] = {}
+        for facts, size in zip(self.distinct, self._sizes.tolist(), strict=True):
+            for fact, value in facts.values:
+                tallies.setdefault(fact, Tally())[value] += size
+        nodes = int(self._sizes.sum())
+        for part, key, unit in sorted(tallies):
+            counts = tallies[part, key, unit]
+            if self.family in CLOSED and counts.total() < nodes:
+                counts[NOT_SET] = nodes - counts.total()
             ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-            yield Column(self.family, part, key, unit, ordered, sum(ordered.values()))
+            yield Column(self.family, part, key, unit, ordered, counts.total())
 
     def having(self, key: Key, value: str) -> Mask:
         """Which nodes have this value."""
@@ -84,14 +70,10 @@ class FamilyTable:
         return np.isin(self.codes, owners)
 
     def source(self, key: Key, node: int) -> str:
-        """Where one node's value was read, "" where that is not known."""
-        code = int(self.codes[node])
-        if code < 0:
-            return ""
-        facts = self.distinct[code]
-        places = (at for at, (row, _) in enumerate(facts.values) if row == key)
-        at = next(places, None)
-        return facts.sources[at] if at is not None and at < len(facts.sources) else ""
+        """Where the value of a node that has facts of the family was read, "" where that is not known."""
+        facts = self.distinct[int(self.codes[node])]
+        pairs = zip(facts.values, facts.sources, strict=False)  # counters have no sources here
+        return next((source for (fact, _), source in pairs if fact == key), "")
 
 
 def tables(nodes: Sequence[Digest]) -> list[FamilyTable]:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from math import fsum
 
 import numpy as np
-import pandas as pd
 
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.fleet.aligned import aligned
 from topodiag.fleet.cohorts import Traits, name_of, parted
 from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
-from topodiag.fleet.digest import Digest
+from topodiag.fleet.digest import Digest, Reading
 from topodiag.fleet.explained import explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
@@ -168,48 +167,38 @@ def _merged(outliers: Iterable[Outlier], nodes: Sequence[Digest]) -> Iterator[Ou
 
 
 def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
-    rows = [
-        (at, reading.family, *reading.key, reading.value, reading.source)
-        for at, node in enumerate(nodes)
-        for reading in node.numbers
-    ]
-    table = pd.DataFrame(rows, columns=["node", "family", "part", "key", "unit", "value", "source"])
-    for (family, part, key, unit), own in table.groupby(["family", "part", "key", "unit"], sort=True):
-        values = own["value"].to_numpy(np.float64)
-        outliers = far(values, unit)
+    alike = grouped(
+        ((reading.family, *reading.key), (node.host, reading)) for node in nodes for reading in node.numbers
+    )
+    for family, part, key, unit in sorted(alike):
+        own = alike[family, part, key, unit]
+        outliers = far(np.array([reading.value for _, reading in own]), unit)
         if outliers is None:
             continue
+        usual, usual_count = number(outliers.median), int((~outliers.mask).sum())
         for at in np.flatnonzero(outliers.mask).tolist():
+            host, reading = own[at]
             yield Outlier(
-                family,
-                key,
-                (part,),
-                number(values[at]),
-                number(outliers.median),
-                (nodes[int(own["node"].iat[at])].host,),
-                int((~outliers.mask).sum()),
-                len(values),
-                outliers.how,
-                unit,
-                float(outliers.distance[at]),
-                str(own["source"].iat[at]),
-            )
+                family, key, (part,), number(reading.value), usual, (host,), usual_count, len(own), outliers.how,
+                unit, float(outliers.distance[at]), reading.source,
+            )  # fmt: skip
 
 
 def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """Counters are compared where they were read: a node that shows none of them is no sibling with zero."""
     hours = np.asarray([(node.uptime_s or 0.0) / 3600 for node in nodes])
-    rows = [
-        (at, reading.family, reading.key, reading.value) for at, node in enumerate(nodes) for reading in node.counters
-    ]
-    table = pd.DataFrame(rows, columns=["node", "family", "key", "value"])
+    alike = grouped(
+        ((reading.family, reading.key), (at, reading)) for at, node in enumerate(nodes) for reading in node.counters
+    )
     read = FamilyTable("counters", [node.counted for node in nodes])
-    for (family, key), own in table.groupby(["family", "key"], sort=True):
+    for family, key in sorted(alike):
         known = read.having(key, family) & (hours > 0)
         if known.sum() < FEWEST:
             continue
         counts = np.zeros(len(nodes))
-        counts[own["node"].to_numpy()] = own["value"].to_numpy(np.float64)
+        of_node = dict(alike[family, key])
+        for at, reading in of_node.items():
+            counts[at] = reading.value
         if not (counts >= LEAST_EVENTS).any():
             continue
         bytes_ = np.asarray([carried_by(node, key[0]) for node in nodes])
@@ -217,10 +206,7 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
         median = float(np.median(rates))
         for at in np.flatnonzero(faster).tolist():
             member = int(np.flatnonzero(known)[at])
-            yield _rate(
-                nodes[member], (family, *key), counts[member], bytes_[member],
-                usual=median, siblings=int(known.sum()),
-            )  # fmt: skip
+            yield _rate(nodes[member], of_node[member], bytes_[member], usual=median, siblings=int(known.sum()))
 
 
 def carried_by(node: Digest, part: str) -> float:
@@ -229,20 +215,15 @@ def carried_by(node: Digest, part: str) -> float:
     return fsum(own) if own else np.nan
 
 
-def _rate(
-    node: Digest, fact: tuple[str, str, str, str], count: float, bytes_: float, *, usual: float, siblings: int
-) -> Outlier:
-    family, part, name, unit = fact
+def _rate(node: Digest, reading: Reading, bytes_: float, *, usual: float, siblings: int) -> Outlier:
+    part, name, unit = reading.key
     and_bytes = "" if np.isnan(bytes_) else f" and {spell_bytes(int(bytes_))}"
     hours = (node.uptime_s or 0.0) / 3600
-    source = next(
-        (counter.source for counter in node.counters if counter.family == family and counter.key == fact[1:]), ""
-    )
     return Outlier(
-        family, name, (part,),
-        f"{number(count)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
+        reading.family, name, (part,),
+        f"{number(reading.value)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
         (node.host,), siblings - 1, siblings, How.RATE, unit,
-        (count / hours) / usual if usual else None, source,
+        (reading.value / hours) / usual if usual else None, reading.source,
     )  # fmt: skip
 
 
@@ -281,10 +262,8 @@ def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...
 
 def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tuple[str, ...]:
     """The value of each fact in one population; of several parts the distinct ones."""
-    values: dict[tuple[str, str], dict[str, None]] = {}
-    for column, split, _ in own:
-        values.setdefault((column.family, column.key), {})[split.groups[at]] = None
-    return tuple(", ".join(value) for value in values.values())
+    values = grouped(((column.family, column.key), split.groups[at]) for column, split, _ in own)
+    return tuple(", ".join(dict.fromkeys(value)) for value in values.values())
 
 
 def _places(nodes: Sequence[Digest], roots: Sequence[str]) -> dict[str, list[str | None]]:

@@ -6,6 +6,7 @@ equal facts share one object. Identities and what is of the moment are not compa
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
@@ -141,12 +142,12 @@ def _counters(facts: Iterable[NodeFact]) -> Sequence[Reading]:
 
 def _carried(counters: Iterable[Reading]) -> Carried:
     """Both directions together; where several count the same part, the one who saw most."""
-    by_part: dict[str, dict[str, float]] = {}
-    for part, key, value in ((counter.key[0], counter.key[1], counter.value) for counter in counters):
+    by_part: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for counter in counters:
+        part, key, _ = counter.key
         if key in _TRAFFIC:
             who, size = _TRAFFIC[key]
-            own = by_part.setdefault(part, {})
-            own[who] = own.get(who, 0.0) + value * size
+            by_part[part][who] += counter.value * size
     return tuple(sorted((part, max(own.values())) for part, own in by_part.items()))
 
 

@@ -32,6 +32,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine
+from topodiag.words.fold import first_of, plural
 
 LITTLE_BYTES = 16 << 20
 """Less text than this is read in process: starting workers takes longer."""
@@ -296,8 +297,7 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
     yield from (str(error) for error in wrong)
     others = [source.name for source in barren if not is_named(source)]
     if others:
-        what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
-        yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
+        yield f"{plural(len(others), 'file')} without any NCCL record: {first_of(others, 3)}"
 
 
 def _refusal(plan: Plan, barren: Sequence[Piece], wrong: Sequence[InputError]) -> InputError:

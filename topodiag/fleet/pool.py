@@ -19,9 +19,8 @@ from topodiag.writing import scratch_folder
 
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
-_LAST = 1
-"""Tasks per worker, the last ones, that are cut in FINE, so that the workers come to their end together."""
 _FINE = 4
+"""Parts of each of the last tasks, one a worker, so that the workers come to their end together."""
 _LEAST_BYTES = 1 << 20
 """A span that is not cut."""
 _POLL_S = 0.2
@@ -102,7 +101,7 @@ def _unpacked(tasks: Iterable[Task], chunk: int, on_raw: Callable[[int], None]) 
 
 def _finer(tasks: Sequence[Task], workers: int) -> Iterator[Task]:
     """The tasks, the last of them cut finer: a span may be cut anywhere."""
-    whole = max(len(tasks) - workers * _LAST, 0)
+    whole = max(len(tasks) - workers, 0)
     yield from tasks[:whole]
     for task in tasks[whole:]:
         span = task[0]

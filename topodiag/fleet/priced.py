@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum
+from typing import Any
 
 from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvlinks, slow_ports
 from topodiag.fleet.device_facts import BANDWIDTH
@@ -34,11 +35,12 @@ class Price:
 
 def price_of(family: str, key: str, differences: Sequence[Difference], node: Digest) -> Price:
     """What these parts of a node lose, all of which differ in one fact."""
-    rule = _RULES.get((family, key))
     lost: list[float | None] = []
-    if rule is not None:
-        node_facts = _NodeFacts(node)
-        lost = [rule(node_facts, *difference) for difference in differences]
+    if (family, key) in _RULES:
+        node_facts, (read, rule) = _NodeFacts(node), _RULES[family, key]
+        for part, value, usual in differences:
+            now, want = read(value), read(usual)
+            lost.append(None if now is None or want is None else rule(node_facts, part, now, want))
     known = [price for price in lost if price is not None and math.isfinite(price)]
     if not known or len(known) < len(lost):
         return Price(None, own_data("fleet/families")["without_price"].get(family, _NO_WIRE))
@@ -73,14 +75,14 @@ class _NodeFacts:
         return gpu_by_name(name) if name else None
 
 
-def _width(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    gen, now, full = node_facts.able_gen(part), read_number(value), read_number(usual)
+def _width(node_facts: _NodeFacts, part: str, now: float, full: float) -> float | None:
+    gen = node_facts.able_gen(part)
     return _link(node_facts, part, (gen, now), (gen, full))
 
 
-def _generation(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+def _generation(node_facts: _NodeFacts, part: str, now: float, full: float) -> float | None:
     width = read_number(node_facts.values.get(("pci", part, "width"), ""))
-    return _link(node_facts, part, (read_number(value), width), (read_number(usual), width))
+    return _link(node_facts, part, (now, width), (full, width))
 
 
 def _link(
@@ -99,11 +101,9 @@ def _gbs(gen: float | None, width: float | None) -> float | None:
     return pcie_nccl_gbs(int(gen), int(width)) if gen and width else None
 
 
-def _nvlinks(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    spec, up, want = node_facts.spec(part), _up(value), _up(usual)
-    if spec is None or not spec.nvlink_nccl_gbs or up is None or want is None:
-        return None
-    return missing_nvlinks(up, want, spec.nvlink_nccl_gbs)
+def _nvlinks(node_facts: _NodeFacts, part: str, up: int, want: int) -> float | None:
+    spec = node_facts.spec(part)
+    return missing_nvlinks(up, want, spec.nvlink_nccl_gbs) if spec is not None and spec.nvlink_nccl_gbs else None
 
 
 def _up(links: str) -> int | None:
@@ -112,17 +112,16 @@ def _up(links: str) -> int | None:
     return sum(int(count) for count, state in states if state in _UP) if states else None
 
 
-def _line_rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+def _line_rate(node_facts: _NodeFacts, part: str, rate: float, want: float) -> float | None:
     spec, up = node_facts.spec(part), _up(node_facts.values.get(("nvlink", part, "links"), ""))
-    rate, want = read_number(value.partition(",")[0]), read_number(usual)
-    if spec is None or not spec.nvlink_nccl_gbs or not up or rate is None or not want or "," in value:
+    if spec is None or not spec.nvlink_nccl_gbs or not up or not want:
         return None
     return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
 
 
-def _cards(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    have, want, rates = read_number(value), read_number(usual), node_facts.rates()
-    return None if have is None or want is None or not rates else slow_ports(0, max(rates), int(want - have))
+def _cards(node_facts: _NodeFacts, part: str, have: float, want: float) -> float | None:
+    rates = node_facts.rates()
+    return slow_ports(0, max(rates), int(want - have)) if rates else None
 
 
 def _state(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
@@ -130,27 +129,27 @@ def _state(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float |
     return slow_ports(0, max(rates), 1) if rates and usual == "ACTIVE" and not value.startswith("ACTIVE") else None
 
 
-def _rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    now, want = read_number(value), read_number(usual)
-    return None if now is None or want is None else slow_ports(now, want, 1)
+def _rate(node_facts: _NodeFacts, part: str, now: float, want: float) -> float | None:
+    return slow_ports(now, want, 1)
 
 
-def _path(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    now, want, rates = read_number(value), read_number(usual), node_facts.rates()
-    return None if now is None or want is None else narrow_link(now, want, max(rates) / 8 if rates else None)
+def _path(node_facts: _NodeFacts, part: str, now: float, want: float) -> float | None:
+    rates = node_facts.rates()
+    return narrow_link(now, want, max(rates) / 8 if rates else None)
 
 
-_RULES: Mapping[tuple[str, str], Callable[[_NodeFacts, str, str, str], float | None]] = {
-    ("pci", "width"): _width,
-    ("pci", "highest width"): _width,
-    ("pci", "slot's highest width"): _width,
-    ("pci", "generation"): _generation,
-    ("pci", "highest generation"): _generation,
-    ("pci", "slot's highest generation"): _generation,
-    ("nvlink", "links"): _nvlinks,
-    ("nvlink", "line rate"): _line_rate,
-    ("nic", "compute network cards"): _cards,
-    ("nic", "state"): _state,
-    ("nic", "rate"): _rate,
-    ("pairing", BANDWIDTH): _path,
+_RULES: Mapping[tuple[str, str], tuple[Callable[[str], Any], Callable[[_NodeFacts, str, Any, Any], float | None]]] = {
+    ("pci", "width"): (read_number, _width),
+    ("pci", "highest width"): (read_number, _width),
+    ("pci", "slot's highest width"): (read_number, _width),
+    ("pci", "generation"): (read_number, _generation),
+    ("pci", "highest generation"): (read_number, _generation),
+    ("pci", "slot's highest generation"): (read_number, _generation),
+    ("nvlink", "links"): (_up, _nvlinks),
+    ("nvlink", "line rate"): (read_number, _line_rate),
+    ("nic", "compute network cards"): (read_number, _cards),
+    ("nic", "state"): (str, _state),
+    ("nic", "rate"): (read_number, _rate),
+    ("pairing", BANDWIDTH): (read_number, _path),
 }
+"""By fact, how its values are read, and what a part loses that has one and should have the other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 
 from topodiag.fleet.columns import Column, Mask
@@ -53,21 +54,17 @@ def judge(column: Column) -> Split | None:
 
 def associate(group: Mask, known: Mask, attributes: Mapping[str, Sequence[str | None]]) -> Association | None:
     """The attribute whose values part the nodes best as the group does, None where none does so."""
-    best: Association | None = None
-    for name, values in attributes.items():
-        association = _overlap(group, known, name, values)
-        if association is not None and (best is None or association.jaccard > best.jaccard):
-            best = association
-    return best
+    overlaps = [_overlap(group, known, name, values) for name, values in attributes.items()]
+    return max(filter(None, overlaps), key=lambda association: association.jaccard, default=None)
 
 
 def _overlap(group: Mask, known: Mask, name: str, values: Sequence[str | None]) -> Association | None:
-    inside: dict[str, int] = {}
-    size: dict[str, int] = {}
+    size: Tally[str] = Tally()
+    inside: Tally[str] = Tally()
     for value, is_in, counts in zip(values, group.tolist(), known.tolist(), strict=True):
         if value is not None and counts:
-            size[value] = size.get(value, 0) + 1
-            inside[value] = inside.get(value, 0) + is_in
+            size[value] += 1
+            inside[value] += is_in
     if not 2 <= len(size) <= int(known.sum()) // _PER_GROUP:
         return None
     mine = tuple(sorted(value for value in size if 2 * inside[value] > size[value]))

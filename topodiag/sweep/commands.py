@@ -29,14 +29,12 @@ def command(plan: SweepPlan, run: SweepRun) -> Command:
     if run.program == IB_WRITE_BW:
         return _write_bw(plan, run)
     env = _env(plan, run)
-    arguments = [
-        "-b", str(run.min_bytes), "-e", str(run.max_bytes), "-f", "2", "-g", "1", "-n", str(ITERATIONS),
+    gpus = len(run.gpus) if plan.launch.launcher == "none" else 1  # without a launcher one process has all GPUs
+    arguments = (
+        "-b", str(run.min_bytes), "-e", str(run.max_bytes), "-f", "2", "-g", str(gpus), "-n", str(ITERATIONS),
         "-w", str(WARM_UP), "-c", "1",
-    ]  # fmt: skip
-    if plan.launch.launcher == "none":
-        arguments[arguments.index("-g") + 1] = str(len(run.gpus))  # one process with all GPUs
-    program = (*_with_env(env), run.program, *arguments)
-    return Command((*_launcher(plan, run.nodes, len(run.gpus)), *program))
+    )  # fmt: skip
+    return Command((*_launcher(plan, run.nodes, len(run.gpus)), *_with_env(env), run.program, *arguments))
 
 
 def _launcher(plan: SweepPlan, nodes: tuple[str, ...], per_node: int) -> tuple[str, ...]:

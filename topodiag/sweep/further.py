@@ -10,6 +10,7 @@ from topodiag.model.sweep import Fabric, Fault, Part, Standing, SweepJudgement, 
 from topodiag.sweep.judge import CONTROL, shape
 from topodiag.sweep.parts import crosses
 from topodiag.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
+from topodiag.words.fold import grouped
 
 CONTROLS = 3
 """Pairs of good nodes that run along where a shape of run was not measured yet: without them there is no normal."""
@@ -67,26 +68,20 @@ class _Planner:
         self.runs.setdefault(run.id, run)
 
     def _suspect(self, fault: Fault) -> None:
-        kinds = {part.kind for part in fault.parts}
-        nets: dict[str, set[int]] = {}
-        for part in fault.parts:
-            if part.kind in {"link", "pcie"}:
-                nets.setdefault(part.place, set()).add(part.rail)
-            elif part.kind == "host":
-                nets.setdefault(part.place, set())
-        hosts = {part.place for part in fault.parts if part.kind == "host"}
-        for node, rails in nets.items():
-            self._node(node, rails, whole=node in hosts)
+        of_net = grouped((part.place, part) for part in fault.parts if part.kind in {"link", "pcie", "host"})
+        for node, parts in of_net.items():
+            rails = {part.rail for part in parts if part.kind != "host"}
+            self._node(node, rails, whole=any(part.kind == "host" for part in parts))
         self._switches(fault)
         for node in dict.fromkeys(part.place for part in fault.parts if part.kind in {"gpu", "board"}):
             self._gpus(node, fault)
-        if "path" in kinds:
+        if any(part.kind == "path" for part in fault.parts):
             self._again(fault)
 
     def _switches(self, fault: Fault) -> None:
-        for kind, rack in dict.fromkeys((part.kind, part.place) for part in fault.parts):
-            numbers = sorted({part.rail for part in fault.parts if part.kind == kind and part.place == rack})
-            asked = list(range(self.fabric.rails)) if numbers == [-1] else numbers
+        rails_of = grouped(((part.kind, part.place), part.rail) for part in fault.parts)
+        for (kind, rack), rails in rails_of.items():
+            asked = list(range(self.fabric.rails)) if rails == [-1] else sorted(rails)
             if kind == "leaf":
                 self._leaf(rack, asked)
             elif kind == "uplink":

@@ -156,8 +156,13 @@ def _two_kinds(group: Sequence[JudgedRun]) -> bool:
     low = [judged_run.share for judged_run in first if judged_run.standing is Standing.LOW and judged_run.share]
     if not first or len(first) < LEAST_KIND * len(first[0].run.nodes) or len(low) <= TWO_KINDS_SHARE * len(first):
         return False
-    middle = median(low)
-    return 1.4826 * median(abs(share - middle) for share in low) < KIND_SPREAD * middle
+    return _spread(low) < KIND_SPREAD * median(low)
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The robust standard deviation: that of a normal distribution with this median deviation."""
+    middle = median(values)
+    return 1.4826 * median(abs(value - middle) for value in values)
 
 
 def _value(run: _RunResult) -> float | None:
@@ -180,9 +185,7 @@ def _floor(values: Sequence[float], reference: float | None) -> float:
     if reference is None:
         return 0.0
     upper = [value for value in values[len(values) // 2 :] if value >= LOW_SHARE * reference]
-    middle = median(upper)
-    sigma = 1.4826 * median(abs(value - middle) for value in upper)
-    return min(LOW_SHARE * reference, reference - SPREADS * sigma)
+    return min(LOW_SHARE * reference, reference - SPREADS * _spread(upper))
 
 
 def _judged(run: _RunResult, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:

@@ -10,6 +10,7 @@ from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric
 from topodiag.words import node_sets
+from topodiag.words.node_sets import short
 from topodiag.words.units import spell_bytes
 
 MAX_NODES = 20_000
@@ -34,7 +35,7 @@ def expand(text: str) -> tuple[str, ...]:
 def check_name(node: str) -> str:
     """A name that a launcher takes for a host and never for an option. Raises TopodiagError."""
     if not _SAFE.fullmatch(node) or node.isdigit():
-        raise TopodiagError(f"{_short(node)!r} is no host name", hint="write gpu[001-064] or a,b,c")
+        raise TopodiagError(f"{short(node)!r} is no host name", hint="write gpu[001-064] or a,b,c")
     return node
 
 
@@ -48,10 +49,6 @@ def _split(text: str) -> list[str]:
         else:
             texts[-1] += sign
     return [part.strip() for part in texts if part.strip()]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def read_racks(data: bytes, name: str) -> dict[str, str]:
@@ -71,7 +68,7 @@ def read_racks(data: bytes, name: str) -> dict[str, str]:
             continue  # a switch of switches
         if not nodes or not rack:
             raise InputError(
-                name, f"{_short(bare)!r} is not NODE,RACK", line=number, hint="one node and its rack a line"
+                name, f"{short(bare)!r} is not NODE,RACK", line=number, hint="one node and its rack a line"
             )
         if number == 1 and nodes.lower() in {"node", "nodes", "host", "hosts", "hostname", "name"}:
             continue
@@ -81,7 +78,7 @@ def read_racks(data: bytes, name: str) -> dict[str, str]:
             raise InputError(name, error.message, line=number, hint=error.hint) from None
         for node in texts:
             if racks.setdefault(node, rack) != rack:
-                raise InputError(name, f"{node} is in {_short(racks[node])} and in {_short(rack)}", line=number)
+                raise InputError(name, f"{node} is in {short(racks[node])} and in {short(rack)}", line=number)
     if not racks:
         raise InputError(name, "names no rack", hint="lines of NODE,RACK, or Slurm's topology.conf")
     return racks

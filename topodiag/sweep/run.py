@@ -162,7 +162,7 @@ class _Loop:
         last = self.store.last.get(run.id)
         attempt = last.attempt + 1 if last is not None else 1
         now = time.monotonic()
-        active_run = _ActiveRun(
+        active = _ActiveRun(
             run,
             attempt,
             placed(command(self.plan, run), run.program, self.programs.get(run.program, run.program)),
@@ -172,22 +172,17 @@ class _Loop:
             now + self.plan.launch.timeout_s,
         )
         try:
-            if active_run.command.server:
-                active_run.processes.append(
-                    _popen(active_run.command.server, active_run.output.with_suffix(".server.txt"))
-                )
-                active_run.client_at = now + SERVER_LEAD_S
-                active_run.output.touch()
-            else:
-                active_run.client = _popen(active_run.command.argv, active_run.output)
-                active_run.processes.append(active_run.client)
+            if active.command.server:
+                active.processes.append(_popen(active.command.server, active.output.with_suffix(".server.txt")))
+                active.client_at = now + SERVER_LEAD_S
+                active.output.touch()
         except OSError as error:
-            self._keep(active_run, Measured(State.FAILED, why=_unstartable(error)), None)
+            self._keep(active, Measured(State.FAILED, why=_unstartable(error)), None)
             return
-        self.at_work.append(active_run)
+        self.at_work.append(active)
 
     def _look(self) -> None:
-        """Start clients whose server had its lead, stop what is over its time, keep what has ended."""
+        """Start clients, those of a server when it had its lead, stop what is over its time, keep what has ended."""
         now = time.monotonic()
         for active in list(self.at_work):
             if active.client is None and active.stop is None and now >= active.client_at:

@@ -248,17 +248,14 @@ def _states(store: Store, is_asked: Told) -> dict[str, tuple[tuple[PartStates, .
         by_part[host][part].append(spell)
     states_of: dict[str, tuple[tuple[PartStates, ...], float | None]] = {}
     for host, parts in by_part.items():
-        states = [
-            PartStates(part, tuple(sorted(_recent(spells, ends[host]), key=lambda spell: spell.time_s)))
-            for part, spells in sorted(parts.items())
-        ]
+        states = (PartStates(part, _recent(spells, ends[host])) for part, spells in sorted(parts.items()))
         states_of[host] = (tuple(states), ends[host])
     return states_of
 
 
-def _recent(spells: Sequence[Spell], end_s: float) -> list[Spell]:
-    """The spells of the window, and the last one before it: whether the part was ever up is asked, too."""
+def _recent(spells: Sequence[Spell], end_s: float) -> tuple[Spell, ...]:
+    """The spells of the window in the order of time, and the last one before it in which the part was up: whether it
+    ever was is asked, too."""
     ordered = sorted(spells, key=lambda spell: spell.time_s)
-    old = [spell for spell in ordered if spell.end_s < end_s - WINDOW_S]
-    was_up = [spell for spell in old if spell.up][-1:]
-    return [*was_up, *(spell for spell in ordered if spell.end_s >= end_s - WINDOW_S)]
+    was_up = [spell for spell in ordered if spell.end_s < end_s - WINDOW_S and spell.up][-1:]
+    return tuple(spell for spell in ordered if spell.end_s >= end_s - WINDOW_S or spell in was_up)
