@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -13,29 +13,12 @@ from rich.text import Text
 from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
 from topodiag.words.fold import fold_hosts, grouped, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.text import MAX_CHARS, clean
 
 T = TypeVar("T")
 
-_HUES = {
-    "error": "bold red",
-    "warning": "bold yellow",
-    "info": "bold cyan",
-    "ok": "bold green",
-    "unknown": "bold magenta",
-    "strong": "bold",
-    "dim": "dim",
-    "sick": "bold red",
-    "doubtful": "yellow",
-    "nvlink": "green",
-    "near": "bold cyan",
-    "close": "cyan",
-    "remote": "dim",
-    "name": "bold",
-    "": "",
-}
-
-
+_HUES: Mapping[str, str] = own_data("report/hues")["terminal"]
 Part = str | tuple[str, str] | Text
 LABEL = 11
 """Columns of the labels of a report, after two blanks."""

@@ -197,14 +197,12 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
 def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     """What would explain a low run, likeliest first, then what it is not and what says so."""
     verbose = page.style.verbose
-    shown = page.some(benchmark.hypotheses, HYPOTHESES_SHOWN)
-    for number, hypothesis in enumerate(shown):
+    for number, hypothesis in enumerate(page.listed(benchmark.hypotheses, HYPOTHESES_SHOWN, "cause", indent=BELOW)):
         likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
         check = f"{hypothesis.check}  " if hypothesis.check else ""
         page.entry("" if number else "verdict", likely, (check, "close"), (hypothesis.cause, "strong"), most=1)
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
-    page.add_more(len(benchmark.hypotheses) - len(shown), "cause", indent=BELOW)
     page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
 
 

@@ -10,12 +10,10 @@ from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact
 from topodiag.model.fleet_words import spelled
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
-from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, grid_of
+from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, grid_of, marked
 from topodiag.report.words import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels
 from topodiag.words.units import number
-
-_MARKS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: ""}
 
 
 def fleet_extras(result: FleetResult) -> Extras:
@@ -33,12 +31,14 @@ def _exclusions(result: FleetResult) -> Grid:
     columns: Columns[Exclusion] = {
         "Nodes": lambda exclusion: fold_hosts(exclusion.nodes),
         ">Count": lambda exclusion: len(exclusion.nodes),
-        "Severity": lambda exclusion: Cell(
-            f"{SIGNS[exclusion.severity]} {exclusion.severity}", float(exclusion.severity), _MARKS[exclusion.severity]
-        ),
+        "Severity": lambda exclusion: _severity(exclusion.severity),
         "Why": lambda exclusion: "; ".join(f"{check} {message}" for check, message in exclusion.reasons),
     }
     return grid_of("exclude", "Nodes to exclude now", columns, result.exclusions)
+
+
+def _severity(severity: Severity) -> Cell:
+    return marked(f"{SIGNS[severity]} {severity}", str(severity), float(severity))
 
 
 _OUTLIERS: Columns[Outlier] = {

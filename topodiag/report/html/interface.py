@@ -91,7 +91,12 @@ def as_drawn(columns: grid.Columns[T]) -> Columns[T]:
 def _drawn(cell: Callable[[T], Part], item: T) -> Cell:
     part = cell(item)
     text, hue = part if isinstance(part, tuple) else (str(part), "")
-    return Cell(text, read_number(text), _MARKS.get(hue, ""))
+    return marked(text, hue, read_number(text))
+
+
+def marked(text: str, hue: str, value: float | None = None) -> Cell:
+    """A cell with the mark that a hue of the terminal stands for."""
+    return Cell(text, value, _MARKS.get(hue, ""))
 
 
 def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.model.bench import BenchRun
+from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Job, Rank
 from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
@@ -84,7 +85,8 @@ def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[Document]:
             documents[place] = _with_run(documents[place], run)
     several = len(documents) + len(bench_runs) > 1
     documents += [
-        _with_run(_nothing(f"run {number}" if several else "job"), run) for number, run in enumerate(bench_runs)
+        _with_run(job_facts(Job(f"run {number}" if several else "job", 0, (), (), (), no_connections(), ())), run)
+        for number, run in enumerate(bench_runs)
     ]
     return documents
 
@@ -132,10 +134,3 @@ def _completed(job: Document, listed: Sequence[Rank]) -> Document:
             }  # fmt: skip
     hosts = sorted({*job["hosts"], *(rank.host for rank in listed)})
     return job | {"hosts": hosts, "ranks": [ranks[rank] for rank in sorted(ranks)]}
-
-
-def _nothing(name: str) -> Document:
-    """A job of which no log tells."""
-    keys = ("nccl_versions", "hosts", "ranks", "communicators", "networks", "subsystems", "notes", "events", "steps")
-    nothing = dict.fromkeys(keys, ())
-    return from_model("result.Job", None, name=name, nccl_version=None, world_size=None, settings={}, **nothing)

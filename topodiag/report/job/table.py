@@ -32,7 +32,7 @@ from topodiag.report.node.header import draw_verdict
 from topodiag.report.places import Places
 from topodiag.report.text import Page, Part, more
 from topodiag.report.words import judged
-from topodiag.words.fold import fold_labels, plural
+from topodiag.words.fold import few, fold_labels, plural
 from topodiag.words.units import number
 
 JOBS_SHOWN = 8
@@ -229,9 +229,7 @@ def _settings(page: Page, job: Job) -> str:
             continue
         value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
         lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
-    shown = page.some(lines, 6)
-    rest = f" and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
-    return " ".join(shown) + rest
+    return few(lines, len(lines) if page.style.verbose else 6, " ")
 
 
 _FAMILIES: Columns[Family] = {

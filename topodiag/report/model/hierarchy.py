@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,14 +18,11 @@ from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import spell_time
 
-EXPLAINED = {
-    "flat ring": "one ring; one rank's NIC carries each hop between nodes",
-    "ring by node": "one ring that enters each node once, over the NICs of all its ranks, as NCCL's channels do",
-    "leaders": "a ring in every node, a ring of one leader per node, a broadcast in the node",
-    "shares": "reduce-scatter in the node, all-reduce of each share on its rail, all-gather in the node",
-}
+WAYS: Mapping[str, str] = own_data("report/model/ways")["ways"]
+"""How each way goes."""
 
 
 def draw_hierarchy(
@@ -93,7 +90,7 @@ def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:
 
 
 def _regimes(page: Page, way: AllReduceMethod, wide: int) -> None:
-    page.add(page.text("  ", (way.name.ljust(wide), "name"), "  "), EXPLAINED[way.name])
+    page.add(page.text("  ", (way.name.ljust(wide), "name"), "  "), WAYS[way.name])
     regimes = way.regimes
     if regimes is None:
         return

@@ -112,33 +112,34 @@ def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
 def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
     """What the searches found, and the first channel of each. On one node nothing goes to NICs."""
     far = over_network(prediction)
-    rows: list[list[Part]] = []
-    for graph in prediction.graphs:
-        title: Part = (GRAPHS.get(graph.id, "?"), "name")
-        if not graph.channels:
-            rows.append([title, ("not found", "doubtful"), *[""] * 7])
-            continue
-        rows.append([
-            title,
-            PATTERNS.get(graph.pattern, str(graph.pattern)),
-            str(graph.channels),
-            spell_gbs(graph.bw_intra),
-            spell_gbs(graph.bw_inter) if far else "",
-            (spell_gbs(total) if (total := total_gbs(prediction, graph)) is not None else "", "strong"),
-            f"{graph.type_intra}, {graph.type_inter}" if far else graph.type_intra,
-            ("yes" if graph.cross_nic else "no") if far else "",
-            spell_order(graph.orders[0], names) if graph.orders else "",
-        ])  # fmt: skip
     # Where a search found nothing its word must stay, so the pattern cannot go.
     missing = any(not graph.channels for graph in prediction.graphs)
-    fields = (
-        Field("graph"), Field("pattern", drop=0 if missing else 3), Field("channels", right=True),
-        Field("GB/s each" if not far else "GB/s inside", right=True, drop=1), Field("to NICs", right=True),
-        Field("in all", right=True), Field("path" if not far else "paths"), Field("crossNic", right=True, drop=4),
-        Field("first channel", least=16, drop=2),
-    )  # fmt: skip
+    columns: Columns[PredictedGraph] = {
+        Field("pattern", drop=0 if missing else 3): lambda graph: PATTERNS.get(graph.pattern, str(graph.pattern)),
+        Field("channels", right=True): lambda graph: str(graph.channels),
+        Field("GB/s inside" if far else "GB/s each", right=True, drop=1): lambda graph: spell_gbs(graph.bw_intra),
+        Field("to NICs", right=True): lambda graph: spell_gbs(graph.bw_inter) if far else "",
+        Field("in all", right=True): lambda graph: (_total(prediction, graph), "strong"),
+        Field("paths" if far else "path"): lambda graph: path_types(prediction, graph),
+        Field("crossNic", right=True, drop=4): lambda graph: ("yes" if graph.cross_nic else "no") if far else "",
+        Field("first channel", least=16, drop=2): lambda graph: spell_order(next(iter(graph.orders), ()), names),
+    }
+    rows: list[list[Part]] = []
+    for graph in prediction.graphs:
+        cells = [cell(graph) for cell in columns.values()] if graph.channels else [("not found", "doubtful"), *[""] * 7]
+        rows.append([(GRAPHS.get(graph.id, "?"), "name"), *cells])
     if rows:
-        draw_grid(page, fields, rows)
+        draw_grid(page, (Field("graph"), *columns), rows)
+
+
+def _total(prediction: Prediction, graph: PredictedGraph) -> str:
+    total = total_gbs(prediction, graph)
+    return "" if total is None else spell_gbs(total)
+
+
+def path_types(prediction: Prediction, graph: PredictedGraph) -> str:
+    """`NVL, PIX`: the path types inside a node and, where there is more than one, to the NICs."""
+    return f"{graph.type_intra}, {graph.type_inter}" if over_network(prediction) else graph.type_intra
 
 
 def spell(label: str, names: Names) -> str:

@@ -18,7 +18,7 @@ from topodiag.report.topo.predict import (
     GRAPHS,
     Names,
     channel_gbs,
-    over_network,
+    path_types,
     prediction_json,
     spell,
     total_gbs,
@@ -92,11 +92,10 @@ def spell_graph(prediction: Prediction, number: int) -> str:
         return ""
     if not graph.channels:
         return NOT_FOUND
-    types = f"{graph.type_intra}, {graph.type_inter}" if over_network(prediction) else graph.type_intra
     total = total_gbs(prediction, graph)
     gbs = channel_gbs(prediction, graph)
     sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
-    return f"{graph.channels} × {sum_of_all}, {types}"
+    return f"{graph.channels} × {sum_of_all}, {path_types(prediction, graph)}"
 
 
 def graph_rows(before: Prediction, after: Prediction) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from topodiag.draw.scale import SIZE
 from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, figures, grid_of
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, figures, grid_of, marked
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_gbs
 
@@ -37,7 +37,7 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
 
 def _verdict(benchmark: Benchmark) -> Cell:
     sign, hue = sign_of(benchmark)
-    return Cell(f"{sign} {verdict_word(benchmark)}", mark=hue if hue in {"error", "warning", "ok"} else "")
+    return marked(f"{sign} {verdict_word(benchmark)}", hue)
 
 
 _RUNS: Columns[tuple[int, Benchmark]] = {

@@ -10,7 +10,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of
+from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of, marked
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.words import SIGNS, of_hosts
 from topodiag.words.fold import fold_hosts, plural
@@ -47,8 +47,7 @@ def _findings(unseen: str, pairs: Sequence[tuple[str, Severity]]) -> Cell:
     words = f"{SIGNS[worst]} {', '.join(check for check, _ in pairs)}" if worst is not None else "none"
     if unseen:
         words = f"{words}; ? GPUs not seen: {unseen}" if pairs else f"? GPUs not seen: {unseen}"
-    mark = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(worst, "") if worst is not None else ""
-    return Cell(words, float(worst or 0), mark)
+    return marked(words, str(worst), float(worst or 0))
 
 
 def _captured(nodes: Sequence[Node]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from rich.text import Text
 
 from topodiag.report.html.interface import Section, Sheet
+from topodiag.words.own_data import own_data
 
 MOST = 2000
 """Lines kept."""
@@ -23,11 +24,7 @@ def section(sheet: Sheet) -> Section | None:
     return Section("terminal", title, {"lines": lines, "folded": folded})
 
 
-_HUES = {
-    "bold red": "error", "bold yellow": "warning", "bold cyan": "note", "bold green": "ok", "bold magenta": "unknown",
-    "bold": "strong", "dim": "dim", "yellow": "warning", "green": "ok", "cyan": "place",
-}  # fmt: skip
-"""The styles of report/text.py by what they mean."""
+_HUES: Mapping[str, str] = own_data("report/hues")["page"]
 
 Line = list[tuple[str, str]]
 
