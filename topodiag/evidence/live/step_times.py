@@ -41,7 +41,7 @@ _HEAD_REACH = 40
 _LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
-_ELAPSED = ("elapsed:", "elapsed=")
+_ELAPSED = ("elapsed:", "elapsed=")  # since a run began, though some programs begin it anew with each step
 _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
