@@ -26,7 +26,7 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 86_528
+MOST_CODE_LINES = 86_524
 MOST_PATTERNS = 274
 MOST_PATTERNS_OF_CHECKS = 37
 MOST_FILES_OF_EVIDENCE = 184

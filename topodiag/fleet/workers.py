@@ -35,15 +35,11 @@ pyarrow has."""
 
 
 def by_all_cores(
-    work: Callable[[_Item], _Made],
-    items: Sequence[_Item],
-    *,
-    worth: bool,
-    chunk: int = CHUNK,
-    workers: int | None = None,
+    work: Callable[[_Item], _Made], items: Sequence[_Item], *, worth: bool, chunk: int = 0, workers: int | None = None
 ) -> Iterator[_Made]:
     """What comes of each item, in their order, by so many processes (None: all cores), each taking `chunk` items
-    at once; in this one where others are not `worth` it. Raises TopodiagError when a worker dies."""
+    (0: CHUNK) at once; in this one where others are not `worth` it. Raises TopodiagError when a worker dies."""
+    chunk = chunk or CHUNK
     wanted = min(workers or cpus(), -(-len(items) // chunk))
     if wanted < 2 or not worth:
         yield from map(work, items)

@@ -72,11 +72,11 @@ class ProcessDied(JobCheck):
     """JOB009: a process died of its own before any communication error
 
     What it finds
-        The process that ended first, and why: an exception that nobody caught, no memory left on a GPU or too
-        much of the host's, a signal, a preemption, an eviction, a time limit. A rank that is gone without a word, whose connections all others saw
-        close. Then all closed connections and timeouts of other ranks follow from
-        it. Or the job never started: no node has what it asks for, its port is taken, a library lacks a symbol that it
-        needs, the launcher or the kubelet cannot start it.
+        The process that ended first, and why: an exception that nobody caught, no memory left on a GPU or too much of
+        the host's, a signal, a preemption, an eviction, a time limit. A rank that is gone without a word, whose
+        connections all others saw close. Then all closed connections and timeouts of other ranks follow from it. Or the
+        job never started: no node has what it asks for, its port is taken, a library lacks a symbol that it needs, the
+        launcher or the kubelet cannot start it.
 
     Why it matters
         511 ranks report a timeout or a closed connection, and one line says why: the rank that died. Whoever looks
