@@ -39,7 +39,7 @@ def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
         of_jobs = run(Subject.JOB, case.jobs)
         unexplained += troubles_of_jobs(case.jobs, of_jobs)
         silent = not_logged(case.jobs)
-        # What NCCL logged in a run's output is a job like the others, and was judged among them above.
+        # Jobs that NCCL logged in the output of runs are judged above, among all jobs.
         of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
@@ -67,8 +67,8 @@ def _beside_model(case: Case) -> Case:
 
 
 def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
-    """The runs, on the machine that the nodes are, which were judged already. Logs beside the runs may be those of
-    other jobs of the case: what they show is no cause of a slow run."""
+    """The runs, judged on the nodes of the case; `of_nodes` is what checks said of these. Other jobs of the case are
+    left out: what their logs show is no cause of a slow run."""
     from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
 
     runs = Case(runs=case.runs, jobs=case.jobs_of_runs)
