@@ -26,14 +26,25 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 86_524
+MOST_CODE_LINES = {
+    "": 84_331,
+    "app": 4_000,
+    "checks": 17_568,
+    "cli": 2_870,
+    "evidence": 20_711,
+    "model": 4_586,
+    "report": 6_742,
+}
+"""Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
+the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
+and `evidence` 32,286."""
+
 MOST_PATTERNS = 274
 MOST_PATTERNS_OF_CHECKS = 37
 MOST_FILES_OF_EVIDENCE = 184
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 19
-"""Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
-is 62,000 lines, 700 patterns and 220 files."""
+"""Budgets of the package: what it has today. A change may lower them and raise none."""
 
 
 def faults_of(source: str) -> list[str]:
@@ -86,16 +97,14 @@ def test_no_module_is_longer_than_it_should_be() -> None:
 
 
 def _code_lines(source: str) -> int:
-    """Lines with code: no blank one, no comment, no docstring."""
+    """Lines with code: no blank one, no comment, no docstring of a module, a class, a function or a constant."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in _NO_CODE:
             lines.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node
-        ):
-            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
     return len(lines)
 
 
@@ -107,8 +116,11 @@ def _calls(source: str) -> Iterator[str]:
 
 
 def test_the_package_does_not_grow() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "topodiag").rglob("*.py")}
-    assert sum(map(_code_lines, sources.values())) <= MOST_CODE_LINES
+    package = ROOT / "topodiag"
+    sources = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    lines = {path: _code_lines(source) for path, source in sources.items()}
+    rooms = {room: sum(lines[path] for path in (package / room).rglob("*.py")) for room in MOST_CODE_LINES}
+    assert {room: count for room, count in rooms.items() if count > MOST_CODE_LINES[room]} == {}
     patterns = [path for path, source in sources.items() for name in _calls(source) if name in {"regex", "compiled"}]
     assert len(patterns) <= MOST_PATTERNS
     assert sum("checks" in path.parts for path in patterns) <= MOST_PATTERNS_OF_CHECKS
