@@ -178,3 +178,9 @@ def test_the_word_of_a_shell_on_a_killed_command_counts_below_its_prompt_or_as_t
     assert holds_job_lines(b"$ python train.py\nKilled\n$ vi train.py\n")
     assert not holds_job_lines(b"step 1 loss 2\nKilled\nstep 2 loss 1\n")
     assert not holds_job_lines(b"$ pkill python\nKilled\n")
+
+
+@examples("text", "exceptions")
+def test_what_a_client_tries_again_after_ended_nothing(text: str, exceptions: list[str]) -> None:
+    lines = text.replace("TRACEBACK\n", TRACEBACK).split("\n")
+    assert [lines[at] for at in sorted(handled_exceptions(lines))] == exceptions

@@ -50,12 +50,29 @@ class LastTraceback:
 
 def handled_exceptions(texts: Sequence[str]) -> frozenset[int]:
     """The lines of exceptions that ended nothing: a program handled them as an answer when another one was raised,
-    which is the root, or Python ignores them, as those of what is taken down."""
+    which is the root, or Python ignores them, as those of what is taken down, or a client tries again after them."""
     heads = [at for at, text in enumerate(texts) if text.startswith(_WORDS["links"][0])]
     lookups = [line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_WORDS["lookups"])]
     ignored = [at + 2 for at, text in enumerate(texts) if _WORDS["ignored"][0] in text]
     below = (next((line for line in range(at, len(texts)) if not texts[line].startswith("  ")), 0) for at in ignored)
-    return frozenset({*lookups, *below} - {0})
+    tried = [at for at, text in enumerate(texts) if text == _TRACEBACK and _LIKE["tries"].search(texts[at - 1])]
+    return frozenset({*lookups, *below, *(line for at in tried for line in _raised_from(texts, at))} - {0})
+
+
+def _raised_from(texts: Sequence[str], head: int) -> list[int]:
+    """The lines of the exceptions of a traceback and of those raised meanwhile; none where nothing stands below."""
+    raised: list[int] = []
+    linked = True
+    for at in range(head + 1, len(texts)):
+        if not texts[at].strip() or texts[at].startswith("  ") or texts[at] == _TRACEBACK:
+            continue
+        if texts[at].startswith(_WORDS["links"]):
+            linked = True
+        elif linked:
+            raised, linked = [*raised, at], False
+        else:
+            return raised
+    return []
 
 
 def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceback | None:
