@@ -47,12 +47,14 @@ def _short(match: re.Match[str]) -> str:
 
 def _root(given: Iterable[str], files: Collection[str]) -> str:
     """The folder that holds all that was given; of one folder or archive itself. "" where there is none."""
+    files = frozenset(files)
+    above = {file[:at] for file in files for at, sign in enumerate(file) if sign == "/"}
     folders = set()
     for path in given:
         whole = path.rstrip("/")
         if path not in files and (signs := [path.find(sign) for sign in "*?[" if sign in path]):
             whole = join(dirname(path[: min(signs)]), "*")
-        folders.add(whole if whole == "." or any(file.startswith(whole + "/") for file in files) else dirname(whole))
+        folders.add(whole if whole == "." or whole in above else dirname(whole))
     try:
         return commonpath(folders).rstrip("/") if folders else ""
     except ValueError:  # absolute and relative paths
