@@ -156,7 +156,7 @@ def test_the_placement_is_drawn_before_and_after(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     invoke("place", "audit", "--nodes", "4", "--leaf", "2", "--tp", "8", "--rule", "cyclic", "--html", str(page))
     shown = by_id(read(page.read_text(encoding="utf-8")), "placement").text
-    assert "could be" in shown
+    assert "Could be" in shown
     assert "groups split" in shown
     assert "no group is split" in shown
 
@@ -167,7 +167,7 @@ def test_a_job_whose_ranks_are_badly_placed_is_drawn_beside_a_better_map(tmp_pat
     shown = by_id(read(page.read_text(encoding="utf-8")), "placement").text
     assert "2 of 2 groups split" in shown
     assert "no group is split" in shown
-    assert "waits" in shown
+    assert "Waits" in shown
 
 
 def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> None:

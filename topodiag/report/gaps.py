@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from topodiag.model.finding import Outcome, Status
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Status
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import BELOW, Page, Part
@@ -14,8 +15,49 @@ from topodiag.words.fold import few, grouped, plural
 
 QUOTED = 200
 """Characters of a line of trouble that are shown."""
+_LEADS: Mapping[str, Part] = {"unknown": ("? ", "unknown"), "info": ("● ", "info"), "dim": "  "}
 SHOWN = 3
 """Lines of trouble before the rest is only counted (`-v` shows all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Things that are open for reasons alike: how many in the title, each thing with its reason."""
+
+    title: str
+    hue: str
+    pairs: Sequence[tuple[str, str]]
+
+    def by_reason(self) -> dict[str, list[str]]:
+        """Things of one reason together, each once, in the order in which reasons first came."""
+        reasons = grouped((why, what) for what, why in self.pairs)
+        return {why: list(dict.fromkeys(filter(None, whats))) for why, whats in reasons.items()}
+
+
+def groups_of(result: Result) -> list[Group]:
+    """What the result does not rest on, but for inputs that were not read."""
+    unknown, probes = _unjudged(result), [gap for node in result.nodes for gap in node.not_observed]
+    rooted = sum(gap.needs_root for gap in probes)
+    need = f" ({plural(rooted, 'needs', 'need')} root)" if rooted else ""
+    clashes, count = disagreements(result), unread_count(result)
+    unread = [(f"{line.place}  {line.text[:QUOTED]}", line.why) for line in result.unread]
+    if count > len(unread):
+        unread.append((plural(count - len(unread), "more line"), ""))
+    checks = len(result.with_status(Status.UNKNOWN))
+    groups = (
+        Group(f"{plural(checks, 'check')} could not run", "unknown", unknown),
+        Group(f"{plural(len(probes), 'source')} not observed{need}", "unknown", _reasons(probes)),
+        Group(f"sources disagree on {plural(len(clashes), 'value')}", "info", clashes),
+        Group(f"{plural(count, 'line')} not understood", "info", unread),
+    )
+    return [group for group in groups if group.pairs]
+
+
+def not_read(result: Result) -> Group:
+    """The inputs that were not read, or not to their end."""
+    probes = {gap for node in result.nodes for gap in node.not_observed}
+    inputs = [gap for gap in dict.fromkeys(result.not_observed) if gap not in probes]
+    return Group(f"{plural(len(inputs), 'input')} not read", "unknown", _reasons(inputs))
 
 
 def draw_gaps(page: Page, result: Result) -> None:
@@ -24,12 +66,12 @@ def draw_gaps(page: Page, result: Result) -> None:
     if not page.style.verbose:
         _draw_counts(page, result)
         return
-    _draw_unknown(page, result.with_status(Status.UNKNOWN))
-    _draw_not_observed(page, gaps_of(result))
-    clashes = disagreements(result)
-    _draw_by_reason(page, clashes, f"sources disagree on {plural(len(clashes), 'value')}", lead=("● ", "info"))
-    _draw_unread(page, result)
-    _draw_silent(page, result)
+    for group in (*groups_of(result), not_read(result), *silent(result)):
+        if group.pairs:
+            page.heading(group.title, lead=_LEADS[group.hue])
+        for why, whats in group.by_reason().items():
+            reason: list[Part] = [(f"{word} ", "dim") for word in f"— {why}".split()] if why else []
+            page.add_items("    ", whats, ", ", tail=[" ", *reason])
 
 
 def draw_unreadable(page: Page, result: Result) -> None:
@@ -42,31 +84,23 @@ def draw_unreadable(page: Page, result: Result) -> None:
 
 def _draw_counts(page: Page, result: Result) -> None:
     """What was not seen, counted in a line; inputs that were not read, each in a line; and what would help most."""
-    unknown, probes = result.with_status(Status.UNKNOWN), [gap for node in result.nodes for gap in node.not_observed]
-    rooted = sum(gap.needs_root for gap in probes)
-    clashes, unread = len(disagreements(result)), unread_count(result)
-    need = f" ({plural(rooted, 'needs', 'need')} root)" if rooted else ""
-    words = [
-        f"{plural(len(unknown), 'check')} could not run" if unknown else "",
-        f"{plural(len(probes), 'source')} not observed{need}" if probes else "",
-        f"sources disagree on {plural(clashes, 'value')}" if clashes else "",
-        f"{plural(unread, 'line')} not understood" if unread else "",
-    ]
+    words: list[Part] = [group.title for group in groups_of(result)]
+    probes = {gap for node in result.nodes for gap in node.not_observed}
     inputs = [gap for gap in result.not_observed if gap not in probes and not gap.unreadable]
-    if any(words) or inputs:
+    if words or inputs:
         page.blank()
-    if any(words):
-        page.add_items(("? ", "unknown"), [*filter(None, words), ("-v says why", "dim")])
+    if words:
+        page.add_items(("? ", "unknown"), [*words, ("-v says why", "dim")])
     for gap in inputs[:SHOWN]:
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
     page.add_more(len(inputs) - SHOWN, "input", indent=BELOW)
-    page.entry("next", _remedy(result, unknown), hue="ok")
+    page.entry("next", _remedy(result), hue="ok")
 
 
-def _remedy(result: Result, unknown: Sequence[Outcome]) -> str:
+def _remedy(result: Result) -> str:
     if result.jobs and all(job.only_ras for job in result.jobs):
         return "give the job's log with the answers: topodiag ras --with LOG"
-    return _shared_remedy([outcome.why for outcome in unknown])
+    return _shared_remedy([outcome.why for outcome in result.with_status(Status.UNKNOWN)])
 
 
 def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
@@ -96,14 +130,13 @@ def gaps_of(result: Result) -> list[NotObserved]:
     return list(dict.fromkeys((*result.not_observed, *(gap for node in result.nodes for gap in node.not_observed))))
 
 
-def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
-    pairs = [(outcome.check, outcome.why or "no reason given") for outcome in outcomes]
-    remedy = _shared_remedy([why for _, why in pairs])
-    reasons = [(check, why.removesuffix(f"; {remedy}")) for check, why in pairs]
-    _draw_by_reason(page, reasons, f"{plural(len(outcomes), 'check')} could not run")
-    if remedy:
-        checks = [check for check, why in pairs if why.endswith(f"; {remedy}")]
-        page.add("    ", (f"for {few(list(dict.fromkeys(checks)), 6)}: ", "dim"), remedy)
+def _unjudged(result: Result) -> list[tuple[str, str]]:
+    """The checks that could not run, each with the reason; and for which of them one remedy is enough."""
+    outcomes = result.with_status(Status.UNKNOWN)
+    remedy = _shared_remedy([outcome.why for outcome in outcomes])
+    pairs = [(one.check, (one.why or "no reason given").removesuffix(f"; {remedy}")) for one in outcomes]
+    helped = list(dict.fromkeys(one.check for one in outcomes if one.why.endswith(f"; {remedy}")))
+    return [*pairs, (f"for {few(helped, 6)}", remedy)] if remedy else pairs
 
 
 def _shared_remedy(reasons: Sequence[str]) -> str:
@@ -113,35 +146,21 @@ def _shared_remedy(reasons: Sequence[str]) -> str:
     return remedy if times > 1 else ""
 
 
-def _draw_silent(page: Page, result: Result) -> None:
-    texts = {finding.id for finding in result.findings}
+def silent(result: Result) -> Iterator[Group]:
+    """The checks that say nothing."""
+    found = {finding.id for finding in result.findings}
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
-        pairs = [(outcome.check, outcome.why) for outcome in result.with_status(status) if outcome.check not in texts]
-        _draw_by_reason(page, pairs, f"{plural(len(pairs), 'check')}: {title}", lead="  ")
+        pairs = [(outcome.check, outcome.why) for outcome in result.with_status(status) if outcome.check not in found]
+        yield Group(f"{plural(len(dict(pairs)), 'check')}: {title}", "dim", pairs)
 
 
-def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
-    rooted = sum(gap.needs_root for gap in gaps)
-    need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
-    pairs = [(gap.what, why_of(gap)) for gap in gaps]
-    _draw_by_reason(page, pairs, f"{plural(len(gaps), 'thing')} not observed", (need, "doubtful"))
-
-
-def why_of(gap: NotObserved) -> str:
-    """Why something was not observed, and whether root would show it."""
-    return gap.why if "root" in gap.why.lower() or not gap.needs_root else f"{gap.why} (root would show it)"
-
-
-def _draw_by_reason(
-    page: Page, pairs: Sequence[tuple[str, str]], title: str, *notes: Part, lead: Part = ("? ", "unknown")
-) -> None:
-    """Where there are any, the title and lines `things — reason`, things of one reason together, in the order in which
-    reasons first came."""
-    if pairs:
-        page.heading(title, *notes, lead=lead)
-    for why, whats in grouped((why, what) for what, why in pairs).items():
-        reason: list[Part] = [(f"{word} ", "dim") for word in f"— {why}".split()] if why else []
-        page.add_items("    ", list(dict.fromkeys(whats)), ", ", tail=[" ", *reason])
+def _reasons(gaps: Iterable[NotObserved]) -> list[tuple[str, str]]:
+    """What was not observed, each with why, and whether root would show it."""
+    pairs = []
+    for gap in gaps:
+        hidden = gap.needs_root and "root" not in gap.why.lower()
+        pairs.append((gap.what, f"{gap.why} (root would show it)" if hidden else gap.why))
+    return pairs
 
 
 def unread_count(result: Result) -> int:
@@ -159,12 +178,3 @@ def disagreements(result: Result) -> list[tuple[str, str]]:
         for node in result.nodes
         for item in node.disagreements
     ]
-
-
-def _draw_unread(page: Page, result: Result) -> None:
-    if count := unread_count(result):
-        page.heading(f"{plural(count, 'line')} of the evidence not understood", lead=("● ", "info"))
-    for line in result.unread:
-        page.add("    ", (line.place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))
-    if count > len(result.unread):
-        page.add("    ", (f"… and {plural(count - len(result.unread), 'more line')}", "dim"))

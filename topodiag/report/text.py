@@ -37,6 +37,11 @@ EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
 
 
+def plain(part: Part) -> str:
+    """The text of a part without its hue."""
+    return part[0] if isinstance(part, tuple) else str(part)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What was found of one thing: a node, a job, a run, a step. `sign` may be empty."""

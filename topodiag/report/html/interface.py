@@ -16,7 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 from topodiag.report import grid
 from topodiag.report.documents.from_model import Document
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, plain
 from topodiag.words.units import read_number
 
 T = TypeVar("T")
@@ -85,13 +85,14 @@ _MARKS = {"error": "error", "warning": "warning", "doubtful": "warning", "ok": "
 
 def as_drawn(columns: grid.Columns[T]) -> Columns[T]:
     """The columns of a table of the terminal: a hue marks its cell, a number is sorted as one."""
-    return {f"{'>' if field.right else ''}{field.title}": partial(_drawn, cell) for field, cell in columns.items()}
+    heads = {field: field.title[:1].upper() + field.title[1:] for field in columns}
+    return {f"{'>' if field.right else ''}{heads[field]}": partial(_drawn, cell) for field, cell in columns.items()}
 
 
 def _drawn(cell: Callable[[T], Part], item: T) -> Cell:
     part = cell(item)
-    text, hue = part if isinstance(part, tuple) else (str(part), "")
-    return marked(text, hue, read_number(text))
+    text = plain(part)
+    return marked(text, part[1] if isinstance(part, tuple) else "", read_number(text))
 
 
 def marked(text: str, hue: str, value: float | None = None) -> Cell:

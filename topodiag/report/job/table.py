@@ -88,9 +88,9 @@ def draw_job_head(page: Page, result: Result, job: Job) -> None:
     findings, tally, troubles = _findings_of_job(result, job), judged(result, job.name), result.troubles(job.name)
     asked = says_answers(job.ras) if job.only_ras else ""
     draw_verdict(page, job.name or "job", findings, tally, what="logged", why_none=asked, troubles=troubles)
-    page.add_items("  ", _places(job))
+    page.add_items("  ", places_of(job))
     if not page.style.quiet:
-        page.add_items("  ", [(word, "dim") for word in _software(job)])
+        page.add_items("  ", [(word, "dim") for word in software_of(job)])
 
 
 def _findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
@@ -102,21 +102,27 @@ def _findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
 
 def draw_summary(page: Page, job: Job) -> None:
     """Network, init and communicators."""
-    for label, words in (
-        ("network", _network(job)),
-        ("init", _init(job) if page.style.verbose else ""),
-        ("settings", _settings(page, job)),
-        ("steps", "; ".join(says_steps(job.paces))),
-    ):
+    for label, words in summary_of(job, verbose=bool(page.style.verbose)).items():
         page.entry(label, words, most=1)
     for note in job.notes:
         page.entry("note", note)
     if job.communicators:
         page.blank()
-        draw_listed(page, _FAMILIES, families(job), FAMILIES_SHOWN, "kind of communicator", "kinds of communicators")
+        draw_listed(page, FAMILIES, families(job), FAMILIES_SHOWN, "kind of communicator", "kinds of communicators")
 
 
-def _places(job: Job) -> list[Part]:
+def summary_of(job: Job, *, verbose: bool) -> dict[str, str]:
+    """What it runs over and with, by the label of each line; "" for what the log does not say."""
+    return {
+        "network": _network(job),
+        "init": _init(job) if verbose else "",
+        "settings": _settings(job, verbose=verbose),
+        "steps": "; ".join(says_steps(job.paces)),
+    }
+
+
+def places_of(job: Job) -> list[Part]:
+    """Its ranks and where they ran."""
     pieces: list[Part] = []
     seen = len(job.ranks)
     asked = answered(job.ras) if not seen else None
@@ -141,7 +147,8 @@ def _places(job: Job) -> list[Part]:
     return pieces or ["no rank was named"]
 
 
-def _software(job: Job) -> list[str]:
+def software_of(job: Job) -> list[str]:
+    """The versions of the libraries, and how many files say so."""
     words = [f"{job.library} {version}" for version in job.nccl_versions]
     for key, label in (("driver", "CUDA driver"), ("net plugin", "net plugin"), ("ofi", "OFI"), ("rccl", "RCCL")):
         values = Counter(process.versions[key] for process in job.processes if process.versions.get(key))
@@ -221,18 +228,18 @@ def _init(job: Job) -> str:
     return words
 
 
-def _settings(page: Page, job: Job) -> str:
+def _settings(job: Job, *, verbose: bool) -> str:
     """The variables that were set, those first that change what NCCL does."""
     lines = []
     for name, values in sorted(job.settings().items()):
-        if name.startswith("NCCL_DEBUG") and not page.style.verbose:
+        if name.startswith("NCCL_DEBUG") and not verbose:
             continue
         value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
         lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
-    return few(lines, len(lines) if page.style.verbose else 6, " ")
+    return few(lines, len(lines) if verbose else 6, " ")
 
 
-_FAMILIES: Columns[Family] = {
+FAMILIES: Columns[Family] = {
     Field("role"): lambda family: (
         family.name + ("" if family.first.role_why == "" or family.first.role_sure >= 3 else "?")
     ),

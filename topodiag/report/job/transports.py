@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from topodiag.lazy import dataclass
 from topodiag.model.job import Job
 from topodiag.model.transports import short_transport
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.job.words import spell_hosts
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, plain
 from topodiag.words.fold import plural
 
 HOSTS_DRAWN = 12
 MIXES_SHOWN = 12
 
+MATRIX = "rows send, columns receive; lines of the log by transport"
+
 Mix = dict[str, int]
+Mixes = Mapping[tuple[str, str], Mix]
+"""Of each pair of hosts, the sender first."""
 
 
-def mixes(job: Job) -> dict[tuple[str, str], Mix]:
+def mixes(job: Job) -> Mixes:
     """Lines by transport for each ordered pair of hosts, the most frequent transport first."""
     # What a receiver prints, the sender printed too; it counts only where the sender left no line.
     conns, flows = job.connections, job.connections.flows
@@ -45,26 +51,35 @@ def draw_transports(page: Page, job: Job) -> None:
     if not by_pair:
         page.add("  ", ("no connection is in the logs: NCCL_DEBUG_SUBSYS lacked INIT, P2P, SHM and NET", "unknown"))
         return
-    hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
-    if len(hosts) <= HOSTS_DRAWN and _draw_matrix(page, hosts, by_pair):
-        page.add("  ", ("rows send, columns receive; lines of the log by transport", "dim"))
-        return
-    _draw_folded(page, by_pair)
+    matrix = matrix_of(by_pair)
+    hosts = hosts_of(by_pair)
+    if len(hosts) <= HOSTS_DRAWN and _width(matrix, hosts) <= page.width:
+        draw_table(page, matrix, hosts)
+        page.add("  ", (MATRIX, "dim"))
+    else:
+        draw_listed(page, FOLDED, folded(by_pair), MIXES_SHOWN, "mix", "mixes")
 
 
-def _draw_matrix(page: Page, hosts: list[str], by_pair: dict[tuple[str, str], Mix]) -> bool:
-    """Whether it fits."""
-    words = {pair: " ".join(f"{name} {count}" for name, count in mix.items()) for pair, mix in by_pair.items()}
-    widths = [max(len(host), *(len(words.get((row, host), "-")) for row in hosts)) for host in hosts]
-    if 2 + max(map(len, hosts)) + sum(width + 2 for width in widths) > page.width:
-        return False
-    fields = (Field("from \\ to"), *(Field(host) for host in hosts))
-    rows: list[list[Part]] = [
-        [(row, "name"), *((words.get((row, host), "-"), _hue(by_pair.get((row, host), {}))) for host in hosts)]
-        for row in hosts
-    ]
-    draw_grid(page, fields, rows)
-    return True
+def hosts_of(by_pair: Mixes) -> list[str]:
+    """The hosts of all pairs, each once."""
+    return list(dict.fromkeys(host for pair in by_pair for host in pair))
+
+
+def matrix_of(by_pair: Mixes) -> Columns[str]:
+    """A row for each host that sends, a column for each that receives."""
+
+    def words(receiver: str, sender: str) -> Part:
+        mix = by_pair.get((sender, receiver), {})
+        return " ".join(f"{name} {count}" for name, count in mix.items()) or "-", _hue(mix)
+
+    columns = {Field(host): partial(words, host) for host in hosts_of(by_pair)}
+    return {Field("from \\ to"): lambda sender: (sender, "name"), **columns}
+
+
+def _width(columns: Columns[str], hosts: Sequence[str]) -> int:
+    return sum(
+        2 + max(len(plain(part)) for part in (field.title, *map(cell, hosts))) for field, cell in columns.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,7 @@ class Folded:
         return f"{plural(count, 'pair')} of nodes" if self.between else f"inside {plural(count, 'node')}"
 
 
-def folded(by_pair: dict[tuple[str, str], Mix]) -> list[Folded]:
+def folded(by_pair: Mixes) -> list[Folded]:
     """Inside nodes first, then between them; of either the most pairs first."""
     groups: dict[tuple[bool, tuple[str, ...]], Folded] = {}
     for (a, b), mix in by_pair.items():
@@ -93,16 +108,19 @@ def folded(by_pair: dict[tuple[str, str], Mix]) -> list[Folded]:
     return sorted(groups.values(), key=lambda group: (group.between, -len(group.pairs), group.names))
 
 
-def _draw_folded(page: Page, by_pair: dict[tuple[str, str], Mix]) -> None:
-    """Pairs with one mix of transports stand on one line."""
-    for group in page.listed(folded(by_pair), MIXES_SHOWN, "mix", "mixes"):
-        words = ", ".join(f"{name} {count}" for name, count in group.lines.most_common())
-        places = spell_hosts([host for pair in group.pairs for host in pair], 200)
-        hue = _hue(dict.fromkeys(group.names, 1))
-        page.add(page.text("  ", f"{group.where:<20}", "  "), (words, hue), (f"  {places}", "dim"))
+FOLDED: Columns[Folded] = {
+    Field("pairs"): lambda fold: fold.where,
+    Field("over, lines", least=24): lambda fold: (
+        ", ".join(f"{name} {count}" for name, count in fold.lines.most_common()), _hue(fold.lines)
+    ),
+    Field("hosts", least=12): lambda fold: (
+        spell_hosts([host for pair in fold.pairs for host in pair], 200), "dim"
+    ),
+}  # fmt: skip
+"""Pairs with one mix of transports stand on one line."""
 
 
-def _hue(mix: Mix) -> str:
+def _hue(mix: Collection[str]) -> str:
     if not mix:
         return "dim"
     if any(name.startswith("Socket") for name in mix):

@@ -10,7 +10,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, plain
 from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words
 from topodiag.words.fold import first_of, plural
 from topodiag.words.units import in_gbps, number
@@ -44,7 +44,7 @@ def draw_machine_line(page: Page, node: Node) -> None:
 
 def machine_words(node: Node) -> list[str]:
     """The machine in plain words, as the terminal's head has it."""
-    return [word[0] if isinstance(word, tuple) else str(word) for word in _machine(node)]
+    return list(map(plain, _machine(node)))
 
 
 def draw_verdict(

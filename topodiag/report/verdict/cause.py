@@ -61,11 +61,16 @@ def draw_chain(page: Page, cause: Cause) -> None:
     """The check that found the cause, and what follows from it as a tree."""
     seen = cause.finding.observed or cause.finding.message
     page.entry("evidence", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
-    groups = neighbours(cause.consequences, key=lambda following: (following.finding.id, following.depth))
+    groups = groups_below(cause)
     shown = page.some(groups, CONSEQUENCES_SHOWN)
     left = sum(len(group) for group in groups[len(shown) :])
     for group in shown:
         _draw_consequence(page, group, left if group is shown[-1] else 0)
+
+
+def groups_below(cause: Cause) -> list[list[Consequence]]:
+    """What follows from a cause, neighbours of one check together."""
+    return neighbours(cause.consequences, key=lambda following: (following.finding.id, following.depth))
 
 
 def _draw_consequence(page: Page, group: Sequence[Consequence], left: int) -> None:

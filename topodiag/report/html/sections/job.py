@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
-
 from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
-from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, grid_of
-from topodiag.report.job.ranks import nics_by_rank
-from topodiag.report.job.transports import Folded, Mix, folded, mixes
-from topodiag.report.job.words import (
-    Family,
-    families,
-    init_words,
-    slowest_s,
-    spell_channels,
-    spell_connections,
-    spell_hosts,
-    spell_nodes,
-    spell_ranks,
+from topodiag.report.html.interface import (
+    Cell,
+    Columns,
+    Grid,
+    Section,
+    Sheet,
+    as_drawn,
+    drawings_of,
+    grid_of,
 )
+from topodiag.report.job.ranks import nics_by_rank
+from topodiag.report.job.table import FAMILIES, places_of, software_of, summary_of
+from topodiag.report.job.transports import FOLDED, MATRIX, folded, hosts_of, matrix_of, mixes
+from topodiag.report.job.words import families, spell_hosts, spell_ranks
+from topodiag.report.text import plain
 from topodiag.words.fold import fold_labels, grouped
 
 JOBS_SHOWN = 8
@@ -49,22 +46,14 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _facts(job: Job) -> list[tuple[str, str]]:
-    kinds = Counter(process.network for process in job.processes if process.network)
-    pairs = [
-        ("Ranks", str(job.world_size if job.world_size > 0 else len(job.ranks) or "")),
-        ("Nodes", f"{len(job.hosts)}: {spell_hosts(job.hosts, 300)}" if job.hosts else ""),
-        (job.library, ", ".join(job.nccl_versions)),
-        ("Network", ", ".join(kinds)),
-        ("Files", str(len(job.files)) if job.files else ""),
-    ]
-    if 0 < len(job.ranks) < job.world_size:
-        pairs[0] = ("Ranks", f"{job.world_size}, {len(job.ranks)} of them seen")
-    return [pair for pair in pairs if pair[1]]
+    """What the terminal says of the job in its first lines."""
+    head = {"ranks": " · ".join(map(plain, places_of(job))), "software": " · ".join(software_of(job))}
+    return [(label, words) for label, words in (head | summary_of(job, verbose=True)).items() if words]
 
 
 def _grids(job: Job, number: int) -> list[Grid]:
     caption = "Communicators, those alike together"
-    comms = grid_of(f"comms-{number}", caption, _FAMILIES, families(job), ROWS_SHOWN, CSV)
+    comms = grid_of(f"comms-{number}", caption, as_drawn(FAMILIES), families(job), ROWS_SHOWN, CSV)
     return [
         grid for grid in (_ranks(job, number), comms, _transports(job, number), _settings(job, number)) if grid.rows
     ]
@@ -94,49 +83,13 @@ def _ranks(job: Job, number: int) -> Grid:
     return grid_of(f"ranks-{number}", "Where the ranks ran", columns, places, ROWS_SHOWN, CSV)
 
 
-def _init(family: Family) -> Cell:
-    words, slow, first = init_words(*family.members), slowest_s(*family.members), family.first
-    late = not first.init_complete and not first.inferred
-    text = words[0] if isinstance(words, tuple) else str(words)
-    return Cell(text, slow if np.isfinite(slow) else -1.0, "warning" if late else "")
-
-
-_FAMILIES: Columns[Family] = {
-    "Communicator": lambda family: family.name,
-    ">Count": lambda family: len(family.members),
-    ">Ranks": lambda family: family.first.nranks,
-    ">Nodes": lambda family: spell_nodes(family.first),
-    "Channels": lambda family: spell_channels(family.first),
-    "Connections": lambda family: spell_connections(family.transports),
-    "Algorithms": lambda family: family.algorithms,
-    "Init": _init,
-    "Members": lambda family: family.ranks,
-}
-
-
 def _transports(job: Job, number: int) -> Grid:
     by_pair = mixes(job)
-    hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
+    hosts = hosts_of(by_pair)
     if len(hosts) <= HOSTS_IN_MATRIX:
-        rows = [[Cell(row), *(_mix(by_pair.get((row, host), {})) for host in hosts)] for row in hosts]
-        return Grid(f"transports-{number}", "Transports: rows send, columns receive; lines of the log", ("", *hosts),
-                    rows)  # fmt: skip
+        return grid_of(f"transports-{number}", f"Transports: {MATRIX}", as_drawn(matrix_of(by_pair)), hosts)
     caption = "Transports, pairs alike together"
-    return grid_of(f"transports-{number}", caption, _TRANSPORTS, folded(by_pair), ROWS_SHOWN, CSV)
-
-
-_TRANSPORTS: Columns[Folded] = {
-    "Pairs": lambda fold: Cell(fold.where, len(fold.pairs)),
-    "Over": lambda fold: _mix(dict.fromkeys(fold.names, 0)),
-    ">Lines": lambda fold: fold.lines.total(),
-    "Nodes": lambda fold: spell_hosts([host for pair in fold.pairs for host in pair], 300),
-}
-
-
-def _mix(mix: Mix) -> Cell:
-    """What a pair talks over; sockets are marked, since they are seldom meant."""
-    words = ", ".join(f"{name} {count}" if count else name for name, count in mix.items()) or "-"
-    return Cell(words, mark="warning" if any(name.startswith("Socket") for name in mix) else "")
+    return grid_of(f"transports-{number}", caption, as_drawn(FOLDED), folded(by_pair), ROWS_SHOWN, CSV)
 
 
 Setting = tuple[str, str, list[str], bool]

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from topodiag.model.finding import Status
+from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result, Trouble
-from topodiag.report.gaps import disagreements, gaps_of, unread_count, why_of
+from topodiag.report.gaps import Group, groups_of, not_read, silent
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
-from topodiag.words.fold import few, grouped, plural
+from topodiag.report.words import judged, title_of
+from topodiag.words.dialect import Dialect
+from topodiag.words.fold import few
 
 MOST = 200
 QUOTED = 300
 """Characters of a line that is quoted."""
-NAMED = 12
+NAMED = 40
 
 
 def section(sheet: Sheet) -> Section | None:
     """None where nothing is open and nothing was ruled out."""
     result = sheet.result
-    verdict, unknown = result.verdict, result.with_status(Status.UNKNOWN)
+    verdict, spoken = result.verdict, dialect_of_all(result)
+    said = [(part.what, part.by) for part in verdict.ruled_out] if verdict is not None else []
+    rests = [(line, "") for line in verdict.joined] if verdict is not None else []
     groups = [
-        ("Ruled out", "ok", [(part.what, part.by) for part in (verdict.ruled_out if verdict is not None else ())]),
+        ("Ruled out", "ok", said),
         ("Not explained", "warning", _unexplained(result)),
         ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
-        ("Could not be judged", "unknown", _folded((o.check, o.why or "no reason given") for o in unknown)),
-        ("Not seen", "unknown", _folded((gap.what, why_of(gap)) for gap in gaps_of(result))),
-        ("Sources disagree", "note", _folded(disagreements(result))),
-        ("Known to be harmless", "note", [_trouble(line, result) for line in result.unexplained if line.harmless]),
-        ("Lines that were not understood", "note", _unread(result)),
-        ("What the verdict rests on", "note", [(line, "") for line in (verdict.joined if verdict is not None else ())]),
+        *((group.title, group.hue, _folded(group, spoken)) for group in (*groups_of(result), not_read(result))),
+        ("Known to be harmless", "info", [_trouble(line, result) for line in result.unexplained if line.harmless]),
+        ("What the verdict rests on", "info", rests),
+        *((group.title, group.hue, _folded(group, spoken)) for group in silent(result)),
     ]
     shown = [group for group in groups if group[2]]
-    return Section("open", "Ruled out, not seen, not explained", {"groups": shown, "most": MOST}) if shown else None
+    note = str(judged(result)) if result.outcomes else ""
+    return (
+        Section("open", "Ruled out, not seen, not explained", {"groups": shown, "most": MOST}, note) if shown else None
+    )
 
 
 def _unexplained(result: Result) -> list[tuple[str, str]]:
@@ -50,12 +52,9 @@ def _trouble(line: Trouble, result: Result) -> tuple[str, str]:
     return f"{place}{' '.join(line.text.split())[:QUOTED]}{times}", line.harmless or line.what
 
 
-def _folded(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Things of one reason together."""
-    return [(few(distinct(whats), NAMED), why) for why, whats in grouped((why, what) for what, why in pairs).items()]
-
-
-def _unread(result: Result) -> list[tuple[str, str]]:
-    pairs = [(f"{line.place}  {line.text[:QUOTED]}", line.why) for line in result.unread[:MOST]]
-    rest = unread_count(result) - len(pairs)
-    return [*pairs, (plural(rest, "more line"), "")] if rest > 0 else pairs
+def _folded(group: Group, spoken: Dialect) -> list[tuple[str, str]]:
+    """Things of one reason together, checks with their titles."""
+    return [
+        (few([f"{what} {title_of(what, spoken)}".strip() for what in whats], NAMED), why)
+        for why, whats in group.by_reason().items()
+    ]

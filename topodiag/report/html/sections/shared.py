@@ -9,7 +9,8 @@ from topodiag.model.finding import Finding
 from topodiag.model.maker import dialect_of_all
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.report.findings import where_words
+from topodiag.model.verdict import Cause, CauseStatus, Consequence
+from topodiag.report.findings import cost_words, where_words
 from topodiag.report.places import Places
 from topodiag.words.fold import grouped
 
@@ -55,6 +56,22 @@ class Anchors:
     def where(self, finding: Finding) -> str:
         """The place of a finding in words; its node is named where there are several."""
         return where_words(finding.where, self._several)
+
+
+def causes_of(result: Result) -> Sequence[Cause]:
+    """The causes of a verdict; of other reports the findings that follow from no other, each with those that do."""
+    if result.verdict is not None:
+        return result.verdict.causes
+    below = grouped(
+        ((one.follows.check, one.follows.message), Consequence(one, one.follows.why))
+        for one in result.findings
+        if one.follows is not None
+    )
+    first = (finding for finding in result.findings if finding.follows is None)
+    return [
+        Cause(one, CauseStatus.UNKNOWN, cost_words(one.cost), consequences=tuple(below.pop((one.id, one.message), ())))
+        for one in first
+    ]
 
 
 def distinct(words: Iterable[str]) -> list[str]:
