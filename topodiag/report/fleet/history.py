@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from topodiag.checks.fleet.places import label_of
 from topodiag.model.finding import Severity, Status
-from topodiag.model.history import FleetHistory, spell_time
+from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
+from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS
-from topodiag.words.fold import fold_hosts, grouped, plural
-from topodiag.words.units import spell_s
+from topodiag.words.fold import few, fold_hosts, grouped, plural
+from topodiag.words.units import number
 
 FEW = 8
 """Lines of a list; `-v` shows all."""
@@ -23,8 +27,10 @@ def draw_history(page: Page, answers: FleetHistory) -> None:
     """The answer first, then findings, worst first, then the lists."""
     _draw_answer(page, answers)
     draw_findings(page, answers.findings, several_nodes=answers.hosts > 1)
-    _draw_failing(page, answers)
-    _draw_rising(page, answers)
+    for title, columns, rows, what in tables_of(answers):
+        if rows:
+            page.heading(title)
+            draw_listed(page, columns, rows, FEW, what)
     if page.style.quiet:
         return
     for text in answers.aside:
@@ -65,27 +71,37 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
     return f"{compared}: nothing changed for the worse{quiet}", *CLEAN
 
 
-def _draw_failing(page: Page, answers: FleetHistory) -> None:
-    if not answers.failing:
-        return
-    page.heading("nodes that keep failing")
-    for failure in page.listed(answers.failing, FEW, "node"):
-        what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
-        words = f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}"
-        page.add(page.text("  ", (failure.host, "strong"), "  "), words)
+FAILING: Columns[NodeFailures] = {
+    Field("node", least=8): lambda failure: (failure.host, "strong"),
+    Field("new failures", right=True): lambda failure: str(failure.times),
+    Field("captures with errors", right=True, drop=1): lambda failure: str(failure.captures),
+    Field("first"): lambda failure: failure.first,
+    Field("last"): lambda failure: failure.last,
+    Field("what", least=16): lambda failure: few([f"{name} ({count}x)" for name, count in failure.failures], 4),
+}
+"""The nodes that keep failing."""
+RISING: Columns[RisingCounter] = {
+    Field("node", least=8): lambda growth: (growth.host, "strong"),
+    Field("part", least=8): lambda growth: label_of(growth.part),
+    Field("counter", least=16): lambda growth: growth.key,
+    Field("rose by", right=True): lambda growth: str(growth.count),
+    Field("days", right=True): lambda growth: number(growth.hours / 24),
+    Field("rises on", right=True): lambda growth: f"{growth.parts} of {growth.total}",
+}
+"""Counters that rise on few of the parts that have them."""
+COMMON: Columns[tuple[str, int, int]] = {
+    Field("counter"): lambda row: row[0],
+    Field("rises on", right=True): lambda row: f"{row[1]} of {row[2]}",
+}
 
 
-def _draw_rising(page: Page, answers: FleetHistory) -> None:
-    if not (answers.rising or answers.common):
-        return
-    page.heading("counters that rise")
-    for growth in page.listed(answers.rising, FEW, "counter"):
-        words = f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)}"
-        lead = page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  ")
-        page.add(lead, f"{words}; rises on {growth.parts} of {growth.total}")
-    if answers.common:
-        words = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
-        page.add("  ", (f"on many parts, so no part's fault: {words}", "dim"))
+def tables_of(answers: FleetHistory) -> tuple[tuple[str, Columns[Any], Sequence[Any], str], ...]:
+    """The tables of a history: title, columns, rows, and what a row is of."""
+    return (
+        ("Nodes that keep failing", FAILING, answers.failing, "node"),
+        ("Counters that rise on few parts", RISING, answers.rising, "counter"),
+        ("Counters that rise on many parts, so no part's fault", COMMON, answers.common, "counter"),
+    )
 
 
 def document(answers: FleetHistory) -> Document:

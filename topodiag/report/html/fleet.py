@@ -3,17 +3,16 @@ nodes and outliers; `history`: the nodes that fail or come and go over time, and
 
 from __future__ import annotations
 
-from topodiag.checks.fleet.places import label_of
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.draw.history import draw_history
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact
 from topodiag.model.fleet_words import spelled
-from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
-from topodiag.report.html.interface import Cell, Columns, Extras, Grid, drawings_of, grid_of, marked
+from topodiag.model.history import FleetHistory
+from topodiag.report.fleet.history import tables_of
+from topodiag.report.html.interface import Cell, Columns, Extras, Grid, as_drawn, drawings_of, grid_of, marked
 from topodiag.report.words import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels
-from topodiag.words.units import number
 
 
 def fleet_extras(result: FleetResult) -> Extras:
@@ -85,35 +84,9 @@ def _parts(parts: tuple[str, ...]) -> str:
     return fold_labels([part or "node" for part in parts]) if any(parts) else ""
 
 
-_FAILING: Columns[NodeFailures] = {
-    "Node": lambda failure: failure.host,
-    ">New failures": lambda failure: failure.times,
-    ">Captures with errors": lambda failure: failure.captures,
-    "First": lambda failure: failure.first,
-    "Last": lambda failure: failure.last,
-    "What": lambda failure: few([f"{name} ({count}x)" for name, count in failure.failures], 4),
-}
-_RISING: Columns[RisingCounter] = {
-    "Node": lambda growth: growth.host,
-    "Part": lambda growth: label_of(growth.part),
-    "Counter": lambda growth: growth.key,
-    ">Rose by": lambda growth: Cell(f"{growth.count:,}", growth.count),
-    ">Days": lambda growth: Cell(number(growth.hours / 24), growth.hours),
-    ">Rises on": lambda growth: Cell(f"{growth.parts} of {growth.total}", growth.parts / growth.total),
-}
-_COMMON: Columns[tuple[str, int, int]] = {
-    "Counter": lambda row: row[0],
-    ">Rises on": lambda row: Cell(f"{row[1]} of {row[2]}", row[1] / row[2]),
-}
-
-
 def history_extras(answers: FleetHistory) -> Extras:
     """The picture and the tables of the section of nodes."""
     drawings = drawings_of(("Nodes over time", draw_history(answers.tracks, prefix="history")))
-    common = "Counters that rise on many parts, and so are no part's fault"
-    grids = (
-        grid_of("failing", "Nodes that keep failing", _FAILING, answers.failing),
-        grid_of("rising", "Counters that rise on few parts", _RISING, answers.rising),
-        grid_of("common", common, _COMMON, answers.common),
-    )
-    return Extras("nodes", drawings, grids)
+    tables = enumerate(tables_of(answers))
+    grids = (grid_of(f"history-{n}", title, as_drawn(columns), rows) for n, (title, columns, rows, _) in tables)
+    return Extras("nodes", drawings, tuple(grids))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby
 
 from rich.text import Text
 
@@ -35,14 +35,8 @@ def lines_of(lines: Sequence[Text]) -> list[Line]:
 
 
 def _pieces(line: Text) -> Line:
-    plain = line.plain
-    edges = sorted({0, len(plain), *(at for span in line.spans for at in (span.start, span.end) if at < len(plain))})
-    pieces: Line = []
-    for start, end in pairwise(edges):
-        inside = [span for span in line.spans if span.start <= start and end <= span.end]
-        hue = _HUES.get(str(inside[-1].style), "") if inside else ""
-        if pieces and pieces[-1][1] == hue:
-            pieces[-1] = (pieces[-1][0] + plain[start:end], hue)
-        else:
-            pieces.append((plain[start:end], hue))
-    return pieces
+    edges = {at for span in line.spans for at in (span.start, span.end) if 0 < at < len(line)}
+    pieces = [(piece.plain, _HUES.get(str(piece.spans[-1].style), "") if piece.spans else "")
+              for piece in line.divide(sorted(edges))]  # fmt: skip
+    runs = groupby(pieces, key=lambda piece: piece[1])
+    return [("".join(text for text, _ in own), hue) for hue, own in runs]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from topodiag.draw.timeline import draw_timeline
 from topodiag.draw.waits import draw_waits
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.result import Result
-from topodiag.model.timeline import Clock, Moment
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, drawings_of, grid_of
+from topodiag.model.timeline import Moment
+from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, as_drawn, drawings_of, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
+from topodiag.report.verdict.cause import CLOCKS
 from topodiag.verdict.around_error import around_first_error
-from topodiag.words.units import signed_s, spell_s
+from topodiag.words.units import spell_s
 
 MOST = 300
 HANGS_SHOWN = 4
@@ -37,7 +36,7 @@ def section(sheet: Sheet) -> Section | None:
     }
     grids = (
         grid_of("events", "Events in order", columns, timeline.moments, MOST, "events are in the JSON"),
-        grid_of("clocks", "Clocks", _CLOCKS, timeline.clocks, MOST, "clocks are in the JSON"),
+        grid_of("clocks", "Clocks", as_drawn(CLOCKS), timeline.clocks, MOST, "clocks are in the JSON"),
     )
     values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows], "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
@@ -55,16 +54,3 @@ def _time(moment: Moment) -> Cell:
     within = f" ± {spell_s(moment.within_s)}" if moment.within_s else ""
     words = clock(moment.time, date=True) or moment.stamp or "no time"
     return Cell(words + within, moment.time if moment.time is not None else float(LAST_S))
-
-
-def _seconds(value: float | None, words: Callable[[float], str]) -> Cell:
-    return Cell("not known") if value is None else Cell(words(value), value)
-
-
-_CLOCKS: Columns[Clock] = {
-    "Source": lambda clock: clock.source,
-    "Node": lambda clock: clock.host,
-    ">Ahead": lambda clock: _seconds(clock.skew_s, signed_s),
-    ">Within": lambda clock: _seconds(clock.within_s, spell_s),
-    "How it is known": lambda clock: clock.how,
-}
