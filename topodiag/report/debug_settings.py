@@ -1,54 +1,34 @@
-"""The settings of the next run in the words of each launcher, for `topodiag env`."""
+"""The settings of the next run in the words of each launcher, for `topodiag env`, by debug_settings.toml."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from topodiag.model.debug_settings import DebugSetting
+from topodiag.words.own_data import own_data
 
 
-def _sh(settings: tuple[DebugSetting, ...]) -> list[str]:
-    lines: list[str] = []
+def _written(form: Mapping[str, Any], settings: Sequence[DebugSetting]) -> list[str]:
+    notes = [form["notes"].format(name=s.name, words=" ".join(s.why)) for s in settings if "notes" in form]
+    lines = [*notes, *form.get("head", ())]
     for setting in settings:
-        lines += [f"# {words}" for words in setting.why]
-        lines.append(f"export {setting.name}={shlex.quote(setting.value)}")
-    return lines
+        name, value = setting.name, setting.value
+        given = {"shell": shlex.quote(value), "json": json.dumps(value), "pair": shlex.quote(f"{name}={value}")}
+        lines += [form["why"].format(words=words) for words in setting.why if "why" in form]
+        lines += [line.format(name=name, **given) for line in form["setting"]]
+    return [*lines, *form.get("end", ())]
 
 
-def _slurm(settings: tuple[DebugSetting, ...]) -> list[str]:
-    return [
-        "# In the batch script, before srun; srun passes the environment on (--export=ALL, its default).",
-        "# Not in --export=NAME=VALUE itself: its list is split at commas.",
-        *_sh(settings),
-    ]
-
-
-def _mpirun(settings: tuple[DebugSetting, ...]) -> list[str]:
-    lines = [f"# {s.name}: {' '.join(s.why)}" for s in settings]
-    words = [f"-x {shlex.quote(f'{s.name}={s.value}')}" for s in settings]
-    return [*lines, "# Open MPI; with MPICH or Intel MPI write -genv NAME VALUE", "mpirun \\",
-            *(f"  {word} \\" for word in words), "  ..."]  # fmt: skip
-
-
-def _k8s(settings: tuple[DebugSetting, ...]) -> list[str]:
-    lines = ["env:"]
-    for setting in settings:
-        lines += [f"  # {words}" for words in setting.why]
-        lines += [f"  - name: {setting.name}", f"    value: {json.dumps(setting.value)}"]
-    return lines
-
-
-def _json(settings: tuple[DebugSetting, ...]) -> list[str]:
+def _json(settings: Sequence[DebugSetting]) -> list[str]:
     values = [{"name": s.name, "value": s.value, "why": " ".join(s.why)} for s in settings]
     return json.dumps(values, indent=2).splitlines()
 
 
-WRITERS: Mapping[str, Callable[[tuple[DebugSetting, ...]], list[str]]] = {
-    "sh": _sh,
-    "slurm": _slurm,
-    "mpirun": _mpirun,
-    "k8s": _k8s,
+WRITERS: Mapping[str, Callable[[Sequence[DebugSetting]], list[str]]] = {
+    **{name: partial(_written, form) for name, form in own_data("report/debug_settings").items()},
     "json": _json,
 }
