@@ -40,6 +40,10 @@ _ASK = 4
 """How many times it is not tried again after it was not worth it."""
 
 
+_COUNTS = ("raw", "size", "lines", "records", "understood", "app")
+"""What of measures is added up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What was seen of one file, or of a part of it. Sizes in bytes: `raw` as it lies, `size` unpacked.
@@ -58,17 +62,8 @@ class Measure:
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: Measure) -> Measure:
-        return Measure(
-            self.file,
-            self.raw + other.raw,
-            self.size + other.size,
-            self.lines + other.lines,
-            self.records + other.records,
-            self.understood + other.understood,
-            self.app + other.app,
-            self.sha256 or other.sha256,
-            (*self.notes, *other.notes),
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return replace(self, **sums, sha256=self.sha256 or other.sha256, notes=(*self.notes, *other.notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.model.job import Channels, Job
-from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
+from topodiag.report.topo.predict import PATTERNS
 from topodiag.words.fold import grouped
 from topodiag.words.units import in_gbs, number
 
@@ -17,8 +17,6 @@ HOSTS_SHOWN = 4
 ORDERS_SHOWN = 4
 MOST_DEEP = 12
 """Levels of a printed tree: a broken one ends there."""
-
-PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
 
 
 def draw_system(page: Page, job: Job) -> None:

@@ -164,20 +164,22 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     page, device = drawing.page, leaf.device
     names = [*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)]
     link = drawing.link(leaf.pci, *names)
-    bus = device.bus_id
     name = page.clean(_names(leaf)[0] or "?", MAX_NAME)
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
+    to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
+    words = _device_words(drawing, device) or [(to, "dim")]
+    is_compute = isinstance(device, Gpu) or (isinstance(device, Nic) and device.role is NicRole.COMPUTE)
     signed = _sign(page, drawing.marks, *names)
+    drawing.row(guide, below, (name, "name" if is_compute else ""), device.bus_id, link, *words, signed)
+
+
+def _device_words(drawing: _Drawing, device: Gpu | Nic | PciDevice) -> list[Part]:
+    """What is said of a GPU or a NIC; nothing of other devices."""
     if isinstance(device, Gpu):
-        drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), signed)
-    elif isinstance(device, Nic):
-        hue = "name" if device.role is NicRole.COMPUTE else ""
-        drawing.row(guide, below, (name, hue), bus, link, *_nic_words(drawing, device), signed)
-    else:
-        to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
-        drawing.row(guide, below, name, bus, link, (to, "dim"), signed)
+        return list(_gpu_words(drawing, device))
+    return list(_nic_words(drawing, device)) if isinstance(device, Nic) else []
 
 
 def _sign(page: Page, marks: Marks, *names: str | None) -> Text:
@@ -268,13 +270,11 @@ def _look(drawing: _Drawing, leaf: Branch | Leaf) -> tuple[str, ...] | None:
     if drawing.marks.on(*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)):
         return None
     link = drawing.link(leaf.pci).plain
-    if isinstance(leaf.device, Gpu):
-        words = drawing.page.join(_gpu_words(drawing, leaf.device), " ").plain
-        return ("gpu", link, words) if len(drawing.node.gpus) > MANY_GPUS else None
-    if isinstance(leaf.device, Nic):
-        words = drawing.page.join(_nic_words(drawing, leaf.device), " ").plain
-        return ("nic", link, words) if len(drawing.node.nics) > MANY_GPUS else None
-    return ("nvswitch", link)
+    if isinstance(leaf.device, PciDevice):
+        return ("nvswitch", link)
+    alike = drawing.node.gpus if isinstance(leaf.device, Gpu) else drawing.node.nics
+    words = drawing.page.join(_device_words(drawing, leaf.device), " ").plain
+    return (type(leaf.device).__name__, link, words) if len(alike) > MANY_GPUS else None
 
 
 def _print(drawing: _Drawing) -> None:

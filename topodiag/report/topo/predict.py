@@ -15,6 +15,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.node.matrix import hue_of
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import neighbours, plural
@@ -184,10 +185,9 @@ def draw_paths(page: Page, prediction: Prediction) -> None:
             if b != a and b.startswith(kind)
         )
         words: list[Part] = [
-            page.text((word, "nvlink" if word.startswith("NV") else "close" if word in ("PIX", "PXB") else "remote"),
-                      f" {in_gbs(gbs)} ×{count}")
+            page.text((word, hue_of(word)), f" {in_gbs(gbs)} ×{count}")
             for (word, gbs), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        ]  # fmt: skip
+        ]
         if words:
             page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
 

@@ -68,8 +68,9 @@ def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
         "answers": [_answer(verdict.headline, sign, word, hue)],
         "facts": facts,
         "first": list(verdict.first),
-        "jobs": [_job(job, verdict) for job in verdict.jobs[:JOBS_SHOWN]] if len(verdict.jobs) > 1 else [],
-    }
+        "jobs": [(job, *SIGNS[job.state], distinct(verdict.causes[at].finding.id for at in job.causes))
+                 for job in verdict.jobs[:JOBS_SHOWN] if len(verdict.jobs) > 1],
+    }  # fmt: skip
 
 
 def _answer(text: str, sign: str = "", word: str = "", hue: str = "plain", names: str = "") -> dict[str, str]:
@@ -91,12 +92,6 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
         ("Verdict", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
     ]
     return [row for row in rows if row[1]]
-
-
-def _job(job: Any, verdict: Verdict) -> dict[str, str]:
-    sign, word, hue = SIGNS[job.state]
-    causes = ", ".join(distinct(verdict.causes[at].finding.id for at in job.causes))
-    return {"sign": sign, "word": word.lower(), "hue": hue, "name": job.name, "text": job.headline, "causes": causes}
 
 
 def _of_answers(sheet: Sheet) -> list[dict[str, str]]:
