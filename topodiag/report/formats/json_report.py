@@ -48,6 +48,11 @@ def _jobs(result: Result) -> list[Document]:
     runs = [benchmark.run for benchmark in result.benchmarks]
     if not (result.jobs or runs):
         return []
-    from topodiag.report.job.json import jobs_facts  # noqa: PLC0415 - numpy, which a scan never needs
+    from topodiag.report.job.json import job_facts  # noqa: PLC0415 - numpy, which a scan never needs
 
-    return jobs_facts(result.jobs, runs)
+    jobs = list(result.jobs)
+    if runs or any(job.stated.ranks for job in jobs):
+        from topodiag.verdict.jobs_of_runs import with_runs  # noqa: PLC0415 - few logs have runs
+
+        jobs = with_runs(jobs, runs)
+    return [job_facts(job) for job in jobs]

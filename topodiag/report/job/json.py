@@ -1,20 +1,10 @@
-"""Jobs as plain values for the machine-readable result. Unknown numbers are null.
-
-A run of nccl-tests is a job, too: its list of devices names the ranks that NCCL's own lines may leave out. A run
-completes the job whose log stands with it (the same processes, or the same file); one without a log is a job of its
-own. Nothing that NCCL itself says is replaced.
-"""
+"""Jobs as plain values for the machine-readable result. Unknown numbers are null."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 
-from topodiag.model.bench import BenchRun
-from topodiag.model.connections import no_connections
-from topodiag.model.job import Communicator, Job, Rank
+from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
 from topodiag.report.documents.from_model import Document, from_model
@@ -68,69 +58,3 @@ def _pace(pace: Pace) -> Document:
         slow=pace.slow[:MAX_EVENTS],
         every=pace.period or None,
     )
-
-
-def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[Document]:
-    """The jobs of the logs, then the runs that no log stands with."""
-    documents = [_completed(job_facts(job), job.stated.ranks) for job in jobs]
-    bench_runs: list[BenchRun] = []
-    in_file = Counter(run.source for run in runs)
-    for run in runs:
-        if not run.hosts or not all(run.hosts):
-            continue
-        place = _place(run, jobs, lone=in_file[run.source] == 1)
-        if place is None:
-            bench_runs.append(run)
-        else:
-            documents[place] = _with_run(documents[place], run)
-    several = len(documents) + len(bench_runs) > 1
-    documents += [
-        _with_run(job_facts(Job(f"run {number}" if several else "job", 0, (), (), (), no_connections(), ())), run)
-        for number, run in enumerate(bench_runs)
-    ]
-    return documents
-
-
-def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
-    """The job that this run is, by its processes; else the only job of its file, where the file holds no other run."""
-    own = {(device.host, device.pid) for device in run.devices}
-    for place, job in enumerate(jobs):
-        ranks = (*job.ranks, *job.stated.ranks)
-        if own & (
-            {(process.host, process.pid) for process in job.processes} | {(rank.host, rank.pid) for rank in ranks}
-        ):
-            return place
-    of_file = [place for place, job in enumerate(jobs) if run.source in job.files]
-    if not lone or len(of_file) != 1:
-        return None
-    hosts = set(jobs[of_file[0]].hosts)
-    return of_file[0] if not hosts or hosts & set(run.hosts) else None
-
-
-def _with_run(job: Document, run: BenchRun) -> Document:
-    listed = [
-        Rank(device.rank, device.host, device.pid or -1, cuda_dev=device.device, bus_id=device.bus_id)
-        for device in run.devices
-    ]
-    # What the bandwidths tell of the number of ranks stands with the run: no line states it.
-    size = run.nranks if run.nranks == len(run.devices) else None
-    return _completed(job, listed) | {
-        "world_size": job["world_size"] or size,
-        "nccl_version": job["nccl_version"] or run.nccl or None,
-        "nccl_versions": job["nccl_versions"] or ([run.nccl] if run.nccl else []),
-    }
-
-
-def _completed(job: Document, listed: Sequence[Rank]) -> Document:
-    """The job with the ranks of a list of devices, and what this says more of those that the job has."""
-    if not listed:
-        return job
-    ranks = {rank["rank"]: rank for rank in job["ranks"]}
-    for rank in (from_model("result.Rank", rank) for rank in listed):
-        known = ranks.setdefault(rank["rank"], rank)
-        if known["host"] == rank["host"] and all(known[key] in {None, rank[key]} for key in ("pid", "cuda_dev")):
-            ranks[rank["rank"]] = known | {
-                "pid": rank["pid"], "cuda_dev": rank["cuda_dev"], "bus_id": known["bus_id"] or rank["bus_id"]
-            }  # fmt: skip
-    hosts = sorted({*job["hosts"], *(rank.host for rank in listed)})
-    return job | {"hosts": hosts, "ranks": [ranks[rank] for rank in sorted(ranks)]}
