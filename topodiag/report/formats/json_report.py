@@ -49,10 +49,6 @@ def _jobs(result: Result) -> list[Document]:
     if not (result.jobs or runs):
         return []
     from topodiag.report.job.json import job_facts  # noqa: PLC0415 - numpy, which a scan never needs
+    from topodiag.verdict.jobs_of_runs import with_runs  # noqa: PLC0415 - as above
 
-    jobs = list(result.jobs)
-    if runs or any(job.stated.ranks for job in jobs):
-        from topodiag.verdict.jobs_of_runs import with_runs  # noqa: PLC0415 - few logs have runs
-
-        jobs = with_runs(jobs, runs)
-    return [job_facts(job) for job in jobs]
+    return [job_facts(job) for job in with_runs(result.jobs, runs)]

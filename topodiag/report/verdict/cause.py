@@ -9,16 +9,14 @@ from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.timeline import Clock, Moment
+from topodiag.model.timeline import Moment
 from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
-from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.places import Places
 from topodiag.report.text import BELOW, LABEL, Page
 from topodiag.verdict.around_error import around_first_error
 from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
-from topodiag.words.units import signed_s, spell_s
 
 CONSEQUENCES_SHOWN = 2
 EVIDENCE_SHOWN = 2
@@ -145,20 +143,13 @@ def draw_when(page: Page, result: Result) -> None:
     if page.style.verbose:
         _draw_moments(page, result.timeline.moments[:MOST])
         page.add_more(len(result.timeline.moments) - MOST, "event", indent=BELOW)
-        draw_table(page, CLOCKS, result.timeline.clocks, len(BELOW))
+        from topodiag.report.verdict.clocks import draw_clocks  # noqa: PLC0415 - only where all is printed
+
+        draw_clocks(page, result.timeline.clocks)
         return
     if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
         return
     _draw_moments(page, around_first_error(result)[:MOMENTS_SHOWN])
-
-
-CLOCKS: Columns[Clock] = {
-    Field("clock of", least=12): lambda clock: clock.source,
-    Field("node", least=8): lambda clock: clock.host,
-    Field("ahead", right=True): lambda clock: "not known" if clock.skew_s is None else signed_s(clock.skew_s),
-    Field("within", right=True): lambda clock: "not known" if clock.within_s is None else spell_s(clock.within_s),
-    Field("how it is known", least=16): lambda clock: (clock.how, "dim"),
-}
 
 
 def _draw_moments(page: Page, moments: Sequence[Moment]) -> None:

@@ -10,7 +10,7 @@ from topodiag.model.timeline import Moment
 from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, as_drawn, drawings_of, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
-from topodiag.report.verdict.cause import CLOCKS
+from topodiag.report.verdict.clocks import CLOCKS
 from topodiag.verdict.around_error import around_first_error
 from topodiag.words.units import spell_s
 

@@ -1,0 +1,23 @@
+"""How far the clocks of a case can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.timeline import Clock
+from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.text import BELOW, Page
+from topodiag.words.units import signed_s, spell_s
+
+CLOCKS: Columns[Clock] = {
+    Field("clock of", least=12): lambda clock: clock.source,
+    Field("node", least=8): lambda clock: clock.host,
+    Field("ahead", right=True): lambda clock: "not known" if clock.skew_s is None else signed_s(clock.skew_s),
+    Field("within", right=True): lambda clock: "not known" if clock.within_s is None else spell_s(clock.within_s),
+    Field("how it is known", least=16): lambda clock: (clock.how, "dim"),
+}
+
+
+def draw_clocks(page: Page, clocks: Sequence[Clock]) -> None:
+    """A row for each, below the events."""
+    draw_table(page, CLOCKS, clocks, len(BELOW))
