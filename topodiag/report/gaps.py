@@ -148,9 +148,9 @@ def _shared_remedy(reasons: Sequence[str]) -> str:
 
 def silent(result: Result) -> Iterator[Group]:
     """The checks that say nothing."""
-    found = {finding.id for finding in result.findings}
+    blamed = {finding.id for finding in result.findings}
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
-        pairs = [(outcome.check, outcome.why) for outcome in result.with_status(status) if outcome.check not in found]
+        pairs = [(outcome.check, outcome.why) for outcome in result.with_status(status) if outcome.check not in blamed]
         yield Group(f"{plural(len(dict(pairs)), 'check')}: {title}", "dim", pairs)
 
 

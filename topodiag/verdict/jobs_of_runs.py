@@ -18,20 +18,20 @@ from topodiag.model.job import Job, Rank
 def with_runs(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[Job]:
     """The jobs of the logs, then the runs that no log stands with."""
     completed = [_with_ranks(job, job.stated.ranks) for job in jobs]
-    alone: list[BenchRun] = []
+    own_jobs: list[BenchRun] = []
     in_file = Counter(run.source for run in runs)
     for run in runs:
         if not run.hosts or not all(run.hosts):
             continue
         place = _place(run, jobs, lone=in_file[run.source] == 1)
         if place is None:
-            alone.append(run)
+            own_jobs.append(run)
         else:
             completed[place] = _with_run(completed[place], run)
-    several = len(completed) + len(alone) > 1
-    names = (f"run {number}" if several else "job" for number in range(len(alone)))
+    several = len(completed) + len(own_jobs) > 1
+    names = (f"run {number}" if several else "job" for number in range(len(own_jobs)))
     of_runs = (Job(name, 0, (), (), (), no_connections(), ()) for name in names)
-    return [*completed, *map(_with_run, of_runs, alone)]
+    return [*completed, *map(_with_run, of_runs, own_jobs)]
 
 
 def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
@@ -56,8 +56,8 @@ def _with_run(job: Job, run: BenchRun) -> Job:
         for device in run.devices
     ]
     # What the bandwidths tell of the number of ranks stands with the run: no line states it.
-    told = run.nranks == len(run.devices) and job.stated.size <= 0
-    stated = replace(job.stated, size=len(run.devices)) if told else job.stated
+    is_stated = run.nranks == len(run.devices) and job.stated.size <= 0
+    stated = replace(job.stated, size=len(run.devices)) if is_stated else job.stated
     versions = job.nccl_versions or ((run.nccl,) if run.nccl else ())
     return _with_ranks(replace(job, stated=stated, nccl_versions=versions), listed)
 

@@ -21,10 +21,10 @@ def section(sheet: Sheet) -> Section | None:
     """None where nothing is open and nothing was ruled out."""
     result = sheet.result
     verdict, spoken = result.verdict, dialect_of_all(result)
-    said = [(part.what, part.by) for part in verdict.ruled_out] if verdict is not None else []
+    cleared = [(part.what, part.by) for part in verdict.ruled_out] if verdict is not None else []
     rests = [(line, "") for line in verdict.joined] if verdict is not None else []
     groups = [
-        ("Ruled out", "ok", said),
+        ("Ruled out", "ok", cleared),
         ("Not explained", "warning", _unexplained(result)),
         ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
         *((group.title, group.hue, _folded(group, spoken)) for group in (*groups_of(result), not_read(result))),
