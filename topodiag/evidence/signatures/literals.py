@@ -18,8 +18,10 @@ PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
 NEVER = sys.maxsize
 """As many of a finder that has no database."""
-LEAST = 1 << 12
+LEAST = 1 << 9
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
+_COUNTED = 1 << 12
+"""Bytes from which on numpy counts line ends faster."""
 _HAS_HYPERSCAN = find_spec("hyperscan") is not None
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
@@ -121,7 +123,7 @@ def _line_of(literals: Sequence[bytes]) -> bytes:
 def line_ends(data: bytes, begin: int, end: int) -> int:
     """The line ends between two places. Before Python 3.13 bytes are counted one by one, and numpy, where a run has
     loaded it, is eight times as fast."""
-    numpy = sys.modules.get("numpy") if end - begin >= LEAST else None
+    numpy = sys.modules.get("numpy") if end - begin >= _COUNTED else None
     if numpy is None:
         return data.count(b"\n", begin, end)
     return int(numpy.count_nonzero(numpy.frombuffer(data, numpy.uint8, end - begin, begin) == ord("\n")))

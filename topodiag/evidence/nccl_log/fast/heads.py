@@ -12,6 +12,7 @@ from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, Voca
 from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
+from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import LABELS
 
 _NEAR, _FAR = 4, 12
@@ -20,6 +21,10 @@ _SAMPLE, _SOME = 64, 2048
 """Every so manieth line is measured; fronts are learned from about so many lines, spread over the block."""
 _AGAIN = 2
 """Lines that must share a front for it to be kept."""
+_OLD = Finder((b"] INFO ", b" WARN "))
+"""What a record of 2.2 or before has, which lacks the word NCCL."""
+_OLD_RECORD = 15
+"""Bytes of the shortest one, `h:1:1 [0] INFO `."""
 _SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
 _UNKNOWN = -2
 _U = np.uint64
@@ -28,7 +33,8 @@ _U = np.uint64
 class Heads:
     """Finds threads by whole fronts of lines, a label and a head, where those come again, else by heads.
 
-    `thread_of` reads a head that was not met before; it gives -1 for a text that is no plain head.
+    `thread_of` reads a head that was not met before; it gives -1 for a text that is no plain head. So are records that
+    one of 2.2 or before may stand in front of.
     """
 
     def __init__(self, thread_of: Callable[[bytes], int]) -> None:
@@ -73,7 +79,8 @@ class Heads:
         self._fronts.encode(np.ascontiguousarray(fronts[:, first]))
         new = [_turned(text) for text in self._fronts.texts[self._known.shape[1] - 1 :]]
         heads = [front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :] for front in new]
-        known = np.array([[self._thread_of(head) for head in heads], [len(head) for head in heads]], dtype=np.int64)
+        threads = [-1 if _OLD.any(front) else self._thread_of(head) for front, head in zip(new, heads, strict=True)]
+        known = np.array([threads, [len(head) for head in heads]], dtype=np.int64)
         self._known = np.concatenate([self._known[:, :-1], known, self._known[:, -1:]], axis=1)
         return bool(new)
 
@@ -81,6 +88,8 @@ class Heads:
         thread, length, far = self._by_head(rows, room)
         if len(far):
             thread[far], length[far], _ = self._by_head(block.rows(anchor[far] - 8 * _FAR, _FAR), room[far])
+        if (room - length >= _OLD_RECORD).any():
+            thread[_behind_old(block, anchor, room)] = -1
         return thread, length
 
     def _by_head(self, rows: Words, room: Positions) -> tuple[Positions, Positions, Positions]:
@@ -103,6 +112,14 @@ def who(head: bytes) -> ThreadKey | None:
     tag = LABELS["mpirun"].match(text)
     plain = IDENTITY.fullmatch(text[tag.end() if tag else 0 :] + " ") if head.endswith(b"]") else None
     return (plain[1], number(plain[2]), number(plain[3]), number(plain[4])) if plain else None
+
+
+def _behind_old(block: Block, anchor: Positions, room: Positions) -> Positions:
+    """Which records have one of 2.2 or before in front of them on their line."""
+    where = np.array([place for place, _ in _OLD.hits(block.raw)], dtype=np.int64)
+    where = where[where < anchor[-1]]
+    record: Positions = np.searchsorted(anchor, where)
+    return record[where >= (anchor - room)[record]]
 
 
 def _turned(text: bytes) -> bytes:

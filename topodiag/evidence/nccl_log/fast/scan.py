@@ -38,8 +38,6 @@ _ANCHOR = np.uint64(int.from_bytes(b" NCCL \xff\xff", "little") & ((1 << 48) - 1
 _ANCHOR_MASK = np.uint64((1 << 48) - 1)
 _NEWLINE, _SPACE = 10, 32
 _MOST_TEXT = 240
-_OLD_RECORD = 15
-"""Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
 _TAKEN_OUT = np.frombuffer(b"\x1b\0\r", dtype=np.uint8)
@@ -65,7 +63,8 @@ def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Fac
 
 def _take(shard: Shard, data: bytes, base: int) -> int:
     """Reads a file's lines; returns how many it did not need to look at."""
-    if not speaking().any(data) and not any(text in data for text in _TORN):
+    is_loud = data.find(SPEAKS[0], 0, BLOCK) >= 0 or speaking().any(data)  # the database of all of them is dear
+    if not is_loud and not any(text in data for text in _TORN):
         return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
     heads = Heads(shard.thread_of)
     done = 0
@@ -121,8 +120,6 @@ class _Scan:
         thread, head = self.heads.find(block, begin, anchor)
         label = anchor - begin - head
         fine = thread >= 0
-        if (label >= _OLD_RECORD).any():
-            fine &= ~self._with_old_record(line)
         if not fine.all():
             self.odd[line[~fine]] = True
             line, anchor, thread, label = (array[fine] for array in (line, anchor, thread, label))
@@ -241,17 +238,6 @@ class _Scan:
             self.odd[line[~good]] = True
         kept = np.flatnonzero(~self.odd[line])
         return (line[kept], where[kept]) if len(kept) < len(line) else (line, where)
-
-    def _with_old_record(self, line: Positions) -> Flags:
-        """Lines that may hold a record of 2.2 or before, which has no word NCCL, in front of theirs."""
-        raw = self.block.raw
-        where = []
-        for text in (b"] INFO ", b" WARN "):
-            at = raw.find(text)
-            while at >= 0:
-                where.append(at)
-                at = raw.find(text, at + 1)
-        return np.isin(line, self._lines_of(np.array(where, dtype=np.int64)))
 
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""

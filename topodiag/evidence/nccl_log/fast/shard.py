@@ -6,7 +6,7 @@ Shards of several small files are gathered together: to make tables costs more t
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
+from functools import lru_cache, partial
 from math import nan
 from typing import Any
 
@@ -288,12 +288,18 @@ def _name(texts: Texts, text: bytes) -> int:
 
 
 def _tail(texts: Texts, text: bytes) -> tuple[int, ...]:
-    # The grammar reads a whole line; where it may be two records, or says more than a connection, the line is read.
+    says = _says(text)
+    return tuple(bits(says[name], texts) for name in _TAIL) if says else _NO_TAIL
+
+
+@lru_cache(1 << 14)
+def _says(text: bytes) -> dict[str, Any]:
+    """What a tail says, nothing where the grammar must read the whole line: it may be two records, or say more than a
+    connection. Shards of one log ask for the same ones."""
     whole = records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + text))
     rows = [rows for record in whole for rows in parse("INFO", record.message) or [("", {})]]
     if b"INFO" in text or b"WARN" in text or [name for name, _ in rows] != ["conn"]:
-        return _NO_TAIL
+        return {}
     columns = rows[0][1]
-    if tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) != (2, 3, 4, 5, 2):
-        return _NO_TAIL
-    return tuple(bits(columns[name], texts) for name in _TAIL)
+    is_whole = tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) == (2, 3, 4, 5, 2)
+    return columns if is_whole else {}
