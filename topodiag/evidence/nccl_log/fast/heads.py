@@ -118,8 +118,9 @@ def _behind_old(block: Block, anchor: Positions, room: Positions) -> Positions:
     """Which records have one of 2.2 or before in front of them on their line."""
     where = np.array([place for place, _ in _OLD.hits(block.raw)], dtype=np.int64)
     where = where[where < anchor[-1]]
-    record: Positions = np.searchsorted(anchor, where)
-    return record[where >= (anchor - room)[record]]
+    record = np.searchsorted(anchor, where)
+    behind: Positions = record[where >= (anchor - room)[record]]
+    return behind
 
 
 def _turned(text: bytes) -> bytes:
