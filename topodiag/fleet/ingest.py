@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces,
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, in_memory, load, on_disk
+from topodiag.fleet.ahead import Ahead
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.lazy import dataclass
@@ -87,19 +88,20 @@ def ingest(
     chunk: int = CHUNK_BYTES,
     on_progress: Progress | None = None,
     stdin: BinaryIO | None = None,
+    ahead: Ahead[Any] | None = None,
 ) -> Ingested:
     """Read files, folders, patterns, `-` and saved facts, or what was gathered of them. Raises InputError where there
     is no log to be had.
 
     `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
     the files are read there. `chunk`: raw bytes per task. Members of archives are read where the intake has them
-    spooled (intake.spool).
+    spooled (intake.spool). What is done `ahead` is handed to the processes that read, once they have no more to read.
     """
     intake = inputs if isinstance(inputs, Intake) else gather(inputs, stdin=stdin, quick=True)
     source = _open_stdin(intake) if STDIN in intake.paths else None
     plan = plan_of(intake)
     chunk = min(max(chunk, 1), MOST_CHUNK)
-    read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress)
+    read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress, ahead=ahead)
     names = [STDIN_NAME] if source else []
     names += [source.name for source in plan.sources]
     if read is None and not plan.saved:
@@ -139,6 +141,7 @@ def _read(
     dask: str | None,
     chunk: int,
     on_progress: Progress | None,
+    ahead: Ahead[Any] | None,
 ) -> _Whole | None:
     shift = 1 if source else 0  # standard input is file 0
     total = plan.size if source is None else 0
@@ -168,7 +171,9 @@ def _read(
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
-        tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None)
+        tree = run_pool(
+            tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None, ahead=ahead
+        )
     else:
         _read_here(tree, tasks, _both(early, streamed), chunk, on_bytes)
     if source is not None:

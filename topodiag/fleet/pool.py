@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from topodiag.evidence.nccl_log.input.streams import TextPiece
+from topodiag.fleet.ahead import Ahead
 from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 from topodiag.writing import scratch_folder
@@ -42,13 +43,15 @@ def run_pool(
     chunk: int,
     on_bytes: Callable[[int], None],
     pieces: Iterable[TextPiece] | None = None,
+    *,
+    ahead: Ahead[Any] | None = None,
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 
     This process is one of the workers: it reads while the others start, and whenever they have enough to do. It unpacks
     archives for all to read, unless there is one for each worker: then each takes one after the other, and this process
     only collects, since an archive takes so long that the others would wait for their next task. Ctrl-C and errors end
-    the workers at once. Raises TopodiagError when a worker dies.
+    the workers at once. What is done `ahead` begins as they come to their end. Raises TopodiagError when a worker dies.
     """
     archives = sum(map(_is_archive, tasks))
     reads = archives < workers
@@ -80,6 +83,9 @@ def run_pool(
             for part in [extract_pieces([job])] if isinstance(job, Read) else parts_of(job, chunk, on_raw):
                 tree.add(part)
             waiting = _collect(waiting, tree)
+        if ahead is not None:
+            with starting():
+                ahead.begin(pool)
         while waiting:
             waiting = _collect(waiting, tree, _POLL_S)
             on_bytes(counter.value)

@@ -67,26 +67,34 @@ def _is_single_threaded() -> bool:
     return sum(name not in _FORK_SAFE for name in names) == 1
 
 
-@contextmanager
-def pool_of(
-    workers: int, initializer: Callable[..., None], initargs: tuple[Any, ...] = ()
-) -> Iterator[ProcessPoolExecutor]:
-    """So many workers. They end behind the block, at once where it ends in an error or Ctrl-C. Raises TopodiagError
-    when a worker dies."""
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=way_to_start(), initializer=initializer, initargs=initargs)
-    try:
-        yield pool
-        pool.shutdown(wait=False)  # they end while what they found is joined
-    except BaseException as error:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
+class Pool(ProcessPoolExecutor):
+    """Processes that can be ended at once."""
+
+    def __init__(self, workers: int, initializer: Callable[..., None], initargs: tuple[Any, ...]) -> None:
+        self._before = set(multiprocessing.active_children())
+        super().__init__(workers, mp_context=way_to_start(), initializer=initializer, initargs=initargs)
+
+    def end(self) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - self._before:
             child.terminate()
         # The pool's own thread sees them end. It and the end of the program would both close its pipe, and one of them
         # would say so with a traceback.
         for thread in threading.enumerate():
             if type(thread).__module__ == ProcessPoolExecutor.__module__:
                 thread.join(_END_S)
+
+
+@contextmanager
+def pool_of(workers: int, initializer: Callable[..., None], initargs: tuple[Any, ...] = ()) -> Iterator[Pool]:
+    """So many workers. They end behind the block, once they have done all that was given to them, at once where it ends
+    in an error or Ctrl-C. Raises TopodiagError when a worker dies."""
+    pool = Pool(workers, initializer, initargs)
+    try:
+        yield pool
+        pool.shutdown(wait=False)  # they end while what they found is joined
+    except BaseException as error:
+        pool.end()
         if isinstance(error, BrokenProcessPool):
             raise TopodiagError(
                 "a worker process ended before its work was done",

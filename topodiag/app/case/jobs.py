@@ -18,7 +18,7 @@ from topodiag.app.case.attach import (
 )
 from topodiag.app.case.inspector import inspected, with_inspection
 from topodiag.app.case.job_numbers import by_number, named
-from topodiag.app.case.progress import with_progress
+from topodiag.app.case.progress import look_ahead, with_progress
 from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
 from topodiag.evidence.flight.flight_recorder import read_flight
@@ -98,13 +98,13 @@ def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Cas
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
-    with spooled(intake, is_read) as plain:
-        ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress)
+    with spooled(intake, is_read) as plain, look_ahead(plain) as ahead:
+        ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress, ahead=ahead)
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
         rebuilt = tuple(of_number for job in rebuilt for of_number in by_number(job))
-        rebuilt = with_progress(rebuilt, plain, chosen.workers)
+        rebuilt = with_progress(rebuilt, ahead, chosen.workers)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, ingested.facts, ingested.files, without_secrets)

@@ -20,6 +20,7 @@ from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, 
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.windows import windows
 from topodiag.evidence.signatures.wrappers import of_one_process
+from topodiag.fleet.ahead import Ahead
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
-MUCH_BYTES = 64 << 20
-"""Less text than this is looked through by one process: starting others takes a tenth of a second."""
 _MENDED = (JSON_LINES, WRAPPED_LINES)
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 
@@ -87,24 +86,21 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[TextRead]:
             yield _read(intake, piece)
 
 
-def with_progress(jobs: Sequence[Job], intake: Intake, workers: int | None = None) -> tuple[Job, ...]:
-    """The jobs with the progress and the ends of their logs, which `workers` processes look through (None: all cores).
-    They do only where an init stands open, a process or a communicator ended or NCCL's lines do not show what all ranks
-    used: elsewhere nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is left
-    out."""
-    asked = {file for job in jobs if _needs_progress(job) for file in job.files}
-    pieces = [
-        replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED))
+def look_ahead(intake: Intake) -> Ahead[TextRead]:
+    """What the plain files of an intake (spool) hold, for `with_progress`; standard input was read, and is left out."""
+    pieces = {
+        piece.name: replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED))
         for piece in intake.pieces
-        if piece.name in asked and piece.path != STDIN
-    ]
-    look = partial(_read, Intake())  # files alone: standard input cannot be handed to another process
-    ends: Iterable[TextRead] = map(look, pieces)
-    if sum(piece.size for piece in pieces) >= MUCH_BYTES:
-        from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need
+        if piece.path != STDIN
+    }
+    return Ahead(partial(_read, Intake()), pieces)  # files alone: standard input cannot be handed to another process
 
-        ends = by_all_cores(look, pieces, worth=True, chunk=1, workers=workers)
-    read = dict(zip((piece.name for piece in pieces), ends, strict=True))
+
+def with_progress(jobs: Sequence[Job], ahead: Ahead[TextRead], workers: int | None = None) -> tuple[Job, ...]:
+    """The jobs with the progress and the ends of their logs, which `workers` processes look through (None: all cores)
+    where that was not begun. It is asked for only where an init stands open, a process or a communicator ended or
+    NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it."""
+    read = ahead.made({file for job in jobs if _needs_progress(job) for file in job.files}, workers)
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
     return tuple(launch for job in ended for launch in _launches(job, read, is_only=len(ended) == 1) or (job,))
 
