@@ -37,12 +37,12 @@ class Ahead(Generic[_Made]):
     def made(self, names: Collection[str], workers: int | None) -> dict[str, _Made]:
         """What comes of those of these that there are, if it was not begun by so many processes (None: all cores)."""
         late = {name: piece for name, piece in self._pieces.items() if name in names and name not in self._begun}
-        made: Iterable[_Made] = map(self._work, late.values())
+        results: Iterable[_Made] = map(self._work, late.values())
         if _are_much(late.values()):
             from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need
 
-            made = by_all_cores(self._work, list(late.values()), worth=True, chunk=1, workers=workers)
-        read = dict(zip(late, made, strict=True))
+            results = by_all_cores(self._work, list(late.values()), worth=True, chunk=1, workers=workers)
+        read = dict(zip(late, results, strict=True))
         for name in self._begun.keys() & set(names):
             begun = self._begun[name]
             read[name] = begun.result() if begun.exception() is None else self._work(self._pieces[name])

@@ -119,8 +119,8 @@ def _behind_old(block: Block, anchor: Positions, room: Positions) -> Positions:
     where = np.array([place for place, _ in _OLD.hits(block.raw)], dtype=np.int64)
     where = where[where < anchor[-1]]
     record = np.searchsorted(anchor, where)
-    behind: Positions = record[where >= (anchor - room)[record]]
-    return behind
+    old: Positions = record[where >= (anchor - room)[record]]
+    return old
 
 
 def _turned(text: bytes) -> bytes:

@@ -16,12 +16,10 @@ from math import nan
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, word
 from topodiag.evidence.nccl_log.fast.heads import Heads
-from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
-from topodiag.evidence.nccl_log.fast.shard import Shard
+from topodiag.evidence.nccl_log.fast.shard import UNDECIDED, Shard
 from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
 from topodiag.evidence.nccl_log.tables.facts import Facts
@@ -126,7 +124,7 @@ class _Scan:
         self.line, self.thread, self.label = line, thread, label
         self.message, self.end = anchor + _ANCHOR_BYTES, self.ends[line]
 
-        channels = scan_conn.find(block, self.message, self.end)
+        channels = scan_forms.channels_among(block, self.message, self.end)
         rest = np.ones(len(line), dtype=np.bool_)
         rest[channels.lines] = False
         others, kept, kind = self._decided(self._take_calls(np.flatnonzero(rest)))

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.messages import COLUMNS, Messages
 from topodiag.evidence.nccl_log.fast.rows import (
     PLACE,
     Columns,
@@ -30,10 +28,11 @@ from topodiag.evidence.nccl_log.fast.rows import (
     table,
     together,
 )
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of_line
-from topodiag.evidence.nccl_log.grammar.grammar import UNORDERED, parse
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of, rows_of_line
+from topodiag.evidence.nccl_log.grammar.grammar import START, UNORDERED, Rows, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
-from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.evidence.nccl_log.grammar.prefix import Record, clean, records
+from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Positions
@@ -43,6 +42,97 @@ _TAIL = ("direction", "via", "net_dev", "proxy")
 """What a connection says behind its second bracket."""
 _NO_TAIL = (-1,) * len(_TAIL)
 _NAMING = ("thread", "line", "ctx", "index", "starts")
+_OF_EACH_LINE = frozenset({*PLACE, "gen", "first", "last", "last_ts", "last_offset", "digest"})
+"""Columns that say where lines stand, and what is counted over them."""
+COLUMNS: dict[str, tuple[str, ...]] = {
+    name: tuple(column for column in facts.SCHEMAS[name] if column not in _OF_EACH_LINE)
+    for name in facts.ROW_TABLES
+    if name != "tail"
+}
+"""What a message says in each table."""
+COLUMNS["op"] += ("op_count",)
+_BY_LINE = frozenset({"init", "event", "op"})
+"""Tables whose rows hold a label or time of their line, or change the context: never by message."""
+_NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
+"""How messages begin that name a communicator."""
+_LARGE = 1 << 63
+_NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
+NOTHING, UNDECIDED = -1, -2
+
+
+class Messages:
+    """Messages of level INFO by their bytes: what each says is found out once per shard, and kept as numbers."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._codes: dict[bytes, int] = {}
+        self.kinds = Vocabulary(START // 8, partial(_kind, texts))
+        """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
+        UNDECIDED."""
+        self._understood: list[bool] = []
+        self._fans: list[int] = []
+        self._tables: list[int] = []
+        self._rows: list[int] = []
+        self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
+
+    def codes(self, messages: list[bytes]) -> Ints:
+        """Code of each message, -1 for one whose line must be read."""
+        known = self._codes
+        for message in dict.fromkeys(messages):
+            if message not in known:
+                known[message] = self._read(message)
+        return np.array([known[message] for message in messages], dtype=np.int64)
+
+    def understood(self, codes: Ints) -> int:
+        return int(np.array(self._understood)[codes].sum()) if len(codes) else 0
+
+    def _read(self, message: bytes) -> int:
+        text = message.decode("utf-8", "replace").rstrip()
+        if ("] " in text and ("] INFO " in text or " WARN " in text)) or text.endswith((">:", "] INFO", " WARN")):
+            return -1  # may be two records, or hold another one's label
+        if message.startswith(_NAMES):
+            return -1
+        rows, understood = rows_of(Record("", -1, -1, -1, "INFO", text))
+        if any(name in _BY_LINE for name, _ in rows):
+            return -1
+        return self.add(rows, understood=understood)
+
+    def add(self, rows: Rows, *, understood: bool) -> int:
+        """Code of a message that makes these rows."""
+        for name, columns in rows:
+            self._tables.append(_NUMBERS[name])
+            self._rows.append(self.value(name, columns))
+        self._fans.append(len(rows))
+        self._understood.append(understood)
+        return len(self._fans) - 1
+
+    def value(self, name: str, columns: dict[str, Any]) -> int:
+        """Code of what a row of this table says."""
+        defaults, texts, known = DEFAULTS[name], self._texts, self._values[name]
+        cells = [columns.get(column, defaults[column]) for column in COLUMNS[name]]
+        key = tuple([cell if type(cell) is int and cell < _LARGE else bits(cell, texts) for cell in cells])
+        return known.setdefault(key, len(known))
+
+    def columns(self, name: str, codes: Ints) -> Columns:
+        """What rows of these codes say."""
+        cells = np.array(list(self._values[name]), dtype=np.int64).reshape(-1, len(COLUMNS[name]))
+        return {name: cells[codes, index] for index, name in enumerate(COLUMNS[name])}
+
+    def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
+        """By table: index into `message`, and code, of each row that those messages make."""
+        fans = np.array(self._fans, dtype=np.int64)
+        tables = np.array(self._tables, dtype=np.int64)
+        codes = np.array(self._rows, dtype=np.int64)
+        first = np.cumsum(fans) - fans
+        times = fans[message]
+        source = np.repeat(np.arange(len(message)), times)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
+        row = first[message[source]] + within
+        columns = {}
+        for number, name in enumerate(COLUMNS):
+            chosen = np.flatnonzero(tables[row] == number)
+            columns[name] = source[chosen], codes[row[chosen]]
+        return columns
 
 
 class Shard:
@@ -62,7 +152,7 @@ class Shard:
         self._stamps: dict[bytes, float] = {}
         self.names = Vocabulary(NAME_WORDS, partial(_name, self.texts))
         """Codes of texts that name an operation or a function, -1 of others."""
-        self._tails = Vocabulary(scan_conn.TAIL_WORDS, partial(_tail, self.texts), len(_TAIL))
+        self._tails = Vocabulary(scan_forms.TAIL_WORDS, partial(_tail, self.texts), len(_TAIL))
         self._devices = Vocabulary(1, lambda text: device(text.decode("ascii", "replace")))
         self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
@@ -175,10 +265,10 @@ class Shard:
 
     # Connections and rings.
 
-    def add_channels(self, block: Block, lines: scan_conn.Lines, line: Positions, thread: Positions) -> Positions:
+    def add_channels(self, block: Block, lines: scan_forms.Lines, line: Positions, thread: Positions) -> Positions:
         """Take lines of channels; returns those (index into `found`) that were not read."""
         ctx = self.contexts.at(thread, place(line))
-        groups = scan_conn.grouped(lines.rows, ((thread << 40) | ctx).view(np.uint64), lines.channels)
+        groups = scan_forms.grouped_channels(lines.rows, ((thread << 40) | ctx).view(np.uint64), lines.channels)
         first = groups.first
         own = {
             "thread": thread[first], "ctx": ctx[first], "offset": self._offsets[line[first]],
@@ -186,7 +276,7 @@ class Shard:
         }  # fmt: skip
         connects = np.flatnonzero(groups.connects)
         at = first[connects]
-        read = scan_conn.read(block, lines.message[at], lines.end[at])
+        read = scan_forms.connections(block, lines.message[at], lines.end[at])
         tails = self._tails(read.tail)
         kept = np.flatnonzero(tails[:, 0] >= 0)
         chosen = connects[read.lines[kept]]
@@ -238,8 +328,6 @@ class Shard:
         lines = self._placed({"line": line, "thread": thread}, index)
         codes = [self.messages.add(read.rows, understood=True) for read in namings]
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
-
-    # Tables.
 
     def facts(self) -> Facts:
         """The tables, with rows as they were met: only equal events are one, of which a log may have very many."""
@@ -303,3 +391,9 @@ def _says(text: bytes) -> dict[str, Any]:
     columns = rows[0][1]
     is_whole = tuple(columns[name] for name in ("rank", "dev", "peer", "peer_dev", "channels")) == (2, 3, 4, 5, 2)
     return columns if is_whole else {}
+
+
+def _kind(texts: Texts, start: bytes) -> int:
+    """Code of the kind that the beginning of a message decides, NOTHING for noise, or UNDECIDED."""
+    kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
+    return UNDECIDED if kind is None else NOTHING if kind == NOISE else texts.code(kind)
