@@ -13,7 +13,6 @@ import topodiag
 from benchmarks.incidents import FOLDER, Incident, incidents
 from tests.depth import some_of
 from tests.program import run
-from tests.tables import examples
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Cost, Finding
 from topodiag.words.units import in_gbs, percent, spell_gbs
@@ -68,16 +67,6 @@ def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
         if finding.cost.gbs_lost or finding.cost.share
     ]
     assert len(set(priced)) >= 5
-
-
-@examples("name", "check")
-def test_a_cause_leaves_in_a_benchmark_what_it_leaves_in_a_diagnosis(name: str, check: str) -> None:
-    """A cable whose port is slow on one of two nodes costs more than one that is slow on both alike."""
-    evidence = INCIDENTS[name].evidence
-    result = topodiag.diagnose(evidence).result
-    [price] = [cause.price for cause in result.verdict.causes if cause.finding.id == check]
-    [bench] = topodiag.bench(evidence).result.benchmarks
-    assert price.predicted.value == pytest.approx(next(h.predicted_gbs for h in bench.hypotheses if h.check == check))
 
 
 def test_four_views_print_the_same_number_of_the_same_links() -> None:

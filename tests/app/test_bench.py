@@ -15,6 +15,7 @@ from tests.cli.small_log import log
 from tests.tables import examples
 from topodiag.app.bench import bench
 from topodiag.app.case.opening import standard_input
+from topodiag.app.diagnose import diagnose
 from topodiag.app.judge.runs import BenchOptions
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.model.errors import InputError
@@ -162,7 +163,7 @@ def test_a_bundle_in_the_folder_of_the_tables_is_the_machine(tmp_path: Path) -> 
     shutil.copytree(fixture_path("dgx-h100-healthy"), tmp_path / "node")
     result = bench([str(tmp_path)])
     assert result.benchmarks[0].expected.machine == "dgx-017"
-    assert result.not_observed == ()
+    assert result.not_observed == diagnose([str(tmp_path)]).not_observed
 
 
 def test_an_archive_of_all_of_it_is_read(tmp_path: Path) -> None:
@@ -225,11 +226,12 @@ def test_a_node_with_other_gpus_than_the_run_is_left_out_and_told(tmp_path: Path
     assert any(gap.why.startswith("a100-207 left out") for gap in result.not_observed)
 
 
-def test_what_is_no_machine_and_no_table_is_named_with_its_command(tmp_path: Path) -> None:
+def test_a_hostfile_beside_the_table_is_evidence_as_for_a_diagnosis(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text(printed(270))
     (tmp_path / "hosts").write_text("gpu01 slots=8\ngpu02 slots=8\n")
-    (gap,) = [gap for gap in bench([str(tmp_path)]).not_observed if gap.what.endswith("hosts")]
-    assert gap.why.startswith("not read, it is a hostfile; topodiag place audit")
+    result = bench([str(tmp_path)])
+    assert [Path(piece.path).name for piece in result.inputs] == ["hosts", "out.log"]
+    assert result.not_observed == diagnose([str(tmp_path)]).not_observed
 
 
 def test_a_bundle_alone_names_the_command_that_reads_it() -> None:

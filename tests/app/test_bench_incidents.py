@@ -7,15 +7,16 @@ import pytest
 from tests.tables import examples
 from topodiag.app.bench import bench
 from topodiag.model.bench import Benchmark
+from topodiag.model.verdict import CauseStatus
+from topodiag.verdict.headline import causes_of
 
 INCIDENTS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "incidents"
 
 pytestmark = pytest.mark.skipif(not INCIDENTS.exists(), reason=f"no incidents at {INCIDENTS}")
 
 
-def run_of(name: str, *beside: str) -> Benchmark:
-    folder = INCIDENTS / name
-    (benchmark,) = bench([str(folder / "nccl-tests"), *(str(folder / text) for text in beside)]).benchmarks
+def run_of(name: str) -> Benchmark:
+    (benchmark,) = bench([str(INCIDENTS / name / "nccl-tests")]).benchmarks
     return benchmark
 
 
@@ -32,6 +33,8 @@ def test_a_table_alone_is_not_called_low_where_another_machine_would_explain_it(
 
 @examples("name", "check")
 def test_what_the_bundles_show_is_the_first_cause(name: str, check: str) -> None:
-    (first, *_) = run_of(name, "bundles", "logs").hypotheses
-    assert first.check == check
-    assert first.shown
+    result = bench([str(INCIDENTS / name / part) for part in ("nccl-tests", "bundles", "logs")])
+    (benchmark,) = result.benchmarks
+    (first, *_) = causes_of(benchmark, result)
+    assert (first.finding.id, first.status) == (check, CauseStatus.ESTABLISHED)
+    assert not benchmark.hypotheses

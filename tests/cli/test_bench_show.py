@@ -13,7 +13,7 @@ from tests import program
 from tests.cli.given import table
 from tests.valid import assert_valid
 
-SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "diagnose-2.0.schema.json").read_text())
 
 
 def run(*args: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:

@@ -141,15 +141,6 @@ def test_gpudirect_disabled_in_the_same_file_comes_first() -> None:
     assert first.shown
 
 
-def test_a_fault_that_no_priced_cause_stands_for_is_a_cause_too() -> None:
-    slow = run(ranks=16, busbw=142, gpu="NVIDIA H100 80GB HBM3", hosts=2)
-    estimate = expected(slow, HEALTHY)
-    stale = Finding("TOP002", Severity.ERROR, "hgx-topo.xml describes another machine", "", "", ())
-    known_ = Evidence(nodes=(Outcome("TOP002", Status.FINDING, "n1", (stale,)),))
-    (first, *_) = explain(slow, estimate, verdict_of(slow, estimate.expectation), known=known_).causes
-    assert first.check == "TOP002"
-
-
 def test_the_same_bus_id_twice_is_one_gpu() -> None:
     devices = tuple(BenchDevice(rank, "n0", 0, "NVIDIA H100 80GB HBM3", "0000:1b:00.0") for rank in range(2))
     estimate = expected(replace(run(ranks=2), devices=devices))

@@ -109,7 +109,7 @@ class Diagnosis(Answer):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What `diagnose` makes of it; None of `scan`, `logs` and `bench`."""
+        """What `diagnose` and `bench` make of it; None of `scan` and `logs`."""
         return self.result.verdict
 
     @property

@@ -1,4 +1,4 @@
-"""The wiring of `topodiag bench`: from output of nccl-tests to runs, their fits, what was to be expected, and findings.
+"""The use case of `topodiag bench`: the case of a diagnosis, looked at for its measured runs.
 
 >>> from topodiag.app.bench import bench
 >>> result = bench(["out.log"])  # doctest: +SKIP
@@ -11,29 +11,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.build import open_case, open_runs
+from topodiag.app.case.build import open_case
 from topodiag.app.case.opening import with_paths
-from topodiag.app.judge.runs import BenchOptions, judged_runs, machine_of
+from topodiag.app.judge.runs import BenchOptions, machine_of
+from topodiag.app.judge.whole import judged_case
 from topodiag.expect.machine import lacking
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
-from topodiag.model.provenance import PART, NotObserved
+from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 
 HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
 
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
-    """Judge output of nccl-tests: files, folders, archives, patterns, `-`; packed with gzip or zstd or not. Bundles,
-    topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
-    runs, case = open_runs(paths)
-    named = options.machine if options is not None else ()
-    result = judged_runs(runs, named_machine(named) if named else machine_of(case), options)
-    aside = (gap for gap in case.not_observed if gap.what == PART)
-    bare = (
+    """Judge output of nccl-tests with all evidence beside it: files, folders, archives, patterns, `-`; packed with gzip
+    or zstd or not. Bundles, topology files and NCCL logs among them are the machine. Raises InputError, also where none
+    of them holds a run."""
+    machine = named_machine(options.machine) if options is not None and options.machine else None
+    named = machine.nodes if machine is not None else ()
+
+    def with_named(case: Case) -> Case:
+        return replace(case, nodes=(*case.nodes, *(node for node in named if node not in case.nodes)))
+
+    case = open_case(paths, with_named, measured=True)
+    read = {item.path for item in case.inputs if item.records}
+    gaps = [gap for gap in case.not_observed if gap.what not in read]
+    gaps += [
         NotObserved(node.host, f"does not describe a machine: {why}") for node in case.nodes if (why := lacking(node))
-    )
-    return with_paths(replace(result, not_observed=(*result.not_observed, *aside, *bare)), paths)
+    ]
+    return with_paths(judged_case(replace(case, not_observed=tuple(gaps)), options=options, machine=machine), paths)
 
 
 def named_machine(paths: Sequence[str]) -> Case:

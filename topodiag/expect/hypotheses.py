@@ -57,13 +57,6 @@ whatever else is."""
 INFERRED = 0.25
 """What a cause without any evidence counts where another fault is shown."""
 
-FAMILIES = frozenset({"GPU", "HST", "NVL", "PCI", "NIC", "NET", "GDR", "P2P", "NUM", "TOP", "ENV"})
-"""Families of checks whose findings can cost bandwidth by themselves."""
-PARTS = frozenset({"GPU", "NVL", "PCI", "NIC"})
-"""Families of checks that speak of a part of the machine."""
-FOUND_PRIOR = {Severity.ERROR: 0.8, Severity.WARNING: 0.2}
-"""How much a finding of a check counts that no priced cause stands for."""
-
 OVER_SOCKETS = 1.5
 """Times what sockets bring at most from which a run did not go over them."""
 
@@ -180,33 +173,9 @@ def _considered(case: _Case, cause: Cause) -> Hypothesis | None:
 
 
 def _causes(expected: Expected, case: _Case) -> Iterator[Cause]:
-    priced: list[Cause] = []
     if expected.setup is not None:
-        priced.extend(causes_of(expected.setup, case.run.collective, case.expected))
-    elif expected.wires is not None:
-        priced.extend(wire_causes(expected.wires, case.expected))
-    yield from priced
-    covered = {check for cause in priced for check in cause.checks}
-    yield from _causes_of_checks(case, covered)
-
-
-def _causes_of_checks(case: _Case, covered: set[str]) -> Iterator[Cause]:
-    """Faults that checks found on the nodes or in the log and that no priced cause stands for, one for each check."""
-    for outcome in case.outcomes:
-        if outcome.check in covered or outcome.check[:3] not in FAMILIES:
-            continue
-        worst = max(outcome.findings, key=lambda finding: finding.severity, default=None)
-        if worst is None or worst.severity not in FOUND_PRIOR:
-            continue
-        covered.add(outcome.check)
-        yield Cause(
-            worst.message,
-            prior=FOUND_PRIOR[worst.severity],
-            checks=(outcome.check,),
-            confirm=worst.fix[:1],
-            gbs=case.expected,
-            span=(0.0, case.expected),
-        )
+        return causes_of(expected.setup, case.run.collective, case.expected)
+    return wire_causes(expected.wires, case.expected) if expected.wires is not None else iter(())
 
 
 def _excluded(case: _Case, cause: Cause) -> str:
@@ -273,14 +242,8 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> Hypothesis:
     weight *= prod(spoken.weight for spoken in telling)
     evidence += [spoken.words for spoken in telling]
     given = tuple(spoken.setting for spoken in speaking if spoken.setting)
-    check = _check_of(cause, speaking)
+    check = next(iter(cause.checks), "")
     return Hypothesis(cause.words, predicted, weight, tuple(evidence), cause.confirm, check, shown, given, in_part)
-
-
-def _check_of(cause: Cause, speaking: Sequence[_EvidenceWeight]) -> str:
-    """The check whose finding names the cause, else the one that would find it."""
-    loudest = max((spoken for spoken in speaking if spoken.check), key=lambda spoken: spoken.rank, default=None)
-    return loudest.check if loudest is not None else next(iter(cause.checks), "")
 
 
 def _prediction(case: _Case, predicted: float, most: float | None) -> str:
@@ -305,19 +268,12 @@ class _EvidenceWeight:
     shown: bool = False
     indirect: bool = False
     """A sign in the numbers, no sight of the fault."""
-    check: str = ""
-    severity: int = 0
     setting: str = ""
 
     @property
     def needless(self) -> bool:
         """Whether it is a sign against a fault: what is there needs none."""
         return self.indirect and self.weight < 1
-
-    @property
-    def rank(self) -> tuple[int, bool]:
-        """The worst finding names the cause; of equal ones that of a part, from which the others follow."""
-        return self.severity, self.check[:3] in PARTS
 
 
 def _settings(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
@@ -347,7 +303,7 @@ def _checked(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
             shown = worst.severity > Severity.INFO
             factor = AGAIN if spoken else FOR
             words = f"for: {check}: {worst.message}"
-            yield _EvidenceWeight(factor, words, shown, check=check, severity=int(worst.severity))
+            yield _EvidenceWeight(factor, words, shown)
             spoken += 1
         elif mine and all(outcome.status is Status.CLEAN for outcome in mine):
             clean.append(check)

@@ -56,7 +56,7 @@ class Result:
 
     `unexplained` are lines of trouble that no finding explains, those that are known to be harmless among them.
     `given` are the paths that the user named. `state` is that of the jobs, where jobs alone were judged. `verdict`,
-    `identity` and `timeline` are of a whole case: `diagnose` alone fills them.
+    `identity` and `timeline` are of a whole case: `diagnose` and `bench` fill them.
     """
 
     inputs: tuple[Input, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.ras import says_answers
+from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.state import NO_WORD, OPEN, ended_from_outside
@@ -33,6 +34,14 @@ def cause_words(finding: Finding) -> str:
         return message
     names = fold_hosts(hosts)
     return f"{names if len(names) <= MAX_NAMES else plural(len(hosts), 'node')}: {message}"
+
+
+def causes_of(benchmark: Benchmark, result: Result) -> tuple[Cause, ...]:
+    """The causes of what a run lacks, in the verdict's order; none where there is no verdict."""
+    if result.verdict is None:
+        return ()
+    own = result.verdict.jobs[result.benchmarks.index(benchmark) - len(result.benchmarks)]
+    return tuple(result.verdict.causes[at] for at in own.causes)
 
 
 def headline(

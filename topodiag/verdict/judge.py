@@ -303,8 +303,14 @@ def _worked(case: Case, result: Result) -> str:
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:
-    """Whether the loss of a run is below a cause: of that run, where its hosts are known."""
-    hosts = scene.hosts(run.run.hosts)
+    """Whether the loss of a run is below a cause: of that run, where its hosts are known; or the cause was priced on
+    the run and has a part in its loss."""
+    price, hosts = cause.price, scene.hosts(run.run.hosts)
+    if price.job_share and price.agreement in {Agreement.AGREES, Agreement.PART} and price.measured is not None:
+        from topodiag.verdict.pricing.agreement import measured_of  # noqa: PLC0415 - where something was priced
+
+        if price.measured == measured_of(run.run, price.measured.what):
+            return True
     return any(
         finding.id.startswith("BEN") and (not hosts or not scene.nodes(finding) or scene.nodes(finding) <= hosts)
         for finding in cause.findings

@@ -37,7 +37,8 @@ _MEMBERS_MISSING = "JOB001"
 _SETTINGS = ("ENV", "JOB003")
 """Checks that find settings."""
 
-LOSSES = ("BEN001", "BEN005", "JOB015")
+LOW = "BEN001"
+LOSSES = (LOW, "BEN005", "JOB015")
 """Checks that see a job or a run lose bandwidth."""
 Key = tuple[object, ...]
 
@@ -58,7 +59,12 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
             head = ordered[at]
             if at in parents:
                 parent, why = parents[at]
-                head = replace(head, follows=Follows(ordered[parent].id, ordered[parent].message, why))
+                above = ordered[parent]
+                head = replace(head, follows=Follows(above.id, above.message, why))
+                if head.id == LOW:  # what its numbers alone suggest gives way to the cause above it
+                    from topodiag.checks.bench.low import NAMED  # noqa: PLC0415 - where a run was measured
+
+                    head = replace(head, message=head.message.partition(NAMED)[0], fix=())
             order.append(head)
     return tuple(order)
 

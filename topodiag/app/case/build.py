@@ -51,52 +51,29 @@ _OF_PROGRAMS = frozenset({Kind.TEXT, Kind.STEPS, Kind.NCCL_LOG, Kind.JOB_OUTPUT}
 
 
 def open_case(
-    paths: Sequence[str], live: Callable[[Case], Case] = lambda case: case, *, sizes: Layout | None = None
+    paths: Sequence[str],
+    live: Callable[[Case], Case] = lambda case: case,
+    *,
+    sizes: Layout | None = None,
+    measured: bool = False,
 ) -> Case:
     """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
-    `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
-    InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
-    return _related(live(_read(paths, sizes) if paths else Case()))
+    `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. `measured`:
+    runs are asked for and are looked for in all texts. Raises InputError where nothing of the paths can be judged, or
+    no run is found that is asked for, and LayoutError where `sizes` do not make the job's ranks."""
+    return _related(live(_read(paths, sizes, measured=measured) if paths else Case()))
 
 
-def open_runs(paths: Sequence[str]) -> tuple[Case, Case]:
-    """The measured runs at these paths, looked for in all texts, and a case of the nodes and jobs beside them: the
-    machine that they ran on. Raises InputError where nothing holds a run."""
-    from topodiag.app.case.runs import SCRIPTS, TABLES, left_out, read_runs  # noqa: PLC0415 - numpy, which only runs need
-    from topodiag.expect.machine import lacking  # noqa: PLC0415 - as above
-
-    intake = gathered(paths)
-    watch().planned(intake.of(*TABLES, *SCRIPTS, *NODE_KINDS))
-    runs = read_runs(intake, intake.of(*TABLES, *SCRIPTS))
-    measured = {item.path for item in runs.inputs}
-    rest = tuple(piece for piece in intake.pieces if piece.path != STDIN and piece.name not in measured)
-    beside = replace(intake, pieces=rest, aside=())
-    case = _nodes(beside, others=True)
-    # What is no machine is left aside as texts without a table are.
-    used = set() if all(map(lacking, case.nodes)) else {item.path for item in case.inputs if item.records}
-    if logged := beside.of(*LOGGED):
-        try:
-            jobs = _jobs(beside, logged, None)
-            used |= {item.path for item in jobs.inputs if item.records}
-            case = _with(case, jobs)
-        except InputError as error:
-            case = _without(case, error)
-    watch().judged()
-    aside = (left_out(aside) for aside in intake.beside(*TABLES, *NODE_KINDS, *LOGGED) if aside.path not in measured)
-    gaps = tuple(gap for gap in (*runs.not_observed, *aside) if gap.what not in used)
-    return replace(runs, not_observed=gaps), _related(_with_merged_nodes(case))
-
-
-def _read(paths: Sequence[str], sizes: Layout | None) -> Case:
+def _read(paths: Sequence[str], sizes: Layout | None, *, measured: bool) -> Case:
     """All that the paths hold, by subject. Raises as `open_case` does."""
     intake = gathered(paths)
     watch().planned(intake.of(*JUDGED, *JOINED))
-    if not intake.of(*JUDGED):
+    if not (measured or intake.of(*JUDGED)):
         return _alive(intake)
-    tables = [piece for piece in intake.pieces if _holds_table(piece)]
+    tables = [piece for piece in intake.pieces if _holds_table(piece, measured=measured)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
-    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
+    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged), asked=measured)
     declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
     case = replace(case, sizes=declared)
     if logged:
@@ -118,9 +95,9 @@ def _read(paths: Sequence[str], sizes: Layout | None) -> Case:
     return _with_merged_nodes(case)
 
 
-def _holds_table(piece: Piece) -> bool:
+def _holds_table(piece: Piece, *, measured: bool) -> bool:
     pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
-    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
+    return measured if piece.path == STDIN else pairs or piece.is_any((Kind.NCCL_TESTS,))
 
 
 def _alive(intake: Intake) -> Case:
@@ -172,17 +149,21 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Case | None, Case]:
-    """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
-    if not tables:
+def _runs(
+    intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool, asked: bool
+) -> tuple[Case | None, Case]:
+    """The runs of the tables; of all texts where runs are asked for. Tables that cannot be read cost
+    themselves, unless they are `needed` or asked for: then InputError."""
+    if not (tables or asked):
         return None, case
-    from topodiag.app.case.runs import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app.case.runs import SCRIPTS, TABLES, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        scripts = [piece for piece in intake.of(*SCRIPTS) if piece.path != STDIN and piece not in tables]
-        return read_runs(intake, [*tables, *scripts]), case
+        others = intake.of(*TABLES, *SCRIPTS) if asked else intake.of(*SCRIPTS)
+        more = [piece for piece in others if piece.path != STDIN and piece not in tables]
+        return read_runs(intake, tables, more), case
     except InputError as error:
-        if needed:
+        if needed or asked:
             raise
         return None, _without(case, error)
 

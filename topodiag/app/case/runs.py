@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside, skipped
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside, skipped
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind, command_for
@@ -35,13 +35,15 @@ HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
 SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
 """Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
-TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+LOGS = (Kind.NCCL_LOG, Kind.JOB_OUTPUT)
+"""Kinds of text that are read as logs, unless they are tables by their heads."""
+TABLES = (Kind.NCCL_TESTS, *LOGS, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
 
-def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
-    """The runs in these pieces, with what scripts among them set, and the jobs of NCCL's log in the same files. Raises
-    InputError where nothing holds a run."""
+def read_runs(gathered: Intake, tables: Sequence[Piece], others: Sequence[Piece]) -> Case:
+    """The runs in these pieces, with what scripts among the `others` set, and the jobs of NCCL's log in the same files
+    as the `tables`: those of other texts are read as logs. Raises InputError where nothing holds a run."""
     runs: list[BenchRun] = []
     jobs: list[Job] = []
     inputs: list[Input] = []
@@ -49,7 +51,8 @@ def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
     scripts: dict[str, Settings] = {}
     gaps: list[NotObserved] = []
     rest: list[tuple[str, NotObserved]] = []
-    with spooled(replace(gathered, pieces=tuple(pieces)), lambda piece: piece.is_any(TABLES)) as intake:
+    known = {piece.name for piece in tables}
+    with spooled(replace(gathered, pieces=(*tables, *others)), lambda piece: piece.is_any(TABLES)) as intake:
         for piece in intake.pieces:
             try:
                 text, notes = _text(piece, intake)
@@ -57,11 +60,10 @@ def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
                 gaps.append(NotObserved(piece.name, skipped(error).why, unreadable=True))
                 continue
             read = read_file(text, piece.name)
-            if read.runs:
+            if read.runs and (piece.name in known or _tells(read)):
                 runs += read.runs
                 unread += read.unread
-                if read.records or piece.is_any((Kind.JOB_OUTPUT,)):  # one record of NCCL can be the verdict
-                    jobs += _jobs_of(intake, piece, text)
+                jobs += _jobs_of(intake, piece, text, read) if piece.name in known or not piece.is_any(LOGS) else ()
                 rows = sum(len(run.rows) for run in read.runs)
                 digest = hashlib.sha256(text).hexdigest()
                 inputs.append(Input(piece.name, "nccl-tests", digest, read.lines, rows, read.left))
@@ -82,17 +84,17 @@ def read_runs(gathered: Intake, pieces: Sequence[Piece]) -> Case:
     )
 
 
+def _tells(read: Read) -> bool:
+    """Whether a text tells of nccl-tests by a table or a program's name: an error alone may be that of any program."""
+    return any(run.rows or run.collective for run in read.runs)
+
+
 def _refusal(gathered: Intake, without: Sequence[NotObserved], unread: Sequence[NotObserved]) -> InputError:
     """Why nothing holds a run: the first file that was given says it."""
     others = (left_aside(piece) for piece in gathered.pieces if not piece.is_any(TABLES))
-    for first in (*without, *map(left_out, (*gathered.aside, *others)), *unread):
+    for first in (*without, *(NotObserved(aside.path, aside.words) for aside in (*gathered.aside, *others)), *unread):
         return InputError(first.what, first.why, hint=HINT)
     return InputError(gathered.paths[0], "holds no file to read", hint=HINT)
-
-
-def left_out(aside: SkippedFile) -> NotObserved:
-    """A file that is left aside, with the command that reads it."""
-    return NotObserved(aside.path, aside.words)
 
 
 def _with_scripts(runs: Iterable[BenchRun], scripts: Iterable[Settings]) -> Iterator[BenchRun]:
@@ -129,8 +131,10 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
-def _jobs_of(intake: Intake, piece: Piece, data: bytes) -> tuple[Job, ...]:
+def _jobs_of(intake: Intake, piece: Piece, data: bytes, read: Read) -> tuple[Job, ...]:
     """The jobs that NCCL's log in the same file tells of."""
+    if not read.records and not piece.is_any((Kind.JOB_OUTPUT,)):  # one record of NCCL can be the verdict
+        return ()
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 

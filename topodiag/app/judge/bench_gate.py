@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from topodiag.checks.bench.low import LIKELY
 from topodiag.checks.interface import name_of
 from topodiag.model.bench import Benchmark, Gate, GateState
 from topodiag.model.finding import Outcome, Severity
 from topodiag.model.result import Result
+from topodiag.verdict.headline import causes_of
 from topodiag.words.fold import grouped
 
 _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
 
 
-def gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Gate:
-    """Whether a run passes: its bandwidth is normal, and no check of benchmarks found an error in it."""
+def with_gates(result: Result) -> Result:
+    """The result with a gate at each run. The verdict's cause of a low run stands there in the place of those that only
+    its numbers suggest."""
+    return replace(result, benchmarks=tuple(_with_gate(benchmark, result) for benchmark in result.benchmarks))
+
+
+def _with_gate(benchmark: Benchmark, result: Result) -> Benchmark:
+    causes = [cause for cause in causes_of(benchmark, result)[:1] if not cause.finding.id.startswith("BEN")]
+    if causes:
+        benchmark = replace(benchmark, hypotheses=(), ruled_out=())
+    named = [f"; {cause.status.value}: {cause.finding.message}" for cause in causes]
+    named += [f"; likeliest: {one.cause}" for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
+    return replace(benchmark, gate=_gate_of(benchmark, result.outcomes, "".join(named)))
+
+
+def _gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome], named: str) -> Gate:
+    """Whether a run passes: its bandwidth is normal, and no check of benchmarks found an error in it. `named` is the
+    cause of a low one."""
     top, expected = benchmark.run.top, benchmark.expected
     size, gbs = top if top is not None else (None, None)
     bar = None
     if expected is not None and size is not None:
         bar = expected.normal_gbs * expected.busbw.get(size, expected.busbw_gbs) / expected.busbw_gbs
     state, why = _state(benchmark, outcomes)
+    why += named if why == benchmark.why and benchmark.verdict == "low" else ""
     return Gate(benchmark.run.source, state, benchmark.run.collective, size, gbs, bar, why)
 
 
@@ -52,9 +71,5 @@ def _state(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> tuple[GateState
     failures = [error for error in errors if error.id != "BEN001"]
     if failures:
         return GateState.FAIL, failures[0].message
-    if benchmark.verdict in {"low", "impossible"}:
-        cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
-        likely = cause is not None and benchmark.verdict == "low" and (cause.shown or cause.likelihood >= LIKELY)
-        named = f"; likeliest: {cause.cause}" if cause is not None and likely else ""
-        return GateState.FAIL, benchmark.why + named
-    return (GateState.PASS if benchmark.verdict == "normal" else GateState.UNKNOWN), benchmark.why
+    by_verdict = {"low": GateState.FAIL, "impossible": GateState.FAIL, "normal": GateState.PASS}
+    return by_verdict.get(benchmark.verdict, GateState.UNKNOWN), benchmark.why

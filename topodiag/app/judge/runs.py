@@ -7,11 +7,8 @@ from dataclasses import field, replace
 from pathlib import PurePath
 
 from topodiag.app.case.system import SYSTEMS
-from topodiag.app.judge.bench_gate import gate_of
-from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.fit import fit_run
@@ -55,40 +52,39 @@ def machine_of(case: Case) -> Case:
 
 
 def judged_runs(
-    case: Case,
-    machine: Case,
-    options: BenchOptions | None = None,
-    of_machine: Sequence[Outcome] | None = None,
+    case: Case, of_nodes: Sequence[Outcome], options: BenchOptions | None = None, machine: Case | None = None
 ) -> Result:
-    """The runs of a case judged, on this machine; its jobs are those of NCCL's log in their files. `of_machine` is what
-    the checks say of the nodes and jobs of the machine, where they were asked already. Raises InputError for options
-    that do not fit."""
+    """The runs of a case judged on the `machine`, else on what the case shows of theirs. `of_nodes` is what the checks
+    say of the nodes; what the logs of other jobs show is no cause of a slow run. Raises InputError for options that do
+    not fit."""
+    logs = case.jobs_of_runs
+    machine = machine or machine_of(replace(case, jobs=tuple(job for job in case.jobs if job not in logs)))
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    if of_machine is None:
-        of_machine = (*run(Subject.NODE, machine.nodes), *run(Subject.JOB, machine.jobs))
     judged: list[Judged] = []
     known: list[Evidence] = []
     logged: list[Outcome] = []
-    jobs_of = grouped((file, job) for job in case.jobs for file in job.files)
+    jobs_of = grouped((file, job) for job in logs for file in job.files)
     for source, runs in grouped((measured.source, measured) for measured in case.runs).items():
         jobs = tuple(jobs_of.get(source, ()))
         of_file = run(Subject.JOB, jobs)
-        logged += filter(_is_sick, of_file)
+        # Its silences and remarks do not matter here.
+        logged += (outcome for outcome in of_file if any(one.severity > Severity.INFO for one in outcome.findings))
         for measured in runs:
             near = machine_of_run(machine, measured)
             own = _machine_of(near, jobs, machine, chosen)
             judged.append(_judged(measured, own, chosen))
-            of_logs = (*of_file, *_about(of_machine, [job.name for job in near.jobs]))
-            known.append(_known_of(measured, near, of_machine, of_logs, seen_kind(jobs or own.jobs)))
+            known.append(_known_of(measured, near, of_nodes, of_file, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
     benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
     of_runs = run(Subject.BENCH, benchmarks)
-    benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
-    case = replace(case, not_observed=(*case.not_observed, *unlike, *_gaps(machine, benchmarks)))
-    return told(judged_result(case, (*of_runs, *logged), benchmarks=tuple(benchmarks)))
+    return Result(
+        outcomes=(*of_runs, *logged),
+        benchmarks=tuple(benchmarks),
+        not_observed=(*unlike, *_gaps(machine, benchmarks)),
+    )
 
 
 def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
@@ -102,19 +98,15 @@ def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
     return Judged(measured, modelled, verdict_of(measured, modelled.expectation, modelled.why))
 
 
-def _about(outcomes: Sequence[Outcome], names: Sequence[str]) -> tuple[Outcome, ...]:
-    """What the checks say of these: of other nodes and jobs it is no evidence of a run."""
-    return tuple(outcome for outcome in outcomes if outcome.node in names)
-
-
 def _known_of(
     run: BenchRun, near: Case, of_nodes: Sequence[Outcome], of_logs: Sequence[Outcome], network: str
 ) -> Evidence:
     """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
-    own = _about(of_nodes, [node.host for node in near.nodes])
+    nodes = {node.host for node in near.nodes}
+    own = tuple(outcome for outcome in of_nodes if outcome.node in nodes)
     names, hosts = hosts_of(near, (outcome.node for outcome in own)), hosts_of(near, run.hosts)
     all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
-    return Evidence(own, tuple(dict.fromkeys(of_logs)), all_nodes, network)
+    return Evidence(own, tuple(of_logs), all_nodes, network)
 
 
 def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Benchmark:
@@ -162,11 +154,6 @@ def _system(name: str) -> str:
     except UnknownSystemError as unknown:
         hint = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else SYSTEMS
         raise InputError("--system", str(unknown), hint=hint) from None
-
-
-def _is_sick(outcome: Outcome) -> bool:
-    """Whether a check of the log in the same file found more than a remark; its silences do not matter here."""
-    return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
 def _gaps(machine: Case, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +19,32 @@ from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
 
 if TYPE_CHECKING:
+    from topodiag.app.judge.runs import BenchOptions
     from topodiag.placement.job_step import PlacedJobs
 
 
-def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
+def judged_case(
+    case: Case,
+    trained: Mapping[str, Any] | None = None,
+    *,
+    options: BenchOptions | None = None,
+    machine: Case | None = None,
+) -> Result:
     """The case with its verdict. `trained` are the options of `topodiag model step` by name, None where nobody says
-    what is trained, empty where nothing is."""
+    what is trained, empty where nothing is. `options` say more of measured runs, and `machine` is theirs where another
+    one is named than the case shows."""
     case = _beside_model(case)
     of_nodes = run(Subject.NODE, case.nodes)
     of_jobs: tuple[Outcome, ...] = ()
     unexplained = troubles(case.nodes, of_nodes)
     silent: list[NotObserved] = []
-    runs = _measured(case, of_nodes) if case.runs else Result()
+    runs = Result()
+    if case.runs:
+        from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
+
+        runs = judged_runs(case, of_nodes, options, machine)
     of_runs = runs.outcomes
-    if len(case.jobs) > len(runs.jobs):
+    if len(case.jobs) > len(case.jobs_of_runs):
         from topodiag.app.judge.jobs import not_logged  # noqa: PLC0415 - numpy, which only jobs need
         from topodiag.checks.troubles.job import troubles as troubles_of_jobs  # noqa: PLC0415 - as above
 
@@ -53,7 +65,12 @@ def judged_case(case: Case, trained: Mapping[str, Any] | None = None) -> Result:
         identity=case.identity,
         timeline=case.timeline,
     )
-    return told(replace(result, verdict=judge(result, case, steps)))
+    result = replace(result, verdict=judge(result, case, steps))
+    if case.runs:
+        from topodiag.app.judge.bench_gate import with_gates  # noqa: PLC0415 - as above
+
+        result = with_gates(result)
+    return told(result)
 
 
 def _beside_model(case: Case) -> Case:
@@ -64,15 +81,6 @@ def _beside_model(case: Case) -> Case:
 
     beside = (replace(job, inspection=beside_model(job)) if job.machines else job for job in case.jobs)
     return replace(case, jobs=tuple(beside))
-
-
-def _measured(case: Case, of_nodes: Sequence[Outcome]) -> Result:
-    """The runs, judged on the nodes of the case; `of_nodes` is what checks said of these. Other jobs of the case are
-    left out: what their logs show is no cause of a slow run."""
-    from topodiag.app.judge.runs import judged_runs, machine_of  # noqa: PLC0415 - numpy, which only runs need
-
-    runs = Case(runs=case.runs, jobs=case.jobs_of_runs)
-    return judged_runs(runs, replace(machine_of(case), jobs=()), of_machine=of_nodes)
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:

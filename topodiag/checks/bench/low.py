@@ -15,6 +15,8 @@ FEWEST = 3
 
 LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
+NAMED = "; likely cause: "
+"""What leads to that cause."""
 
 
 class BandwidthLow(BenchCheck):
@@ -76,13 +78,12 @@ class BandwidthLow(BenchCheck):
     def _finding(self, benchmark: Benchmark, expected: Expectation, at: tuple[int, float, float]) -> Finding:
         size, gbs, wanted = at
         short = 1 - gbs / wanted
-        cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
-        named = f"; likely cause: {cause.cause}" if cause is not None and cause.likelihood >= LIKELY else ""
+        likely = [NAMED + one.cause for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
         return self.finding(
             self.where(benchmark.run.hosts),
             Advice(),
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
-            f"{expected.machine} should{named}",
+            f"{expected.machine} should{''.join(likely)}",
             severity=Severity.ERROR if benchmark.severe else Severity.WARNING,
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Regime
-from topodiag.model.finding import Confidence, Finding
+from topodiag.model.finding import Confidence
 from topodiag.model.maker import run_maker
 from topodiag.model.result import Result
 from topodiag.report.bench.plot import draw_curves
@@ -21,10 +21,11 @@ from topodiag.report.bench.words import (
     sign_of,
     verdict_word,
 )
-from topodiag.report.findings import cost_words
 from topodiag.report.grid import Columns, Field, draw_listed, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import BELOW, Page, Part
+from topodiag.report.verdict.cause import draw_answer
+from topodiag.verdict.headline import cause_words, causes_of
 from topodiag.words.dialect import AMD, NVIDIA, Maker
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
@@ -32,8 +33,6 @@ from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
 HYPOTHESES_SHOWN = 4
-LOW = "BEN001"
-"""The check of a low run: what it finds stands in the run, but for the cost."""
 LOW_SHARE = 0.7
 """Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
 
@@ -50,7 +49,7 @@ def draw_run(page: Page, result: Result, benchmark: Benchmark, *, explain: bool 
             draw_curves(page, [benchmark])
         _draw_rows(page, benchmark)
         _draw_fit(page, benchmark)
-    _draw_hypotheses(page, benchmark)
+    _draw_causes(page, result, benchmark)
     if explain or page.style.verbose:
         terms = benchmark.expected.terms if benchmark.expected is not None else ()
         draw_terms(page, terms, "how the expectation follows")
@@ -59,17 +58,14 @@ def draw_run(page: Page, result: Result, benchmark: Benchmark, *, explain: bool 
 
 
 def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
-    """Verdict, the number that it is about, what to do, what it costs, and what ran where. Without -v the cost is all
-    that the finding on low bandwidth adds to the run."""
-    run, low = benchmark.run, None if page.style.verbose else low_of(result, benchmark)
+    """Verdict, the number that it is about, what to do, and what ran where."""
+    run = benchmark.run
     folder = folder_of([other.run for other in result.benchmarks])
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
     page.add(page.text((sign, hue), " ", (collective_words(run), "strong"), "  "), ranks_words(run), (place, "name"))
     _draw_verdict(page, benchmark)
     page.entry("do", (action_of(result, benchmark), "strong"), hue="ok")
-    if low is not None:
-        page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
     parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *_versions_words(run)]
     if len(run.hosts) > 1:
         parts.append(fold_hosts([host for host in run.hosts if host]))
@@ -80,24 +76,10 @@ def _draw_head(page: Page, result: Result, benchmark: Benchmark) -> None:
         page.entry("", words, (note, "doubtful"))
 
 
-def low_of(result: Result, benchmark: Benchmark) -> Finding | None:
-    """The finding on the low bandwidth of a run."""
-    at = benchmark.run.origin
-    return next((finding for finding in result.findings if finding.id == LOW and at in finding.evidence), None)
-
-
 def action_of(result: Result, benchmark: Benchmark) -> str:
-    """What to do first about a low run: remove its likeliest cause where a setting or a finding is that, else look
-    whether it is the cause; of an unknown run what lets it be judged; "" for any other. Of several runs each has the
-    findings on its own log and nodes."""
-    findings = result.findings if len(result.benchmarks) == 1 else benchmark.failures
-    likeliest = benchmark.hypotheses[:1] if verdict_word(benchmark) == "low" else ()
-    for cause in likeliest:
-        if cause.settings:
-            return f"unset {', '.join(cause.settings)} and run again"
-        fixes = [finding.fix[0] for finding in findings if finding.id == cause.check and finding.fix]
-        return fixes[0] if fixes else f"check first for {cause.cause.split(':')[0]}: {', '.join(cause.confirm[:1])}"
-    return benchmark.action
+    """What to do first: against the verdict's first cause of what a run lacks; of an unknown run what lets it be
+    judged; "" for any other."""
+    return next((step for cause in causes_of(benchmark, result)[:1] for step in cause.finding.fix), benchmark.action)
 
 
 def note_run(page: Page, result: Result, benchmark: Benchmark) -> None:
@@ -194,13 +176,19 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
     page.add_items("  ", items)
 
 
-def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
-    """What would explain a low run, likeliest first, then what it is not and what says so."""
+def _draw_causes(page: Page, result: Result, benchmark: Benchmark) -> None:
+    """The verdict's causes of what a run lacks; where only the run shows a fault, those that would explain its numbers,
+    likeliest first, then what it is not and what says so."""
     verbose = page.style.verbose
+    for cause in causes_of(benchmark, result)[:1]:
+        draw_answer(page, cause)
+        page.entry(
+            "", (f"{cause.finding.id}  ", str(cause.finding.severity)), (cause_words(cause.finding), "strong"), most=2
+        )
     for number, hypothesis in enumerate(page.listed(benchmark.hypotheses, HYPOTHESES_SHOWN, "cause", indent=BELOW)):
         likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
         check = f"{hypothesis.check}  " if hypothesis.check else ""
-        page.entry("" if number else "verdict", likely, (check, "close"), (hypothesis.cause, "strong"), most=1)
+        page.entry("" if number else "may be", likely, (check, "close"), (hypothesis.cause, "strong"), most=1)
         for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
     page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from topodiag.model.bench import Benchmark, Gate, GateState
+from topodiag.model.bench import Gate, GateState
 from topodiag.model.result import Result
-from topodiag.report.bench.run import draw_overview, draw_run, low_of, note_run
+from topodiag.model.verdict import Verdict
+from topodiag.report.bench.run import draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
 from topodiag.report.text import Page, Part
+from topodiag.report.verdict.table import SIGNS, draw_ruled_out
+from topodiag.verdict.headline import causes_of
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 RUNS_DRAWN = 3
 """Runs drawn in full; of more there is one line each (`-v` draws all)."""
+LOW = "BEN001"
+"""The check of a low run: what it finds stands at the run."""
 NOTES_SHOWN = 4
 KNOWN_FROM = ": known from "
 """In the notes on how a collective was told, which the lines need not repeat."""
@@ -34,26 +39,30 @@ _SIGNS = {GateState.PASS: ("✔", "ok"), GateState.FAIL: ("✖", "error"), GateS
 def draw_bench(page: Page, result: Result, *, explain: bool = False) -> None:
     """What a person reads of benchmarks."""
     draw_unreadable(page, result)
-    drawn: Sequence[Benchmark] = result.benchmarks
-    if len(drawn) <= RUNS_DRAWN or page.style.verbose:
-        for benchmark in drawn:
+    if len(result.benchmarks) <= RUNS_DRAWN or page.style.verbose:
+        for benchmark in result.benchmarks:
             page.blank()
             draw_run(page, result, benchmark, explain=explain)
             note_run(page, result, benchmark)
     else:
-        drawn = _draw_many(page, result, explain=explain)
-    lowest = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
-    others = [finding for finding in result.findings if finding not in lowest]
-    draw_findings(page, others, several_nodes=True, places=Places(result))
+        _draw_many(page, result, explain=explain)
+    verdict = result.verdict or Verdict()
+    if not any(causes_of(run, result)[:1] == verdict.causes[:1] for run in result.benchmarks):
+        sign, word, hue = SIGNS[verdict.state]
+        page.blank()
+        page.add(page.text((f"{sign} {word}", hue), "  "), (verdict.headline, "strong"))
+    findings = [finding for finding in result.findings if page.style.verbose or finding.id != LOW]
+    draw_findings(page, findings, several_nodes=True, places=Places(result))
     if not page.style.quiet:
         rest = Page(page.style)
+        draw_ruled_out(rest, verdict)
         draw_gaps(rest, result)
         page.add_rest(rest)
     page.repeat_answers()
 
 
-def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchmark]:
-    """A line for each run, and a few in full, which are returned."""
+def _draw_many(page: Page, result: Result, *, explain: bool) -> None:
+    """A line for each run, and a few in full."""
     runs = result.benchmarks
     counts = Counter(verdict_word(benchmark) for benchmark in runs)
     hues = {verdict_word(run): sign_of(run) for run in sorted(runs, key=lambda run: run.severe)}
@@ -75,14 +84,13 @@ def _draw_many(page: Page, result: Result, *, explain: bool) -> Sequence[Benchma
     for note, count in notes.most_common(NOTES_SHOWN):
         page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
     if page.style.quiet:
-        return ()
+        return
     benchmarks = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
     for benchmark in benchmarks[:DETAILED]:
         page.blank()
         draw_run(page, result, benchmark, explain=explain, plot=False)
     page.blank()
     page.add("  ", ("every run in full: -v", "dim"))
-    return benchmarks[:DETAILED]
 
 
 def draw_gate(page: Page, gates: Sequence[Gate]) -> None:

@@ -125,7 +125,7 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
         label = "conflict" if number == 0 else ""
         page.entry(label, (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful", most=1)
     _draw_measured(page, result)
-    _draw_ruled_out(page, verdict)
+    draw_ruled_out(page, verdict)
     _draw_unrelated(page, verdict)
     drawn = {cause.price.says for cause in verdict.causes}
     open_ = [(words,) for words in verdict.not_explained if words not in drawn]
@@ -165,7 +165,7 @@ def _draw_unrelated(page: Page, verdict: Verdict) -> None:
     page.entries(label, rows, LINES_SHOWN, "finding")
 
 
-def _draw_ruled_out(page: Page, verdict: Verdict) -> None:
+def draw_ruled_out(page: Page, verdict: Verdict) -> None:
     """Each with its source: the tool whose lines clear it, else the checks that did."""
     if not verdict.ruled_out:
         return
