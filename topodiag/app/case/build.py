@@ -73,7 +73,7 @@ def _read(paths: Sequence[str], sizes: Layout | None, *, measured: bool) -> Case
     tables = [piece for piece in intake.pieces if _holds_table(piece, measured=measured)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
-    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged), asked=measured)
+    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged), wide=measured)
     declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
     case = replace(case, sizes=declared)
     if logged:
@@ -149,21 +149,19 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _runs(
-    intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool, asked: bool
-) -> tuple[Case | None, Case]:
-    """The runs of the tables; of all texts where runs are asked for. Tables that cannot be read cost
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool, wide: bool) -> tuple[Case | None, Case]:
+    """The runs of the tables; `wide`: of all texts, as runs are asked for. Tables that cannot be read cost
     themselves, unless they are `needed` or asked for: then InputError."""
-    if not (tables or asked):
+    if not (tables or wide):
         return None, case
     from topodiag.app.case.runs import SCRIPTS, TABLES, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        others = intake.of(*TABLES, *SCRIPTS) if asked else intake.of(*SCRIPTS)
+        others = intake.of(*TABLES, *SCRIPTS) if wide else intake.of(*SCRIPTS)
         more = [piece for piece in others if piece.path != STDIN and piece not in tables]
         return read_runs(intake, tables, more), case
     except InputError as error:
-        if needed or asked:
+        if needed or wide:
             raise
         return None, _without(case, error)
 
