@@ -2,7 +2,7 @@
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.tables import examples
-from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
+from topodiag.evidence.nccl_log.rebuild.frame import whole_hosts
 
 
 def lines(host: str, count: int) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from topodiag.evidence.nccl_log.rebuild import connections
+from topodiag.evidence.nccl_log.rebuild import comms
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables import facts, resolve, saved
@@ -119,7 +119,7 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         small(rebuild_frame, "BATCH_ROWS", rows),
         small(rebuild_frame, "SMALL_ROWS", size),
         small(rebuild_frame, "_AT_ONCE", rows),
-        small(connections, "SMALL_BYTES", size),
+        small(comms, "SMALL_BYTES", size),
     ):
         (again,) = rebuild(WHOLE, FILES)
     assert bool(again.connections.maps) == (size < 1 << 20)

@@ -20,7 +20,6 @@ class Comm:
     parent: int = -1
     root: bool = True
     ordinal: int = 0
-    job: int = -1
     world: dict[int, int] = field(default_factory=dict)
     """World rank by communicator rank."""
 

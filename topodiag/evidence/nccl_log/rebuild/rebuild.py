@@ -13,30 +13,16 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
-from topodiag.evidence.nccl_log.rebuild.commands import commanded
-from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
-from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector
-from topodiag.evidence.nccl_log.rebuild.events import (
-    bus_id_of,
-    classify,
-    ends_of,
-    few,
-    in_time,
-    marked,
-    rank_of,
-    ranked,
-    uncaught,
-    world_met,
-)
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild import events
+from topodiag.evidence.nccl_log.rebuild.comms import ConnectionCollector, FieldCollector
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once, whole_hosts
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import InferredPlaces, Places, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
-from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
+from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, commanded, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
-from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
 from topodiag.evidence.nccl_log.tables.saved import give_back
 from topodiag.model.connections import no_connections
@@ -62,6 +48,8 @@ class _Builder:
         self._rest()
         self.processes: Processes = find_processes(frame)
         self.by_file = self.processes.by_file()
+        self.only_of_file = {file: next(iter(which)) for file, which in self.by_file.items() if len(which) == 1}
+        """The process that alone prints to a file."""
         self.members: list[Member] = find_members(frame, self.processes)
         self.inferred = not self.members
         if self.inferred:
@@ -97,8 +85,8 @@ class _Builder:
         spans = self._spans()
         order = [number for *_, number in spans]
         are_disjoint = all(one[1] < two[0] for one, two in pairwise(spans))
-        events = self._events([(first, number) for first, _, number in spans] if are_disjoint else [])
-        drafts = {number: self._draft(number, events.get(number, [])) for number in order}
+        happened = self._events([(first, number) for first, _, number in spans] if are_disjoint else [])
+        drafts = {number: self._draft(number, happened.get(number, [])) for number in order}
         self._rest()
         gathered = self._gather(drafts)
         joined = [self._with_connections(drafts.pop(number), gathered.pop(number)) for number in order]
@@ -153,9 +141,8 @@ class _Builder:
         thread, offset = rows["thread"], rows["offset"]
         files = self.frame["threads"]["file"][thread]
         owner = self.processes.of(thread, offset)
-        single_process = self._only_process_of_file()
         for row in np.flatnonzero((owner < 0) & ~rows.is_word("kind", COMMAND)).tolist():
-            owner[row] = single_process.get(int(files[row]), -1)
+            owner[row] = self.only_of_file.get(int(files[row]), -1)
         order = np.lexsort((offset, files))
         order = order[owner[order] >= 0]
         order, count = once(order, (owner, rows["kind"], rows["text"]), rows["count"])
@@ -190,9 +177,6 @@ class _Builder:
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
-    def _only_process_of_file(self) -> dict[int, int]:
-        return {file: next(iter(which)) for file, which in self.by_file.items() if len(which) == 1}
-
     def _files(self, own: set[int]) -> tuple[str, ...]:
         """Those in which these processes print; all of them where no line has a head."""
         held = {file for file, which in self.by_file.items() if not own.isdisjoint(which)}
@@ -206,7 +190,7 @@ class _Builder:
         jobs = {file: {self.job_of_process[process] for process in which} for file, which in self.by_file.items()}
         return frozenset(file for file, own in jobs.items() if own == {number})
 
-    def _draft(self, number: int, events: list[Event]) -> Job:
+    def _draft(self, number: int, happened: list[Event]) -> Job:
         """A job without its connections and what these tell."""
         group = self.groups[number]
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
@@ -223,33 +207,33 @@ class _Builder:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
         return Job(
             name="job",
-            world_size=self._world_size(communicators, len(ranks), events, told=complete),
+            world_size=self._world_size(communicators, len(ranks), happened, told=complete),
             ranks=ranks,
             processes=processes,
             communicators=communicators,
             connections=no_connections(),
             hosts=hosts,
             nccl_versions=versions(self.frame, processes, first=number == 0),
-            events=tuple(ranked(event, by_process) for event in events),
+            events=tuple(events.ranked(event, by_process) for event in happened),
             subsystems=subsystems(self.frame),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
             notes=(untold(self.inferred),) if communicators and not complete else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
-            library=library(self.frame, processes, events),
+            library=library(self.frame, processes, happened),
             size_told=complete,
             stated=stated(self.frame, self._files_alone(number)),
         )
 
     def _world_size(
-        self, communicators: Sequence[Communicator], ranks: int, events: Sequence[Event], *, told: bool
+        self, communicators: Sequence[Communicator], ranks: int, happened: Sequence[Event], *, told: bool
     ) -> int:
         """What NCCL was told; without a communicator what torch's ranks say where they meet, -1 unknown."""
         if told:
             return communicators[0].nranks
         if communicators:
             return -1 if self.inferred else ranks
-        return world_met(events)
+        return events.world_met(happened)
 
     def _with_connections(self, job: Job, gathered: ConnectionCollector) -> Job:
         """The job with its connections, and the roles of its communicators."""
@@ -273,7 +257,7 @@ class _Builder:
                 if world >= 0 and world not in ranks:
                     ranks[world] = Rank(
                         world, self.host_of[i], self.processes.pid[member.process], member.cuda_dev, member.nvml_dev,
-                        bus_id_of(member.bus_id), place.get(member.process, -1), self._said_at(member),
+                        events.bus_id_of(member.bus_id), place.get(member.process, -1), self._said_at(member),
                     )  # fmt: skip
         return tuple(ranks[rank] for rank in sorted(ranks))
 
@@ -349,27 +333,26 @@ class _Builder:
         """Events by job, in the order of time where all have it, else by file and offset. `runs`: where each begins."""
         rows = self.frame["event"]
         process = self.processes.of(rows["thread"], rows["offset"])
-        single_process = self._only_process_of_file()
         files = self.frame["threads"]["file"][rows["thread"]]
-        member, ends = self.places.of("event"), ends_of(self.frame)
+        member, ends = self.places.of("event"), events.ends_of(self.frame)
         by_job: dict[int, list[Event]] = {}
-        for row in few(rows, np.lexsort((rows["offset"], files)).tolist()):
+        for row in events.few(rows, np.lexsort((rows["offset"], files)).tolist()):
             owner = int(process[row])
             if owner < 0:
-                owner = single_process.get(int(files[row]), -1)
+                owner = self.only_of_file.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
-            event = marked(event, last, *ends.get(file, (0, 1 << 62)))
+            event = events.marked(event, last, *ends.get(file, (0, 1 << 62)))
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
             by_job.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append(event)
-        return {number: in_time(uncaught(own)) for number, own in by_job.items()}
+        return {number: events.in_time(events.uncaught(own)) for number, own in by_job.items()}
 
     def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
-        kind, secondary, details = classify(level, text)
+        kind, secondary, details = events.classify(level, text)
         rank = -1
         if level == "APP":
-            rank = rank_of(label, text)
+            rank = events.rank_of(label, text)
         elif member >= 0:
             rank = self.comms[int(self.comm_of[member])].world.get(self.members[member].rank, -1)
         ts, last = float(rows["ts"][row]), float(rows["last_ts"][row])
