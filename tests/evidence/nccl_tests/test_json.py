@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples, parts, texts
 from topodiag.evidence.nccl_tests import read_runs
-from topodiag.evidence.nccl_tests.json_output import load
+from topodiag.evidence.nccl_tests.read import load
 from topodiag.model.bench import BenchRun
 
 DOCUMENT = texts(__file__)["document"]

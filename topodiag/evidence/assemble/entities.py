@@ -231,9 +231,8 @@ class Assembler:
         devices: dict[str, PciDevice] = {}
         for entity in self.draft.entities("pci"):
             bus_id = str(entity.keys["bus_id"])
-            parent = pick(entity.offers.get("parent", ()), str).value
+            above = normalise_bus_id(pick(entity.offers.get("parent", ()), str).get(""))
             root = pick(entity.offers.get("root", ()), str).get("")
-            above = normalise_bus_id(parent) if parent else None
             devices[bus_id] = self.made(PciDevice, entity, bus_id, bus_id=bus_id, parent=above, root=root)
         return dict(sorted(devices.items()))
 
@@ -249,9 +248,8 @@ class Assembler:
         """Interfaces by name."""
         devices = []
         for entity in self.draft.entities("netdev"):
-            name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).value
-            own = normalise_bus_id(bus_id) if bus_id else None
-            devices.append(self.made(NetDev, entity, name, name=name, bus_id=own))
+            name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).get("")
+            devices.append(self.made(NetDev, entity, name, name=name, bus_id=normalise_bus_id(bus_id)))
         return tuple(sorted(devices, key=lambda device: natural(device.name)))
 
     def fabric_ports(self) -> tuple[FabricPort, ...]:

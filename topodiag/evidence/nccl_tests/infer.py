@@ -3,50 +3,16 @@
 `size` is `count` elements, times the ranks where the buffer has one part per rank; bus bandwidth is algorithm
 bandwidth times a factor of the number of ranks (nccl-tests doc/PERFORMANCE.md). Both are printed with two decimals, so
 each row gives an interval, and the number of ranks is the one integer in all of them.
-
-Settings of a run, and who gives them: NCCL's log shows what is in force, a command what was meant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from topodiag.evidence.nccl_tests.words import SHARED, TYPE_BYTES
-from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow
-from topodiag.model.provenance import Origin
-
-MAX_SETTINGS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class CommandSetting:
-    """The value of a setting, "" for one that is unset, and the line of the command that gives it; None where NCCL
-    itself prints it."""
-
-    value: str
-    command: Origin | None = None
-
-
-def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, below: bool = False) -> None:
-    """Adds a setting to those that are known. The first one counts, for what is `below` two commands the later one, and
-    what NCCL prints before any command."""
-    before = known.get(name)
-    if not given.value:
-        known.pop(name, None)
-    elif before is None:
-        if len(known) < MAX_SETTINGS:
-            known[name] = given
-    elif before.command is not None and (below or given.command is None):
-        known[name] = given
-
-
-def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
-    """Command by name, of those settings that no line of NCCL shows."""
-    return {name: given.command for name, given in known.items() if given.command is not None}
-
 
 MAX_RANKS = 1 << 20
 NEAR = 0.02

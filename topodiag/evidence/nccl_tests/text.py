@@ -14,7 +14,6 @@ from itertools import islice
 from topodiag.evidence.assignments import commanded_in
 from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
-from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
@@ -56,7 +55,7 @@ class Draft:
     maker: Maker | None = None
     nccl: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
-    env: dict[str, CommandSetting] = field(default_factory=dict)
+    env: dict[str, words.CommandSetting] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     failures: list[Origin] = field(default_factory=list)
     average: float | None = None
@@ -107,7 +106,7 @@ class Read:
     """What NCCL itself warned of, the first ones."""
     named: list[str] = field(default_factory=list)
     """Collectives whose programs the text names anywhere."""
-    env: dict[str, CommandSetting] = field(default_factory=dict)
+    env: dict[str, words.CommandSetting] = field(default_factory=dict)
     """Settings in force where the text ends."""
 
 
@@ -121,7 +120,7 @@ class TextReader:
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
         self._nccl = ""
-        self._env: dict[str, CommandSetting] = {}
+        self._env: dict[str, words.CommandSetting] = {}
         self._above = ""
         self._assigned: set[str] = set()
         self._shapes: dict[str, tuple[int, int, str]] = {}
@@ -185,9 +184,9 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        give(self._env, name, CommandSetting(value, command), below=True)
+        words.give(self._env, name, words.CommandSetting(value, command), below=True)
         if value and (run := self._current) is not None:
-            give(run.env, name, CommandSetting(value, command))
+            words.give(run.env, name, words.CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
         match = words.NCCL_VERSION.search(text)
@@ -201,7 +200,7 @@ class TextReader:
 
     def _outside_line(self, line: words.Line, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
-        given = list(islice(commanded_in(text, self._above), MAX_SETTINGS))
+        given = list(islice(commanded_in(text, self._above), words.MAX_SETTINGS))
         self._above = text
         named = words.collective_of_binary(text)
         if named:  # another command: the settings of the one before are gone

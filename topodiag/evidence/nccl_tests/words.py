@@ -7,6 +7,8 @@ Lines above and below the table: parameters, versions, averages, failures.
 Physical lines: launchers' labels taken off, records of NCCL cut out, so that what nccl-tests wrote is left.
 
 A launcher's label is kept as the key of a stream: each process of a job writes its own text.
+
+Settings of a run, and who gives them: NCCL's log shows what is in force, a command what was meant.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from topodiag.evidence.signatures.lines import first_in
 from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import NO_FIELDS, Value
+from topodiag.model.provenance import Origin
 from topodiag.words.colours import without_colours
 from topodiag.words.own_data import own_data, patterns
 
@@ -141,3 +144,33 @@ def without_records(text: str, hosts: frozenset[str], words: re.Pattern[str], *,
             glued = _LIKE["glued"].match(host) or words.match(host)
             at += glued.end() if glued else 0
     return text[:at], text[at:]
+
+
+MAX_SETTINGS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSetting:
+    """The value of a setting, "" for one that is unset, and the line of the command that gives it; None where NCCL
+    itself prints it."""
+
+    value: str
+    command: Origin | None = None
+
+
+def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, below: bool = False) -> None:
+    """Adds a setting to those that are known. The first one counts, for what is `below` two commands the later one, and
+    what NCCL prints before any command."""
+    before = known.get(name)
+    if not given.value:
+        known.pop(name, None)
+    elif before is None:
+        if len(known) < MAX_SETTINGS:
+            known[name] = given
+    elif before.command is not None and (below or given.command is None):
+        known[name] = given
+
+
+def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
+    """Command by name, of those settings that no line of NCCL shows."""
+    return {name: given.command for name, given in known.items() if given.command is not None}

@@ -207,15 +207,14 @@ class NcclXml(Source):
         parsed.records.append(file)
         draft.nccl_file = draft.nccl_file or file
         if blob.item is None:
-            fill_draft(file.tree, blob, draft)
+            _Filler(blob, draft).fill(file.tree)
             _say_of_others(file, draft)
         return parsed
 
 
 def _say_of_others(file: NcclFile, draft: NodeDraft) -> None:
     """A dump of a multi-node NVLink clique is one node per host; the tree keeps them all."""
-    cpus = file.tree.having("cpu")
-    hosts = len({cpu.get("host_hash") for cpu in cpus})
+    hosts = len({cpu.get("host_hash") for cpu in file.tree.having("cpu")})
     if hosts > 1:
         what = f"{hosts - 1} more hosts in {file.name}"
         draft.missing.append(NotObserved(what, "a dump of several hosts counts as its first one"))
@@ -225,11 +224,6 @@ MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
 _INTERFACE = regex(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
 _REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12", "gpu"))
-
-
-def fill_draft(tree: Element, blob: Blob, draft: NodeDraft) -> None:
-    """Offer everything that the tree says of its first host."""
-    _Filler(blob, draft).fill(tree)
 
 
 class _Filler:
@@ -242,8 +236,8 @@ class _Filler:
         return self._line(element.line)
 
     def fill(self, tree: Element) -> None:
-        cpus = first_host(tree)
-        for number, cpu in enumerate(cpus):
+        """Offer everything that the tree says of its first host."""
+        for number, cpu in enumerate(first_host(tree)):
             self._cpu(cpu)
             numa = to_int(cpu.get("numaid"), low=-1, high=MAX_NUMA)
             self._below(cpu, numa, f"numa{numa}" if numa is not None else f"cpu{number}", None)

@@ -119,11 +119,6 @@ def _nothing(_taken: LineMatch, _what: str, _text: str) -> Named:
     return {}
 
 
-def _fields(**names: str) -> Callable[[LineMatch, str, str], Named]:
-    """What names the fields of an event."""
-    return lambda taken, _what, _text: _renamed(taken, names)
-
-
 def _renamed(taken: LineMatch, names: Mapping[str, str]) -> Named:
     return {name: str(taken.fields[field]) for name, field in names.items() if field in taken.fields}
 
@@ -297,7 +292,7 @@ _BEFORE_ENDS: _Asked = {
     "cuda": ("cuda", _of_device),
     "ib async": ("ib async", _of_device),
     "remark": ("note", lambda _taken, what, _text: _REMARKS.get(what, {})),
-    "peer closed": ("peer closed", _fields(peer="peer")),
+    "peer closed": ("peer closed", lambda taken, *_: _renamed(taken, {"peer": "peer"})),
     "store": ("connect", _of_store),
     "no answer": ("connect", _unanswered),
     "blocked": ("connect", _blocked),

@@ -44,7 +44,7 @@ class TuningReader:
             return
         label, *cells = (cell.strip() for cell in row[:2048].split("|"))
         if label == "Latency/AlgBw":
-            self._columns = [_pair(cell) for cell in cells if cell]
+            self._columns = [_names(*cell.partition("/")[::2]) for cell in cells if cell]
         elif label == "Algorithm":
             self._algorithms, self._columns = [cell for cell in cells if cell], []
         elif label == "Protocol":
@@ -64,13 +64,9 @@ class TuningReader:
                 self.table[collective, algorithm, protocol] = max(float(cell[1]), 0.0), max(float(cell[2]), 0.0)
 
 
-def _pair(heading: str) -> tuple[str, str]:
-    algorithm, _, protocol = heading.partition("/")
-    return _names(algorithm.strip(), protocol.strip())
-
-
 def _names(algorithm: str, protocol: str) -> tuple[str, str]:
-    return _ALGORITHMS.get(algorithm, algorithm.upper()), _PROTOCOLS.get(protocol, "")
+    algorithm = algorithm.strip()
+    return _ALGORITHMS.get(algorithm, algorithm.upper()), _PROTOCOLS.get(protocol.strip(), "")
 
 
 _LINK_KINDS = {"QPI": "SYS"}
