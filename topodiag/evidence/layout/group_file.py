@@ -26,6 +26,7 @@ from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
+from topodiag.words.fold import grouped
 from topodiag.words.node_sets import short
 
 MAX_RANK = 1 << 22
@@ -105,10 +106,7 @@ def _family(file: _File, name: str, value: object, *, keep: bool, entry: Mapping
     exposed = _number(blob, name, entry, "exposed", 1.0)
     if exposed > 1:
         raise InputError(blob.name, f"{name}: exposed is a share from 0 to 1")
-    by_length: dict[int, list[Ints]] = {}
-    for row in rows:
-        by_length.setdefault(len(row), []).append(row)
-    for _, alike in sorted(by_length.items()):
+    for _, alike in sorted(grouped((len(row), row) for row in rows).items()):
         yield Demand(
             name, np.stack(alike), collective, size, calls, exposed, keep_together=keep, why=f"as {blob.name} says"
         )

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
 from topodiag.lazy import dataclass
+from topodiag.words.fold import grouped
 from topodiag.words.joined import Sets
 
 
@@ -30,10 +31,8 @@ def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
     for own in by_process(members).values():
         _key_process([members[i] for i in own])
     comms: list[Comm] = []
-    grouped: dict[Hashable, list[int]] = {}
-    for i, member in enumerate(members):
-        grouped.setdefault(member.key, []).append(i)
-    for group in _of_one_launch(grouped.values(), members):
+    by_key = grouped((member.key, i) for i, member in enumerate(members))
+    for group in _of_one_launch(by_key.values(), members):
         for part in _by_host_and_gpu(members, group, processes):
             first = members[part[0]]
             ordinal = min(members[i].ordinal for i in part)
@@ -101,9 +100,7 @@ def _by_host_and_gpu(members: Sequence[Member], group: Sequence[int], processes:
 
     Tensor groups of equal size then stay within their hosts, and data groups follow the GPUs.
     """
-    by_rank: dict[int, list[int]] = {}
-    for i in group:
-        by_rank.setdefault(members[i].rank, []).append(i)
+    by_rank = grouped((members[i].rank, i) for i in group)
     most = max(len(same) for same in by_rank.values())
     if most == 1 or members[group[0]].comm_id:
         return [list(group)]
@@ -130,9 +127,7 @@ def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int
     lost = [number for number in range(len(comms)) if sets.root(number) not in rooted]
     for number in lost:  # groups whose common parent left no line: nothing says that they are several jobs
         sets.join(number, lost[0])
-    jobs: dict[int, list[int]] = {}
-    for number in range(len(comms)):
-        jobs.setdefault(sets.root(number), []).append(number)
+    jobs = grouped((sets.root(number), number) for number in range(len(comms)))
     return [_ordered(job, comms, members) for job in jobs.values()]
 
 

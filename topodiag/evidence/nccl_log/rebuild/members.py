@@ -19,6 +19,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.grammar.stated import STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.lazy import dataclass
+from topodiag.words.fold import grouped
 
 Key = tuple[int, str, int]
 """File, host and pid."""
@@ -232,7 +233,4 @@ def lane(member: Member) -> tuple[int, int, int]:
 
 def by_process(members: Sequence[Member]) -> dict[int, list[int]]:
     """Members of each process, in order of their lines."""
-    numbers: dict[int, list[int]] = {}
-    for i, member in enumerate(members):
-        numbers.setdefault(member.process, []).append(i)
-    return numbers
+    return grouped((member.process, i) for i, member in enumerate(members))

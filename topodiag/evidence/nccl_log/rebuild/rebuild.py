@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -29,6 +28,7 @@ from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.fold import grouped, most_of
 
 
 def rebuild(
@@ -202,9 +202,7 @@ class _Builder:
         complete = bool(group) and self.comms[group[0]].root and not self.inferred
         hosts = tuple(sorted(({process.host for process in processes} | {rank.host for rank in ranks}) - {""}))
         placed = {rank.process for rank in ranks}
-        by_process: dict[tuple[str, int], list[int]] = {}
-        for rank in ranks:
-            by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
+        by_process = grouped(((rank.host, rank.pid), rank.rank) for rank in ranks)
         return Job(
             name="job",
             world_size=self._world_size(communicators, len(ranks), happened, told=complete),
@@ -279,7 +277,6 @@ class _Builder:
         finished_ts = np.full(size, np.nan)
         finished_ts[rank[seated]] = np.array([member.complete_ts for member in own], np.float64)[seated]
         first = min(own, key=lambda member: (member.rank, member.offset))
-        nodes = Counter(member.nodes for member in own if member.nodes > 0)
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
         return Communicator(
             index=i,
@@ -291,7 +288,7 @@ class _Builder:
             split=first.split,
             comm_id=first.comm_id,
             func=first.func,
-            nodes=nodes.most_common(1)[0][0] if nodes else -1,
+            nodes=most_of((member.nodes for member in own if member.nodes > 0), -1),
             hosts=tuple(sorted({self.processes.host[member.process] for member in own})),
             mnnvl=(1 in mnnvl) if mnnvl else None,
             started=started,

@@ -19,6 +19,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import LayoutGroups
+from topodiag.words.fold import most_of
 
 _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""
@@ -246,8 +247,7 @@ def _operations(communicator: Communicator) -> set[str]:
 
 
 def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
-    counts = Counter(Counter(rank_hosts.values()).values())
-    return counts.most_common(1)[0][0] if counts else 0
+    return most_of(Counter(rank_hosts.values()).values(), 0)
 
 
 def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _RoleGuess]]:
