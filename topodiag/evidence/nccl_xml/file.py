@@ -126,7 +126,7 @@ def _close(stack: list[OpenElement], tag: str) -> Element | None:
     """Close the nearest open element of that name with all inside it; a stray end is passed over. Gives the system."""
     if all(element.tag.name != tag for element in stack):
         return None
-    while stack:
+    while True:
         element = stack.pop()
         if element.known:
             if not (stack and stack[-1].known):
@@ -134,7 +134,6 @@ def _close(stack: list[OpenElement], tag: str) -> Element | None:
             stack[-1].children.append(element.closed())
         if element.tag.name == tag:
             return None
-    return None
 
 
 _OF_RCCL = regex(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\sgcn=")
