@@ -1,6 +1,6 @@
 from tests.evidence.filled import node_by
 from tests.tables import examples
-from topodiag.evidence.amd.kfd import NODES, Kfd
+from topodiag.evidence.amd.links import NODES, Kfd
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
