@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.evidence.filled import draft_by, text_of, value
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
+from topodiag.evidence.nvidia.nvidia_smi_links import NvidiaSmiNvlink
 from topodiag.evidence.nvidia.nvidia_words import distinct_bus_ids, distinct_uuids
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"

@@ -12,7 +12,7 @@ from tests.evidence.filled import draft_by, label, text_of, value
 from tests.tables import examples
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, capabilities, first_node
+from topodiag.evidence.nvidia.nvidia_smi_links import NvidiaSmiTopo, capabilities, first_node
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 

@@ -1,6 +1,15 @@
 """Settings as given: the environment, and every nccl.conf as NCCL reads it (to the letter, without mercy).
 
 Judges nothing: a line that NCCL will not take as it was meant is kept as it stands, for the checks.
+
+`ncclparam -l`, and the dump of NCCL_PARAM_DUMP_ALL=true: the values of NCCL's parameters in force, and who set them.
+
+    NCCL_IB_TIMEOUT (int64_t) [cached] timeout of InfiniBand verbs
+        Current value=22 set_by=EnvPlugin default=20
+        Accepted value: integer
+
+SOURCE: NCCL 2.30 and later, src/include/param/param.h (dump), src/param/ncclparam.cc. `EnvPlugin` is what reads the
+environment and nccl.conf.
 """
 
 from __future__ import annotations
@@ -9,7 +18,7 @@ import re
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.page import Page
+from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.tree import read_tree
 from topodiag.lazy import regex
 from topodiag.model.system import ConfLine, Setting
@@ -186,3 +195,27 @@ def _unquoted(assignment: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
     return name + equals + value
+
+
+MAX_PARAMETERS = 10_000
+_VALUE = regex(r"\s{1,16}Current value=(.{0,1024}?) set_by=(\S{1,60}) default=(.{0,1024})\s*\Z")
+_DEFAULT = "default"
+_UNSET = "<unset>"
+
+
+class NcclParams(OfPage):
+    """Settings in force by NCCL's own registry: better evidence than the environment of a shell."""
+
+    def read_page(self, page: Page) -> None:
+        name = ""
+        for line in page.lines():
+            word, _, rest = line.text.partition(" (")
+            match = _VALUE.match(line.text)
+            if word.isidentifier() and word.isupper() and ") [" in rest:
+                name = word if word.startswith(("NCCL_", "RCCL_")) else f"NCCL_{word}"
+            elif match is not None and name and len(page.parsed.records) < MAX_PARAMETERS:
+                if match[2].lower() != _DEFAULT and match[1] != _UNSET:
+                    origin = page.blob.origin(line.number, f"{name}: {line.text.strip()}")
+                    page.draft.settings.append(Setting(name, match[1], ENVIRONMENT, origin))
+                page.mark(line.number)
+                name = ""

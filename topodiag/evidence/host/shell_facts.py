@@ -1,4 +1,4 @@
-r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdline`, `uptime`, `ls` of a missing device.
+"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdline`, `uptime`, `ls` of a missing device.
 
     $ ulimit -l
     64
@@ -10,6 +10,14 @@ r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdlin
 
 Each line counts by itself, with a prompt before it or without. Files of a capture that hold one such value are read by
 the same table.
+
+`lsmod`: the modules of the kernel that RDMA and GPUs need, whole or by a pattern that asks for peer memory.
+
+    $ lsmod | grep -E 'nvidia|peer'
+    nvidia_peermem         16384  0
+    nvidia              56823808  2 nvidia_uvm,nvidia_modeset
+
+Format: kmod (tools/lsmod.c). A pattern hides what it does not ask for.
 """
 
 from __future__ import annotations
@@ -18,10 +26,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from topodiag.evidence.interface import to_float, to_int
-from topodiag.evidence.page import Line, OfPage, Page
+from topodiag.evidence.page import MARGIN, Line, OfPage, Page
 from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
+from topodiag.model.gpudirect import PEERMEM_MODULES
 from topodiag.model.system import IOMMU_UNITS
 from topodiag.words.own_data import own_data, patterns
 
@@ -136,3 +145,57 @@ def read_files(notes: Notes) -> None:
             notes.reject(notes.system, field, f"no {field.replace('_', ' ')} in it", file, hit[0] if hit else None)
         else:
             notes.take(notes.system, field, value, file, hit[0])
+
+
+_HEADER = ["Module", "Size", "Used", "by"]
+_NEEDED = PEERMEM_MODULES | {
+    "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
+    "gdrdrv",
+}  # fmt: skip
+_STARTS = (_HEADER[0], *_NEEDED)
+
+
+class Lsmod(OfPage):
+    """Loaded modules, and whether the peer memory module is among them."""
+
+    def recognises(self, head: str) -> bool:
+        lines = [line.strip(MARGIN) for line in head.split("\n")]
+        rows = (line for line in lines if line.startswith(_STARTS))
+        return any(map(_asked, lines)) or any(line.split() == _HEADER or _module(line) in _NEEDED for line in rows)
+
+    def read_page(self, page: Page) -> None:
+        system = page.draft.single("os")
+        names: set[str] = set()
+        head: Line | None = None
+        asked: Line | None = None
+        for line in page.lines():
+            if line.bare.split() == _HEADER:
+                head = head or line
+            elif pattern := _asked(line.bare):
+                asked = line if "peer" in pattern else asked
+            elif name := _module(line.bare):
+                if name in PEERMEM_MODULES:
+                    line.offer(system, "peermem", True)
+                names.add(name)
+            else:
+                continue
+            page.mark(line.number)
+        if head is not None and names:
+            head.offer(system, "modules", frozenset(names))
+            asked = head
+        if asked is not None and names.isdisjoint(PEERMEM_MODULES) and (head is None or names):
+            asked.offer(system, "peermem", False)
+
+
+def _asked(line: str) -> str:
+    """The pattern by which somebody searched the modules, "" in another line."""
+    command, _, search = line.partition("|") if "lsmod" in line else ("", "", "")
+    program, _, pattern = search.strip().partition(" ")
+    return pattern if program in ("grep", "egrep", "rg") and command.strip().endswith("lsmod") else ""
+
+
+def _module(row: str) -> str:
+    """The module of a row, "" for what is none."""
+    name, size, used, *_ = *row.split(), "", "", ""
+    is_row = name.isidentifier() and name == name.lower() and size.isdecimal() and len(size) > 3
+    return name if is_row and used.removeprefix("-").isdecimal() else ""
