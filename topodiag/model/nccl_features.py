@@ -33,10 +33,7 @@ class Feature(Enum):
     RAILS_AND_PLANES = 30, "search.cc: NETs of one rail or plane belong together"
     SYMMETRIC_KERNELS = 27, "symmetric.cc, later ce_coll.cc: kernels and copies for buffers in registered windows"
     RAILS_OF_ADAPTERS = 32, "net_ib/init.cc: NCCL_IB_RAIL_POLICY gives ports of ConnectX-9 rails and planes"
-    RAIL_OF_EVERY_NET = (
-        32,
-        "topo.cc, ncclTopoGetRailPlane: a NET without rail or plane is on those of its adapter and port",
-    )
+    RAIL_OF_EVERY_NET = 32, "topo.cc, ncclTopoGetRailPlane: a NET without rail or plane takes its adapter and port"
     MLOPART = 30, "topo.cc: a GPU may be two partitions"
 
     # From the file to the graph: src/graph/xml.cc, topo.cc, topo.h
@@ -47,14 +44,8 @@ class Feature(Enum):
     VIRTUAL_NICS = 24, "topo.cc, ncclTopoProcessNet: ports of one adapter are merged into a virtual NIC"
     SINGLE_VIRTUAL_NICS = 24, "topo.cc, ncclTopoMakeVnic: a port that is merged with none is one, too", 26
     MERGE_MAY_FAIL = 26, "topo.cc, ncclTopoAutoMerge: ports that cannot be merged stay apart; before, NCCL stops"
-    VIRTUAL_NIC_IN_FUNCTION = (
-        27,
-        "topo.cc, ncclFindFirstPciParent: a virtual NIC stands in the PCI function of its ports",
-    )
-    VIRTUAL_NIC_WIDENS = (
-        28,
-        "topo.cc, ncclTopoGetVNicParent: the lanes of a virtual NIC are those of its ports together",
-    )
+    VIRTUAL_NIC_IN_FUNCTION = 27, "topo.cc, ncclFindFirstPciParent: a virtual NIC is in its ports' PCI function"
+    VIRTUAL_NIC_WIDENS = 28, "topo.cc, ncclTopoGetVNicParent: a virtual NIC has the lanes of all its ports"
     PORTS_WIDENED_TOO = 28, "topo.cc, ncclTopoWidenLinks: those of the ports and all above them, too", 29
     FAR_PORTS_REFUSED = 30, "topo.cc, ncclTopoGetVNicParent: no virtual NIC of ports below two CPUs"
     MERGE_BY_RAIL = 30, "topo.cc, ncclTopoGetMergePolicy: NCCL_NET_MERGE_POLICY"
@@ -81,16 +72,8 @@ class Feature(Enum):
     UNREACHED_PASSED_OVER = 23, "paths.cc, search.cc: what is 0 hops away is out of reach, not nearest"
     LOCAL_CPU_BY_PATH = 30, "paths.cc, ncclGetLocalCpu: the CPU with the best path; before, the one with fewest hops"
     LOCAL_GPU_AMONG_NEAREST = 19, "topo.cc, ncclTopoGetLocalGpu: among the GPUs nearest to the NET; before, among all"
-    NETS_SHARED_IN_TURN = (
-        30,
-        "topo.cc, ncclTopoGetLocalNet: a GPU's first NET is by its place among those sharing it",
-        30,
-    )
-    NETS_SHARED_IN_TURN_AT_CX8 = (
-        31,
-        "topo.cc: so for Blackwell with ConnectX-8 only, or with NCCL_TOPO_SCATTER_START_NET, which 2.32 has no more",
-        31,
-    )
+    NETS_SHARED_IN_TURN = 30, "topo.cc, ncclTopoGetLocalNet: a GPU's first NET is by its place among its sharers", 30
+    NETS_SHARED_IN_TURN_AT_CX8 = 31, "topo.cc: so for Blackwell with ConnectX-8, or NCCL_TOPO_SCATTER_START_NET", 31
     NETDEVS_POLICY = 28, "topo.cc: NCCL_NETDEVS_POLICY"
     P2P_ON_SMALL_AMD = 23, "paths.cc, ncclTopoCheckP2p: P2P over CPUs on AMD with two GPUs only"
     C2C_PATHS = 26, "paths.cc, topo.h: C2C is a path type; NVL before"
@@ -124,10 +107,7 @@ class Feature(Enum):
     NO_HOPS_FOLLOWED = 21, "search.cc, ncclTopoFollowPath: a path of no hops is checked like others"
     CPU_LINK_BACK_ON_POWER = 19, "search.cc: NVLink to a CPU takes the way back too, on Power only"
     FALL_BACK_WITH_NETS = 29, "search.cc: the channel that stands in goes through the NETs of its GPUs"
-    NET_ERRORS_END_SEARCH = (
-        31,
-        "search.cc, ncclTopoSearchRec: an error between the NETs and back ends the start; before, one attempt only",
-    )
+    NET_ERRORS_END_SEARCH = 31, "search.cc, ncclTopoSearchRec: an error at the NETs ends the start; before, one attempt"
     NVSWITCH_NEIGHBOURS = 19, "search.cc: with an NVSwitch the GPUs next to a GPU come first"
     NEIGHBOURS_ONLY = 21, "search.cc: and no others"
     NO_PCI_ORDER_ON_NVSWITCH = 19, "search.cc: the PCI order is not tried with an NVSwitch"
@@ -202,17 +182,11 @@ class Feature(Enum):
     PAT_OVER_NVLS = 31, "src/tuning/pat.cc: PAT between nodes of several GPUs, where nothing else is left"
     RING_PLATEAU_ON_BLACKWELL = (
         31,
-        "src/tuning/ring.cc: the plateau of rings on one node with NVLink, AllGather and the like",
+        "src/tuning/ring.cc: the plateau of rings on one NVLink node, AllGather and the like",
     )
     NVLS_CHANNELS_BOUND = 31, "src/tuning/nvls.cc: sharded NVLS up to NCCL_MAX_NVLS_ARITY channels of its graph"
-    ALGO_LIST_IS_ALL = (
-        31,
-        "src/tuning/cost_model.cc: NCCL_ALGO takes what it does not name from collectives of NCCL_PROTO",
-    )
-    RING_PLATEAU_BY_STEPS = (
-        32,
-        "src/tuning/ring.cc: that plateau is for AllReduce too, and grows with the steps of the ring",
-    )
+    ALGO_LIST_IS_ALL = 31, "src/tuning/cost_model.cc: NCCL_ALGO takes what it omits from collectives of NCCL_PROTO"
+    RING_PLATEAU_BY_STEPS = 32, "src/tuning/ring.cc: that plateau is for AllReduce too, and grows by ring steps"
     NVLS_TREE_CORRECTED_ON_ARM = 31, "src/tuning/nvls.cc: NVLSTree on Arm with four GPUs a node and NICs of 96 GB/s"
     LAST_OF_EQUALS = 31, "src/tuning/tuning.cc: of two equally fast ones the last is taken; before, the first"
 
