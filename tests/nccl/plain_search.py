@@ -22,7 +22,7 @@ from topodiag.nccl.graph.graph import (
 from topodiag.nccl.graph.nearest import nearest
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
-from topodiag.nccl.search.trial import PERFECT, TrialResult, keep
+from topodiag.nccl.search.trial import PERFECT, keep
 
 NORMAL, PCI, REPLAY = 0, 1, 2
 
@@ -228,7 +228,8 @@ class PlainSearch:
             if here > there or (here == there and same and self.hops < graph.hops):
                 ends = [list(pair) for pair in self.inter[: self.done]] if self.system.inter else []
                 orders = [list(order) for order in self.intra[: self.done]]
-                keep(graph, trial, TrialResult(orders, ends, self.hops, self.latency))
+                keep(graph, trial, orders, ends)
+                graph.hops, graph.latency_inter = self.hops, self.latency
                 if self.done == trial.max_channels:
                     self.time[0] = PERFECT
         if self.done < trial.max_channels:

@@ -72,19 +72,11 @@ def double_tree(count: int, index: int) -> tuple[Branch, Branch]:
     return first, Branch(back(other.parent), back(other.child0), back(other.child1), other.is_child)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """The ranks of a node that meet its parent and its two children in one channel."""
-
-    parent: int
-    child0: int
-    child1: int
-
-
-def _ends(node: NodeOrders, channel: int) -> _Ends:
+def _ends(node: NodeOrders, channel: int) -> Branch:
+    """The ranks of a node by which its tree goes on: to the node above, and to those below."""
     order = node.trees[channel]
     second = order[1] if len(order) > 1 else order[0]
-    return _Ends(
+    return Branch(
         parent=order[0],
         child0=order[0] if node.tree_pattern == TREE else second,
         child1=second if node.tree_pattern == SPLIT_TREE else order[0],
@@ -105,7 +97,7 @@ def connect_trees(nodes: Sequence[NodeOrders], channels: int) -> tuple[dict[int,
     return tuple(places)
 
 
-def _places(order: Sequence[int], ends: Sequence[_Ends], index: int, branch: Branch) -> dict[int, TreePlace]:
+def _places(order: Sequence[int], ends: Sequence[Branch], index: int, branch: Branch) -> dict[int, TreePlace]:
     up = {rank: order[i - 1] if i else NONE for i, rank in enumerate(order)}
     down = {rank: [order[i + 1]] if i + 1 < len(order) else [] for i, rank in enumerate(order)}
     mine = ends[index]

@@ -19,7 +19,7 @@ from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
 from topodiag.nccl.search.follow import Step
 from topodiag.nccl.search.ladders import TIMEOUT_PCI_ORDER
-from topodiag.nccl.search.trial import PERFECT, Memory, Tables, TrialResult, Visits, bar, keep
+from topodiag.nccl.search.trial import PERFECT, Memory, Tables, Visits, bar, keep
 
 _WORTH = 4
 """Steps from which on a visit is worth remembering."""
@@ -124,9 +124,8 @@ class _Attempt:
     def _keep(self, hops: int) -> None:
         done = self.done
         ends = [[self.entered[c], self.left[c]] for c in range(done)] if self.system.inter else []
-        keep(
-            self.best, self.trial, TrialResult([list(order) for order in self.orders[:done]], ends, hops, self.latency)
-        )
+        keep(self.best, self.trial, [list(order) for order in self.orders[:done]], ends)
+        self.best.hops, self.best.latency_inter = hops, self.latency
         self._compare_with_best()
         if done == self.most:
             self.time = PERFECT

@@ -86,7 +86,7 @@ def _reverse(system: System, start: Vertex, link: Link) -> Link:
     raise RejectedError(f"Could not find rev link for {start.label} -> {link.remote.label}")
 
 
-def _kinds(rows: Sequence[Sequence[Route | None]]) -> list[int]:
+def kinds_of(rows: Sequence[Sequence[Route | None]]) -> list[int]:
     """All types of the ways, there and back."""
     return sorted({kind for row in rows for way in row if way for kind in (way.type, way.back)})
 
@@ -123,7 +123,7 @@ class Roads:
         self.nvs_gpu = ways["nvs_gpu"][0] if system.nvs else []
         self.gpu_nvs = [row[0] for row in ways["gpu_nvs"]] if system.nvs else []
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
-        self._kinds = _kinds([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
+        self._kinds = kinds_of([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
         self._within: dict[int, int] = {}
         self.tables: dict[tuple[int, float, int, bool], Steps] = {}
         """What attempts with equal speeds and types share (trial.Tables)."""

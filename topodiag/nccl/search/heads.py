@@ -11,7 +11,7 @@ from topodiag.nccl.graph.graph import COLLNET_DIRECT, NVLS, RejectedError, Searc
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
 from topodiag.nccl.search.follow import Roads, Route
-from topodiag.nccl.search.trial import PERFECT, Tables, TrialResult, keep
+from topodiag.nccl.search.trial import PERFECT, Tables, keep
 
 
 class _Heads:
@@ -231,7 +231,8 @@ class _Heads:
         if self.better(done):
             orders = [[head, *(g for g in range(self.gpus) if g != head)] for head in self.heads]
             ends = [list(pair) for pair in zip(self.entered, self.left, strict=True)] if self.system.inter else []
-            keep(self.best, self.trial, TrialResult(orders, ends, self.hops, self.latency))
+            keep(self.best, self.trial, orders, ends)
+            self.best.hops, self.best.latency_inter = self.hops, self.latency
             if done == self.trial.max_channels:
                 self.time = PERFECT
         if done < self.trial.max_channels:

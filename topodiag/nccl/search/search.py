@@ -22,7 +22,7 @@ from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.budget import Budget
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
-from topodiag.nccl.search.follow import Roads
+from topodiag.nccl.search.follow import Roads, kinds_of
 from topodiag.nccl.search.heads import attempt_heads
 from topodiag.nccl.search.ladders import RCCL_LADDER, TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
 from topodiag.nccl.search.trial import PERFECT
@@ -102,10 +102,8 @@ class Search:
         cpu = system.cpus[0] if system.cpus else None
         self.amd = cpu is not None and is_amd(cpu)
         self.inter = system.inter or (system.rccl and bool(system.nets))  # RCCL: also in a node that keeps its NETs
-        ways = [way for row in self.roads.gpu_gpu for way in row if way]
-        nets = [way for row in (*self.roads.gpu_net, *self.roads.net_gpu) for way in row if way]
-        self.intra_types = sorted({kind for way in ways for kind in (way.type, way.back)})
-        self.inter_types = sorted({kind for way in nets for kind in (way.type, way.back)})
+        self.intra_types = kinds_of(self.roads.gpu_gpu)
+        self.inter_types = kinds_of([*self.roads.gpu_net, *self.roads.net_gpu])
         latencies = {net.latency for net in system.nets}
         # visits leave all as it was, unless a NET's bandwidth is forgotten or the last latency seen matters
         self.repeatable = len(latencies) < 2 and not any(self.guide.lost)

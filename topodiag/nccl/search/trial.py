@@ -30,24 +30,14 @@ class Memory:
     gpus: dict[object, Visits] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TrialResult:
-    """A trial that is better than all before: GPUs (indices) by channel, NETs (indices) in and out, hops, latency."""
-
-    orders: list[list[int]]
-    ends: list[list[int]]
-    hops: int
-    latency: float
-
-
-def keep(graph: SearchGraph, trial: SearchGraph, result: TrialResult) -> None:
-    """Makes a trial the best graph."""
+def keep(graph: SearchGraph, trial: SearchGraph, orders: list[list[int]], ends: list[list[int]]) -> None:
+    """Makes a trial that is better than all before the best graph, with its GPUs by channel and the NETs in and out
+    (indices)."""
     graph.pattern, graph.cross_nic, graph.same_channels = trial.pattern, trial.cross_nic, trial.same_channels
     graph.min_channels, graph.max_channels = trial.min_channels, trial.max_channels
     graph.bw_intra, graph.bw_inter = trial.bw_intra, trial.bw_inter
     graph.type_intra, graph.type_inter = trial.type_intra, trial.type_inter
-    graph.channels, graph.hops, graph.latency_inter = len(result.orders), result.hops, result.latency
-    graph.intra, graph.inter = result.orders, result.ends
+    graph.channels, graph.intra, graph.inter = len(orders), orders, ends
 
 
 class Rules:
