@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from topodiag.lazy import dataclass
+from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.numbers import c_int
 
@@ -37,6 +38,10 @@ class Branch:
 
     def first(self, tag: str) -> Branch | None:
         return next((child for child in self.children if child.tag == tag), None)
+
+    def closed(self) -> Element:
+        """The element as it is by now."""
+        return Element(self.tag, tuple(self.attributes.items()), tuple(child.closed() for child in self.children))
 
     def walk(self) -> Iterator[Branch]:
         """The element and all below it, in the order of the file."""

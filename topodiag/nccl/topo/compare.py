@@ -56,7 +56,7 @@ def describe(tree: Element) -> dict[str, Facts]:
         if facts["familyid"].isdecimal():  # by version of NCCL one family is written in two ways
             facts["familyid"] = str(family_of(int(facts["familyid"][:9])))
         by_path.setdefault(f"NUMA {cpu.get('numaid')}", facts)
-    ways = _ancestors(tree)
+    ways = {id(way[-1]): way[:-1] for way in ways_down(tree)}
     names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
     beside = _gpus_below_switch(ways, names)
     for number, pci in gpus_of(tree).items():
@@ -71,11 +71,6 @@ def describe(tree: Element) -> dict[str, Facts]:
                 place = _place(element, ways) if element.tag == "pci" else {"below": "a processor"}
                 by_path.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
     return by_path
-
-
-def _ancestors(tree: Element) -> dict[int, tuple[Element, ...]]:
-    """The elements above each element, the processor first."""
-    return {id(way[-1]): way[:-1] for way in ways_down(tree)}
 
 
 def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, str]:

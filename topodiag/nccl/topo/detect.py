@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
@@ -21,6 +20,7 @@ from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NumaNode, PciDevic
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
+from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.topo.hca_list import HcaFilter
 
 HIDDEN_SWITCH = "fffffff:ffff:ff"
@@ -79,18 +79,6 @@ class Detected:
     assumed: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Open:
-    """An element under construction."""
-
-    tag: str
-    attributes: dict[str, str]
-    children: list[_Open] = field(default_factory=list)
-
-    def closed(self) -> Element:
-        return Element(self.tag, tuple(self.attributes.items()), tuple(child.closed() for child in self.children))
-
-
 def tree_of(node: Node, env: Mapping[str, str] | None = None) -> Detected:
     """The system element of a node: from its own topology file where it has one, else as NCCL would detect it.
 
@@ -125,9 +113,9 @@ class _Detector:
     def __init__(self, node: Node, env: Mapping[str, str]) -> None:
         self.node = node
         self.env = env
-        self.system = _Open("system", {"version": "1"})
-        self.cpus: dict[int, _Open] = {}
-        self.places: dict[str, _Open] = {}
+        self.system = Branch("system", {"version": "1"})
+        self.cpus: dict[int, Branch] = {}
+        self.places: dict[str, Branch] = {}
         self.assumed: dict[str, None] = {}
         gdr = rdma_possible(node)
         if gdr is None:
@@ -157,13 +145,13 @@ class _Detector:
         pci = self._pci(gpu.bus_id, GPU_CLASS)
         able = spec is None or spec.form != "pcie" or spec.p2p_pcie
         attributes = {"dev": str(gpu.index), "sm": str(sm), "rank": str(rank), "gdr": str(int(self.gdr and able))}
-        element = _Open("gpu", attributes)
+        element = Branch("gpu", attributes)
         pci.children.append(element)
         for target, (count, tclass) in self._nvlinks(gpu).items():
-            element.children.append(_Open("nvlink", {"target": target, "count": str(count), "tclass": tclass}))
+            element.children.append(Branch("nvlink", {"target": target, "count": str(count), "tclass": tclass}))
         gbs = gpu.c2c_gbs.value or (spec.c2c_gbs if spec is not None and gpu.c2c.get(False) else 0.0)
         if gbs:
-            element.children.append(_Open("c2c", {"bw": str(round(gbs * 1000)), "count": "1"}))
+            element.children.append(Branch("c2c", {"bw": str(round(gbs * 1000)), "count": "1"}))
 
     def _nvlinks(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """Active links by target: (count, PCI class of the target)."""
@@ -239,9 +227,9 @@ class _Detector:
         parent = self._pci(bus_id, "0x020000") if known and bus_id is not None else self._first_cpu()
         nic = next((child for child in parent.children if child.tag == "nic"), None)
         if nic is None:
-            nic = _Open("nic", {})
+            nic = Branch("nic", {})
             parent.children.append(nic)
-        nic.children.append(_Open("net", attributes))
+        nic.children.append(Branch("net", attributes))
 
     def _rdma_ports(self) -> list[tuple[Nic, NicPort]]:
         """The ports that NCCL's IB transport takes: active ones, by NCCL_IB_HCA where that is set."""
@@ -269,12 +257,12 @@ class _Detector:
             return [netdev for netdev in up if taken.takes(netdev.name, 0)]
         return [netdev for netdev in up if NOT_FOR_DATA.fullmatch(netdev.name) is None]
 
-    def _pci(self, bus_id: str, class_text: str) -> _Open:
+    def _pci(self, bus_id: str, class_text: str) -> Branch:
         """The element of a function, made with those of the switches above it when it is not there yet."""
         if bus_id in self.places:
             return self.places[bus_id]
         device = self.node.pci.get(bus_id)
-        element = _Open("pci", self._pci_attributes(bus_id, device, class_text))
+        element = Branch("pci", self._pci_attributes(bus_id, device, class_text))
         self.places[bus_id] = element
         # From the function up: downstream port, upstream port (the switch), ..., root port. Every second one counts.
         above = [bridge.bus_id for bridge in self.node.ancestors(bus_id)][1::2]
@@ -307,10 +295,10 @@ class _Detector:
         widths = [device.max_width.value, device.slot_max_width.value, above.max_width.value if above else None]
         return _least(gens), _least(widths)
 
-    def _first_cpu(self) -> _Open:
+    def _first_cpu(self) -> Branch:
         return self.system.children[0] if self.system.children else self._cpu(-1)
 
-    def _cpu(self, numa: int) -> _Open:
+    def _cpu(self, numa: int) -> Branch:
         if numa in self.cpus:
             return self.cpus[numa]
         known = next((numa_node for numa_node in self.node.numa if numa_node.id == numa), None)
@@ -324,7 +312,7 @@ class _Detector:
             attributes["vendor"] = cpu.vendor.get("")
             attributes["familyid"] = str(cpu.family.get(0))
             attributes["modelid"] = str(cpu.model.get(0))
-        element = self.cpus[numa] = _Open("cpu", attributes)
+        element = self.cpus[numa] = Branch("cpu", attributes)
         self.system.children.append(element)
         return element
 

@@ -15,7 +15,7 @@ from topodiag.model.busid import normalise_bus_id, slot_of
 from topodiag.model.devices import PciKind
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
-from topodiag.nccl.topo.changes import bus_of
+from topodiag.nccl.topo.changes import bus_of, ways_down
 from topodiag.nccl.topo.clean import one_host
 from topodiag.nccl.topo.detect import places_of
 from topodiag.nccl.topo.virtual import Guest, Link, Place, Plan, Switch, VirtualError, guest_of
@@ -40,7 +40,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     dump = host.nccl_file.tree if host.nccl_file is not None else None
     wanted = [bus_id if bus_id in host.pci else _first_function(bus_id) for bus_id in pairs.host_of.values()]
     tree = one_host(dump).tree if dump is not None else places_of(host, wanted)
-    ways = {bus_of(way[-1]): way for way in _paths_down(tree, ())}
+    ways = {bus_of(way[-1]): way for way in ways_down(tree) if _is_end(way[-1])}
     places = {}
     for bus_id, theirs in pairs.host_of.items():
         way = ways.get(theirs) or ways.get(_first_function(theirs))
@@ -133,16 +133,9 @@ def _first_function(bus_id: str) -> str:
     return f"{slot_of(bus_id)}.0"
 
 
-def _paths_down(element: Element, above: tuple[Element, ...]) -> Iterator[tuple[Element, ...]]:
-    """From each processor to each function below it that is no more than a bridge to another one."""
-    for child in element.children:
-        if child.tag == "cpu":
-            yield from _paths_down(child, (child,))
-        elif child.tag == "pci":
-            way = (*above, child)
-            if child.having("gpu") or child.nets or not child.having("pci"):
-                yield way
-            yield from _paths_down(child, way)
+def _is_end(element: Element) -> bool:
+    """Whether a function is more than a bridge to others."""
+    return element.tag == "pci" and bool(element.having("gpu") or element.nets or not element.having("pci"))
 
 
 def _switch(element: Element) -> Switch:
