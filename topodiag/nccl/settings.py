@@ -35,17 +35,8 @@ class Settings:
     gdr_level: int | None = None
     nvls_enable: bool = True
     collnet_enable: bool = False
-    min_channels: int | None = None
-    max_channels: int | None = None
-    min_ctas: int | None = None
-    max_ctas: int | None = None
-    min_p2p_channels: int | None = None
-    max_p2p_channels: int | None = None
-    channels_per_net_peer: int | None = None
-    net_overhead_ns: int | None = None
     ll128_c2c: bool = True
     pat_enable: int = 2
-    mnnvl_enable: int | None = None
 
     @property
     def algo(self) -> str | None:
@@ -55,9 +46,10 @@ class Settings:
     def proto(self) -> str | None:
         return self.values.get("NCCL_PROTO")
 
-    def number(self, name: str) -> int | None:
-        """An integer variable by its name, for those without a field here; None when unset, empty or no number."""
-        return _number(self.values, name)
+    def number(self, *names: str) -> int | None:
+        """An integer variable, for those without a field here, by its name or a former one; None when unset, empty or
+        no number."""
+        return next((value for name in names if (value := _number(self.values, name)) is not None), None)
 
 
 _NOT_FOLLOWED = {
@@ -112,9 +104,6 @@ def read_settings(env: Mapping[str, str], minor: int) -> Settings:
         value = _number(env, name)
         return default if value is None else value != 0
 
-    def first(*names: str) -> int | None:
-        return next((value for name in names if (value := _number(env, name)) is not None), None)
-
     def number(name: str, default: int) -> int:
         value = _number(env, name)
         return default if value is None else value
@@ -136,15 +125,6 @@ def read_settings(env: Mapping[str, str], minor: int) -> Settings:
         gdr_level=level(env.get("NCCL_NET_GDR_LEVEL", env.get("NCCL_IB_GDR_LEVEL")), minor),
         nvls_enable=flag("NCCL_NVLS_ENABLE", True),
         collnet_enable=flag("NCCL_COLLNET_ENABLE", False),
-        min_channels=first("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS"),
-        max_channels=first("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS"),
-        min_ctas=_number(env, "NCCL_MIN_CTAS"),
-        max_ctas=_number(env, "NCCL_MAX_CTAS"),
-        min_p2p_channels=_number(env, "NCCL_MIN_P2P_NCHANNELS"),
-        max_p2p_channels=_number(env, "NCCL_MAX_P2P_NCHANNELS"),
-        channels_per_net_peer=_number(env, "NCCL_NCHANNELS_PER_NET_PEER"),
-        net_overhead_ns=_number(env, "NCCL_NET_OVERHEAD"),
         ll128_c2c=flag("NCCL_LL128_C2C", True),
         pat_enable=number("NCCL_PAT_ENABLE", 2),
-        mnnvl_enable=_number(env, "NCCL_MNNVL_ENABLE"),
     )

@@ -27,6 +27,7 @@ _NVLS_HOPPER, _NVLS_BLACKWELL, _NVLS_BLACKWELL_ONE_NODE = 16, 32, 24
 _NET_PER_CHANNEL = 14
 """NCCL_P2P_PER_CHANNEL_NET_BW, GB/s (src/graph/paths.cc)."""
 _PEERS_PER_BATCH = 8
+_PER_NET_PEER = "NCCL_NCHANNELS_PER_NET_PEER"
 """NCCL_MAX_DEV_WORK_P2P_PER_BATCH (src/include/device.h)."""
 
 
@@ -43,11 +44,12 @@ class Limits:
 def limits(settings: Settings, minor: int) -> Limits:
     """NCCL_MIN/MAX_NCHANNELS (or NRINGS) and NCCL_MIN/MAX_CTAS within what the version can have."""
     bound = MAX_CHANNELS[minor]
-    most = bound if settings.max_channels is None else max(1, min(settings.max_channels, bound))
-    least = 0 if settings.min_channels is None else max(0, min(settings.min_channels, bound))
-    max_ctas = bound if settings.max_ctas is None or settings.max_ctas <= 0 else min(settings.max_ctas, bound)
-    min_ctas = 1 if settings.min_ctas is None or settings.min_ctas <= 0 else min(settings.min_ctas, max_ctas)
-    return Limits(least, most, min_ctas, max_ctas)
+    most = settings.number("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS")
+    least = settings.number("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS") or 0
+    max_ctas, min_ctas = (max(settings.number(name) or 0, 0) for name in ("NCCL_MAX_CTAS", "NCCL_MIN_CTAS"))
+    most = bound if most is None else max(1, min(most, bound))
+    max_ctas = min(max_ctas or bound, bound)
+    return Limits(max(0, min(least, bound)), most, min(min_ctas or 1, max_ctas), max_ctas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,9 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
     (see `per_peer_of_rank`); before PEER_CHANNELS_AGREED NCCL looks at the GPUs of the domain alone."""
     minor = system.minor
     bound = MAX_CHANNELS[minor]
-    most = bound if settings.max_p2p_channels is None else settings.max_p2p_channels
-    least = 1 if settings.min_p2p_channels is None else settings.min_p2p_channels
-    total = max(min(channels, most), least, 1)
+    most = settings.number("NCCL_MAX_P2P_NCHANNELS")
+    least = settings.number("NCCL_MIN_P2P_NCHANNELS") or 1
+    total = max(min(channels, bound if most is None else most), least, 1)
     if not has(minor, Feature.PEER_CHANNELS_AGREED):
         counts = [
             count
@@ -174,7 +176,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
         total = min(power_of_two(total), bound)
         return total, min(channels_each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else channels_each
     total, channels_each = min(power_of_two(total), bound), power_of_two(per_peer)
-    if nodes > 1 and settings.channels_per_net_peer is None:
+    if nodes > 1 and settings.number(_PER_NET_PEER) is None:
         while channels_each * -(-nranks // _PEERS_PER_BATCH) > total and channels_each > 1:
             channels_each //= 2
         return total, channels_each
@@ -205,7 +207,7 @@ def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks:
 
 def to_remote(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> int:
     """Channels to a rank of another node."""
-    asked = settings.channels_per_net_peer
+    asked = settings.number(_PER_NET_PEER)
     if asked is not None and asked >= 0:
         return asked
     if not system.has(Feature.PEER_CHANNELS_BY_NET):

@@ -39,6 +39,7 @@ from topodiag.nccl.settings import Settings
 from topodiag.words.fold import grouped
 
 _COLLNET_NODES = 2
+_MNNVL = "NCCL_MNNVL_ENABLE"
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
 
 
@@ -149,7 +150,7 @@ def communicator_of_files(
     ranks the order of the file (attach.HostTree). Raises RejectedError."""
     ranks = None if whole else ranks_by_number(tree)
     gpus = count_gpus(tree)
-    if nodes > 1 and has(minor, Feature.MNNVL) and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
+    if nodes > 1 and has(minor, Feature.MNNVL) and settings.number(_MNNVL) == 1 and settings.p2p_level != 0:
         hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
         joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
         pairs = [(domain.local, domain) for domain in joined]
@@ -170,8 +171,8 @@ def _cliques(
 ) -> Sequence[int]:
     """By host, the hosts that form one topology: those of one clique, if the version has MNNVL and it is not off."""
     single_hosts = range(hosts)
-    spans = len({member.host for member in members}) > 1 or settings.mnnvl_enable == 1
-    off = not has(minor, Feature.MNNVL) or settings.mnnvl_enable == 0 or settings.p2p_level == 0
+    spans = len({member.host for member in members}) > 1 or settings.number(_MNNVL) == 1
+    off = not has(minor, Feature.MNNVL) or settings.number(_MNNVL) == 0 or settings.p2p_level == 0
     if cliques is None or not spans or off:
         return single_hosts
     return cliques

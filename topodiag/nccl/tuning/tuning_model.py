@@ -99,7 +99,7 @@ class Model:
 
     @property
     def net_overhead_us(self) -> float:
-        given = self.settings.net_overhead_ns
+        given = self.settings.number("NCCL_NET_OVERHEAD")
         if given is not None and given != -2:  # NCCL's word for "not set"
             return given / 1000
         return 2.0 if (self.shape.cpu_arch, self.shape.cpu_vendor) == (CpuArch.X86, CpuVendor.AMD) else 1.0
