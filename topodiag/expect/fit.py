@@ -154,12 +154,7 @@ class _Costs:
         # Least squares of x + y s = t, each point divided by its t: normal equations [a b; b c] [x y] = [d e].
         if a <= 0 or c <= 0:
             return math.inf  # these times are lost in the rounding of the sums before them
-        det = a * c - b * b
-        alpha, slope = ((c * d - b * e) / det, (a * e - b * d) / det) if det > 1e-12 * a * c else (d / a, 0.0)
-        if alpha < 0:
-            alpha, slope = 0.0, e / c
-        elif slope < 0:
-            alpha, slope = d / a, 0.0
+        alpha, slope = _solved(a, b, c, d, e)
         total = max(high - low - alpha * d - slope * e, 0.0)
         # Each regime has a noise of its own: small sizes scatter more than large ones. Two of its points are the line's
         # own.
@@ -222,6 +217,11 @@ def _line(
     relative, a, b, c = _sums(sizes, expected, weights)
     d = fsum(weight * time for weight, time in zip(relative, times, strict=True))
     e = fsum(weight * time * size for weight, time, size in zip(relative, times, sizes, strict=True))
+    return _solved(a, b, c, d, e)
+
+
+def _solved(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
+    """x and y, neither below 0, of the normal equations [a b; b c] [x y] = [d e]."""
     det = a * c - b * b
     if det <= 1e-12 * a * c:
         return d / a, 0.0

@@ -17,13 +17,13 @@ from topodiag.expect.calibration import Factor
 from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
-from topodiag.expect.misread import misread
 from topodiag.expect.other_runs import Judged, refuted
 from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import Setup
 from topodiag.expect.shared import known_shares
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
+from topodiag.expect.wires import Wires
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
@@ -130,7 +130,7 @@ def explain(
     if ground is None or expected.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return Explained()
     if verdict.word == IMPOSSIBLE:
-        return Explained(tuple(misread(run, ground, verdict.measured_gbs)))
+        return Explained(tuple(_misread(run, ground, verdict.measured_gbs)))
     if verdict.word != LOW:
         return Explained()
     case = _Case(
@@ -153,6 +153,35 @@ def explain(
         elif (hypothesis := _considered(case, cause)) is not None:
             weighed.append(hypothesis)
     return Explained(_ranked(weighed), tuple(ruled))
+
+
+def _misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hypothesis]:
+    """The readings of a run of which `measured` GB/s would be no wonder."""
+    if setup.nodes is not None and setup.nodes > 1:
+        words = "the ranks share fewer nodes than assumed, so that less of the traffic crosses the network"
+        where = "hostname of every rank (srun -l hostname, mpirun --display-map)"
+        weight = 0.6 if any("cut short" in note or "do not list" in note or "does not list" in note
+                            for note in setup.assumed) else 0.35  # fmt: skip
+        yield Hypothesis(words, measured, weight, (f"{setup.nodes} nodes were assumed",), (where,), "")
+    place = (
+        "said by the device list" if len(run.devices) == run.nranks else run.nranks_why or "not said by a device list"
+    )
+    yield Hypothesis(
+        "another number of ranks than assumed: bus bandwidth is algorithm bandwidth times a factor of it",
+        measured,
+        0.1 if len(run.devices) == run.nranks else 0.3,
+        (f"{run.nranks} ranks, {place}",),
+        ("the `Using devices` list of nccl-tests, complete",),
+        "",
+    )
+    yield Hypothesis(
+        f"another machine than {setup.machine}: faster links or more NICs",
+        measured,
+        0.5 if str(setup.confidence) == "low" else 0.2,
+        tuple(setup.assumed[:2]),
+        ("topodiag scan --save node.tar.gz on a node, then topodiag bench --machine node.tar.gz",),
+        "",
+    )
 
 
 def _refuted(case: _Case, cause: Cause, others: Sequence[Judged]) -> str:

@@ -11,26 +11,30 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Unpack
 
 from topodiag.expect.expect import Expected, expected
-from topodiag.expect.printed import node_of_print
 from topodiag.expect.setup import GivenSetup
 from topodiag.expect.shared import IdentityKey
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.model.bench import BenchRun
 from topodiag.model.case import Case
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence
 from topodiag.model.job_wires import seen_kind, wires_of
 from topodiag.model.maker import makers_of, run_maker
-from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
+from topodiag.model.provenance import known
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.nccl.topo.compare import compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.nccl.topo.printed import bus_of, tree_of_print
 from topodiag.words.fold import few
 from topodiag.words.hosts import short_name
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
+    from topodiag.model.nccl_view import NcclSystem
 
 LEAST_RDMA = (1, 25.0)
 """NICs of a node (count, Gb/s of each) that RDMA has at least: the slowest ports of ConnectX-4 Lx and of the clouds.
@@ -129,7 +133,7 @@ def expected_of(run: BenchRun, machine: Case, **given: Unpack[GivenSetup]) -> Ex
     if system is not None and (why := another_system(run, system)):
         return Expected(why=why)
     if not machine.nodes:
-        printed = node_of_print(machine.jobs, run) if given.get("nics") is None else None
+        printed = _node_of_print(machine.jobs, run) if given.get("nics") is None else None
         return _of_node(run, printed, machine.jobs, given)
     foreign = [node for node in machine.nodes if contradicts(node, run)]
     nodes_of_run = [node for node in machine.nodes if node not in foreign]
@@ -187,3 +191,45 @@ def _of_node(run: BenchRun, node: Node | None, jobs: Sequence[Job], given: Given
         return modelled
     other = with_nics(wires.nics)
     return modelled if other.expectation is None else other
+
+
+# --- without a capture: the machine as NCCL printed it in its log ------------------------------------------------
+
+
+def _node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
+    """The node of the job's largest communicator whose system NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH). None without a
+    print, and where the run does not name its GPUs: the print does not say what they are."""
+    names = {device.name for device in run.devices if device.name}
+    spec = gpu_by_name(next(iter(names))) if len(names) == 1 else None
+    pair = _largest_print(jobs)
+    if spec is None or pair is None:
+        return None
+    host, system = pair
+    try:
+        minor = nearest_minor(run.nccl) if run.nccl else DEFAULT
+    except UnknownVersionError:
+        minor = DEFAULT
+    tree = tree_of_print(system, spec.sm, minor)
+    if tree is None:
+        return None
+    (name,) = names
+    gpus = tuple(
+        Gpu(number, bus_of(device.id), name=known(name, system.origin))
+        for number, device in enumerate(sorted(system.of_kind("GPU"), key=lambda device: bus_of(device.id)))
+    )
+    place = str(system.origin) if system.origin is not None else "NCCL's log"
+    return Node(f"{host} (from NCCL's log)", gpus=gpus, nccl_file=NcclFile(place, tree, origin=system.origin))
+
+
+def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:
+    prints = [
+        (comm.nranks, host, system)
+        for job in jobs
+        for comm in job.communicators
+        for host, system in sorted(comm.systems.items())
+    ]
+    prints += [(0, process.host, process.system) for job in jobs for process in job.processes if process.system]
+    if not prints:
+        return None
+    _, host, system = max(prints, key=lambda row: row[0])
+    return host, system
