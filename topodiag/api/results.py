@@ -246,7 +246,7 @@ class SolvedLayout(Answer):
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """The groups that stay split in the map that was found."""
-        from topodiag.placement.split_findings import split_findings  # noqa: PLC0415 - only where it is asked for
+        from topodiag.placement.solve import split_findings  # noqa: PLC0415 - only where it is asked for
 
         return tuple(split_findings(self.solved))
 

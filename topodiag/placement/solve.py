@@ -14,6 +14,8 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.model.dimensions import BY_NAME
+from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.place_map import PlaceMap
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.exchange import nodes_by_first_rank
@@ -24,6 +26,7 @@ from topodiag.placement.pack import FEWER_RANKS, layings
 from topodiag.placement.price import PlacementCost, domains_of, price_placement, rail_level
 from topodiag.placement.rails import on_rails
 from topodiag.placement.seats import check_room
+from topodiag.words.fold import fold_hosts, fold_labels
 
 OTHERS = 12
 """Layings from which the search of a small job starts too."""
@@ -182,3 +185,25 @@ class Solved:
         base = self.talk.base_us or 0.0
         now = base + self.solution.cost.step_us
         return (base + self.before_cost.step_us) / now - 1 if now > 0 else 0.0
+
+
+def split_findings(solved: Solved) -> list[Finding]:
+    """The groups that stay split in the map that was found, as the checks of a layout name them (PLC001, PLC002)."""
+    return [
+        Finding(
+            id=_check_of(split.dimension),
+            severity=Severity.WARNING,
+            message=f"{split.groups} of {split.of} {split.dimension} groups stay split over NVLink domains",
+            observed=f"ranks {fold_labels([str(rank) for rank in split.example])} on {fold_hosts(split.nodes)}",
+            expected="each group in as few domains as its size needs",
+            fix=(split.why,),
+            where=Where(nodes=split.nodes, ranks=split.example),
+        )
+        for split in solved.solution.splits
+    ]
+
+
+def _check_of(dimension: str) -> str:
+    """The check that speaks of a split of this dimension, or of any group that belongs together."""
+    known = BY_NAME.get(dimension.split(maxsplit=1)[0])
+    return (known.split_check if known is not None else "") or "PLC001"

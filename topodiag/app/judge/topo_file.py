@@ -22,7 +22,7 @@ from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.nccl.rccl.decide import VERSION as RCCL
-from topodiag.nccl.topo.answers import TopoFile
+from topodiag.nccl.topo.answers import COMPARED, Comparison, TopoFile, worse
 from topodiag.nccl.topo.changes import EditedTree
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
@@ -33,7 +33,6 @@ from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, gues
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
 from topodiag.nccl.topo.virtual_instance import plan_by_instance
-from topodiag.nccl.topo.worse import COMPARED, Comparison, worse
 
 CHECKED = ("TOP004", "TOP005", "TOP006")
 """Checks of the file that was made. TOP001 is the reading back itself."""

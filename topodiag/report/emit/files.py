@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.model.nccl_conf import ConfAdvice
-from topodiag.nccl.topo.answers import TopoFile
-from topodiag.nccl.topo.worse import Comparison
+from topodiag.nccl.topo.answers import Comparison, TopoFile
 from topodiag.report.grid import draw_sides
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.what_if import NOTICEABLE, graph_rows

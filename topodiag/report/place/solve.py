@@ -12,8 +12,7 @@ from topodiag.model.cluster import Cluster
 from topodiag.model.finding import Input
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
-from topodiag.placement.solve import Solved
-from topodiag.placement.split_findings import split_findings
+from topodiag.placement.solve import Solved, split_findings
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.place.audit import map_json
