@@ -64,12 +64,11 @@ def describe(tree: Element) -> dict[str, Facts]:
             facts = {"sm": gpu.get("sm") or "", "gdr": gpu.get("gdr") or ""}
             by_path.setdefault(f"GPU{number}", {**facts, **_links(gpu, names), **_place(pci, ways)})
     for element in tree.walk():
-        for nic in element.having("nic"):
-            for net in nic.having("net"):
-                name = net.get("name") or "?"
-                facts = {"speed": net.get("speed") or "", "gdr": net.get("gdr") or "0", "coll": net.get("coll") or "0"}
-                place = _place(element, ways) if element.tag == "pci" else {"below": "a processor"}
-                by_path.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
+        for net in element.nets:
+            name = net.get("name") or "?"
+            facts = {"speed": net.get("speed") or "", "gdr": net.get("gdr") or "0", "coll": net.get("coll") or "0"}
+            place = _place(element, ways) if element.tag == "pci" else {"below": "a processor"}
+            by_path.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
     return by_path
 
 
