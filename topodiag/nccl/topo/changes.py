@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.numbers import c_int
+from topodiag.nccl.numbers import bus_id, c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.fold import plural
@@ -213,6 +213,22 @@ def ways_down(tree: Element) -> Iterator[tuple[Element, ...]]:
 
 def nets_of(tree: Element) -> list[str]:
     return [element.get("name") or "" for element in tree.walk() if element.tag == "net"]
+
+
+def device_names(tree: Element) -> dict[str, str]:
+    """NCCL's labels as people know the devices: `GPU/0-61000` is GPU3, `NET/0-3` mlx5_3. Of several hosts nothing, for
+    their numbers repeat."""
+    if len({cpu.get("host_hash") for cpu in tree.having("cpu")}) > 1:
+        return {}
+    names = {f"GPU/0-{bus_id(pci.get('busid') or ''):x}": f"GPU{number}" for number, pci in gpus_of(tree).items()}
+    nets: dict[str, str] = {}
+    for element in tree.walk():
+        dev, name = element.get("dev") or "", element.get("name")
+        if element.tag == "net" and name and re.fullmatch(r"[0-9]{1,4}", dev):
+            # One number twice names neither.
+            label = f"NET/0-{int(dev):x}"
+            nets[label] = name if nets.get(label, name) == name else ""
+    return names | {label: name for label, name in nets.items() if name}
 
 
 def _gpu(tree: Element, number: int) -> Element:
