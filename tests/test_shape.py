@@ -27,13 +27,13 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 84_331,
-    "app": 4_000,
+    "": 84_019,
+    "app": 3_996,
     "checks": 17_568,
     "cli": 2_870,
-    "evidence": 20_711,
-    "model": 4_586,
-    "report": 6_742,
+    "evidence": 20_589,
+    "model": 4_560,
+    "report": 6_571,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
 the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
@@ -41,7 +41,7 @@ and `evidence` 32,286."""
 
 MOST_PATTERNS = 274
 MOST_PATTERNS_OF_CHECKS = 37
-MOST_FILES_OF_EVIDENCE = 184
+MOST_FILES_OF_EVIDENCE = 171
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 19
 """Budgets of the package: what it has today. A change may lower them and raise none."""

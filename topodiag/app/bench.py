@@ -23,6 +23,9 @@ from topodiag.model.result import Result
 
 HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
 
+_OF_JOBS = frozenset({"nccl_log", "job script"})
+"""Kinds of inputs beside a run that are read without a machine."""
+
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
     """Judge output of nccl-tests with all evidence beside it: files, folders, archives, patterns, `-`; packed with gzip
@@ -35,7 +38,8 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
         return replace(case, nodes=(*case.nodes, *(node for node in named if node not in case.nodes)))
 
     case = open_case(paths, with_named, measured=True)
-    read = {item.path for item in case.inputs if item.records}
+    is_machine = not all(map(lacking, case.nodes))  # what describes none is no part of a run, as a gate must say
+    read = {item.path for item in case.inputs if item.records and (is_machine or item.kind in _OF_JOBS)}
     gaps = [gap for gap in case.not_observed if gap.what not in read]
     gaps += [
         NotObserved(node.host, f"does not describe a machine: {why}") for node in case.nodes if (why := lacking(node))
