@@ -26,8 +26,8 @@ from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces,
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, in_memory, load, on_disk
-from topodiag.fleet.ahead import Ahead
 from topodiag.fleet.cores import cpus
+from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -88,7 +88,7 @@ def ingest(
     chunk: int = CHUNK_BYTES,
     on_progress: Progress | None = None,
     stdin: BinaryIO | None = None,
-    ahead: Ahead[Any] | None = None,
+    ahead: ReadAhead[Any] | None = None,
 ) -> Ingested:
     """Read files, folders, patterns, `-` and saved facts, or what was gathered of them. Raises InputError where there
     is no log to be had.
@@ -141,7 +141,7 @@ def _read(
     dask: str | None,
     chunk: int,
     on_progress: Progress | None,
-    ahead: Ahead[Any] | None,
+    ahead: ReadAhead[Any] | None,
 ) -> _Whole | None:
     shift = 1 if source else 0  # standard input is file 0
     total = plan.size if source is None else 0

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from topodiag.evidence.nccl_log.input.streams import TextPiece
-from topodiag.fleet.ahead import Ahead
+from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 from topodiag.writing import scratch_folder
@@ -44,7 +44,7 @@ def run_pool(
     on_bytes: Callable[[int], None],
     pieces: Iterable[TextPiece] | None = None,
     *,
-    ahead: Ahead[Any] | None = None,
+    ahead: ReadAhead[Any] | None = None,
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 

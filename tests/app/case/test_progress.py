@@ -73,7 +73,7 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pyte
         (tmp_path / f"rank{rank}.log").write_text("\n".join(lines), encoding="utf-8")
     found = []
     for size in (1 << 20, 0):
-        monkeypatch.setattr("topodiag.fleet.ahead.MUCH_BYTES", size)
+        monkeypatch.setattr("topodiag.fleet.read_ahead.MUCH_BYTES", size)
         (job,) = logs([str(tmp_path)], options=LogOptions(workers=2)).jobs
         found.append((job.progress, job.events, job.cut_logs))
     assert found[0] == found[1]

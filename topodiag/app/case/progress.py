@@ -20,7 +20,7 @@ from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, 
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.windows import windows
 from topodiag.evidence.signatures.wrappers import of_one_process
-from topodiag.fleet.ahead import Ahead
+from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
@@ -86,21 +86,22 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[TextRead]:
             yield _read(intake, piece)
 
 
-def look_ahead(intake: Intake) -> Ahead[TextRead]:
+def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
     """What the plain files of an intake (spool) hold, for `with_progress`; standard input was read, and is left out."""
     pieces = {
         piece.name: replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED))
         for piece in intake.pieces
         if piece.path != STDIN
     }
-    return Ahead(partial(_read, Intake()), pieces)  # files alone: standard input cannot be handed to another process
+    of_files = partial(_read, Intake())  # files alone: standard input cannot be handed to another process
+    return ReadAhead(of_files, pieces)
 
 
-def with_progress(jobs: Sequence[Job], ahead: Ahead[TextRead], workers: int | None = None) -> tuple[Job, ...]:
+def with_progress(jobs: Sequence[Job], ahead: ReadAhead[TextRead], workers: int | None = None) -> tuple[Job, ...]:
     """The jobs with the progress and the ends of their logs, which `workers` processes look through (None: all cores)
     where that was not begun. It is asked for only where an init stands open, a process or a communicator ended or
     NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it."""
-    read = ahead.made({file for job in jobs if _needs_progress(job) for file in job.files}, workers)
+    read = ahead.results({file for job in jobs if _needs_progress(job) for file in job.files}, workers)
     ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
     return tuple(launch for job in ended for launch in _launches(job, read, is_only=len(ended) == 1) or (job,))
 

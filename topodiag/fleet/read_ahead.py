@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
     from topodiag.fleet.workers import Pool
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 MUCH_BYTES = 64 << 20
 """Less text than this is looked through by one process: starting others takes a tenth of a second."""
 _LARGE_BYTES = 1 << 20
 """A text that is begun ahead: each costs the call of a worker."""
 
 
-class Ahead(Generic[_Made]):
+class ReadAhead(Generic[_Result]):
     """What is made of texts, by their names."""
 
-    def __init__(self, work: Callable[[Piece], _Made], pieces: Mapping[str, Piece]) -> None:
+    def __init__(self, work: Callable[[Piece], _Result], pieces: Mapping[str, Piece]) -> None:
         self._work, self._pieces = work, pieces
-        self._begun: dict[str, Future[_Made]] = {}
+        self._begun: dict[str, Future[_Result]] = {}
         self._pool: Pool | None = None
 
     def begin(self, pool: Pool) -> None:
@@ -34,18 +34,19 @@ class Ahead(Generic[_Made]):
             self._pool = pool
             self._begun = {name: pool.submit(self._work, piece) for name, piece in large.items()}
 
-    def made(self, names: Collection[str], workers: int | None) -> dict[str, _Made]:
-        """What comes of those of these that there are, if it was not begun by so many processes (None: all cores)."""
+    def results(self, names: Collection[str], workers: int | None) -> dict[str, _Result]:
+        """What was made of the texts of these names; now, by so many processes (None: all cores), what was not begun.
+        A name of no text has nothing."""
         late = {name: piece for name, piece in self._pieces.items() if name in names and name not in self._begun}
-        results: Iterable[_Made] = map(self._work, late.values())
+        looked: Iterable[_Result] = map(self._work, late.values())
         if _are_much(late.values()):
             from topodiag.fleet.workers import by_all_cores  # noqa: PLC0415 - processes, which little text does not need
 
-            results = by_all_cores(self._work, list(late.values()), worth=True, chunk=1, workers=workers)
-        read = dict(zip(late, results, strict=True))
-        for name in self._begun.keys() & set(names):
-            begun = self._begun[name]
-            read[name] = begun.result() if begun.exception() is None else self._work(self._pieces[name])
+            looked = by_all_cores(self._work, list(late.values()), worth=True, chunk=1, workers=workers)
+        read = dict(zip(late, looked, strict=True))
+        for name, begun in self._begun.items():
+            if name in names:
+                read[name] = begun.result() if begun.exception() is None else self._work(self._pieces[name])
         return read
 
     def __enter__(self) -> Self:
