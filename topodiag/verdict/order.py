@@ -61,10 +61,10 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
                 parent, why = parents[at]
                 above = ordered[parent]
                 head = replace(head, follows=Follows(above.id, above.message, why))
-                if head.id == LOW:  # what its numbers alone suggest gives way to the cause above it
-                    from topodiag.checks.bench.low import NAMED  # noqa: PLC0415 - where a run was measured
+                if head.id == LOW:
+                    from topodiag.checks.bench.low import without_guess  # noqa: PLC0415 - where a run was measured
 
-                    head = replace(head, message=head.message.partition(NAMED)[0], fix=())
+                    head = without_guess(head)
             order.append(head)
     return tuple(order)
 

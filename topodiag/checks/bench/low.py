@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from topodiag.checks.interface import Advice, BenchCheck
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
@@ -15,7 +16,7 @@ FEWEST = 3
 
 LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
-NAMED = "; likely cause: "
+_NAMED = "; likely cause: "
 """What leads to that cause."""
 
 
@@ -78,7 +79,7 @@ class BandwidthLow(BenchCheck):
     def _finding(self, benchmark: Benchmark, expected: Expectation, at: tuple[int, float, float]) -> Finding:
         size, gbs, wanted = at
         short = 1 - gbs / wanted
-        likely = [NAMED + one.cause for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
+        likely = [_NAMED + one.cause for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
         return self.finding(
             self.where(benchmark.run.hosts),
             Advice(),
@@ -92,6 +93,11 @@ class BandwidthLow(BenchCheck):
             evidence=(benchmark.run.origin,),
             confidence=expected.confidence,
         )
+
+
+def without_guess(low: Finding) -> Finding:
+    """The finding of a run whose loss another check explains: what its numbers alone suggest gives way."""
+    return replace(low, message=low.message.partition(_NAMED)[0], fix=())
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
