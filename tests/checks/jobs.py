@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.connections import Connections
 from topodiag.model.dimensions import Role

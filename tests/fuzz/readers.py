@@ -40,11 +40,10 @@ from topodiag.evidence.intake.reader import FAILED, read_node
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.affinity import read_affinity, read_pairs_file
-from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.job_file import read_job
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.layout.rank_files import READERS as LAYOUTS
-from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
+from topodiag.evidence.layout.rank_files import read_groups, read_index_map, read_place_map
 from topodiag.evidence.live.diagnostics import read_diagnostics, read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch

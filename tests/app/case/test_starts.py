@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests import program
 from tests.tables import examples
 from topodiag.app.case.starts import Starts
-from topodiag.evidence.signatures.windows import AHEAD, BLOCK, windows
+from topodiag.evidence.signatures.literals import AHEAD, BLOCK, windows
 
 HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
 BODY = [f"saved shard {n}" for n in range(30)]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pasted import loud
 from topodiag.checks.job.shared_gpu import taken_before
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
 
 VLLM = (
     "ERROR 06-30 13:53:17 [core.py:9] ValueError: Free memory on device ({}/47.38 GiB) on startup is less than desired"

@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout import group_file
-from topodiag.evidence.layout.group_file import read_groups
+from topodiag.evidence.layout import rank_files
+from topodiag.evidence.layout.rank_files import read_groups
 from topodiag.model.cluster import Demand
 from topodiag.model.errors import InputError
 
@@ -54,7 +54,7 @@ def test_a_file_of_500_bytes_costs_no_gigabytes(ranks: str) -> None:
 
 
 def test_families_that_repeat_their_ranks_by_alias_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_file, "MAX_MEMBERS", 100_000)
+    monkeypatch.setattr(rank_files, "MAX_MEMBERS", 100_000)
     entries = "".join(f"  - {{name: f{n}, ranks: *a}}\n" for n in range(20))
     assert "members together" in refused(f"groups:\n  - {{name: tp, ranks: &a [0-9999]}}\n{entries}")
 

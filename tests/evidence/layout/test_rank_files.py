@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.rank_files import (
+    read_groups,
     read_hostfile,
     read_map,
     read_rankfile,

@@ -10,7 +10,7 @@ from tests.tables import examples
 from tools.build_signatures import index_of
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.entry import Near, Over, Signature
-from topodiag.evidence.signatures.windows import BLOCK, windows
+from topodiag.evidence.signatures.literals import BLOCK, windows
 from topodiag.model.events import Trust
 
 PROGRAM = "some program.c"

@@ -84,7 +84,7 @@ def open_placement(options: PlaceOptions) -> Placement:
 
 
 def _groups(path: str) -> tuple[Demand, ...]:
-    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
+    from topodiag.evidence.layout.rank_files import read_groups  # noqa: PLC0415 - YAML, for this file only
 
     return read_groups(blob_at(path))
 

@@ -15,10 +15,10 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.windows import windows
+from topodiag.evidence.signatures.literals import windows
 from topodiag.evidence.signatures.wrappers import of_one_process
 from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.lazy import dataclass, regex

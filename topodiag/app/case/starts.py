@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import islice, pairwise, takewhile
 from string import ascii_letters
 
-from topodiag.evidence.signatures.literals import Finder
-from topodiag.evidence.signatures.windows import Window
+from topodiag.evidence.signatures.literals import Finder, Window
 from topodiag.lazy import regex
 
 _MOST_LINES, _MOST_HEADS = 20, 4

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
 from topodiag.evidence.registry import HEADS
-from topodiag.evidence.signatures.windows import parts_of_lines
+from topodiag.evidence.signatures.literals import parts_of_lines
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin

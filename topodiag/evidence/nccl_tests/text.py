@@ -14,7 +14,7 @@ from itertools import islice
 from topodiag.evidence.assignments import commanded_in
 from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
-from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
+from topodiag.evidence.nccl_tests.words import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun

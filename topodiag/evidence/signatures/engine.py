@@ -13,8 +13,7 @@ from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals, typed
-from topodiag.evidence.signatures.literals import Finder
-from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
+from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS
-from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start, parse
-from topodiag.evidence.nccl_log.grammar.texts import NOISE, STARTS
+from topodiag.evidence.nccl_log.grammar.grammar import NOISE, START, STARTS, kind_by_start, parse
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 
 

@@ -1,8 +1,7 @@
 """A peer that is not reached is read by the system's error and by whom it was, whichever program says it."""
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.job_lines import said_of
-from topodiag.evidence.nccl_log.grammar.reach import peer_of, why_unreached
+from topodiag.evidence.nccl_log.grammar.job_lines import peer_of, said_of, why_unreached
 
 
 @examples("text", "why", "peer")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodiag.evidence.nccl_log.grammar.texts import kind_of
+from topodiag.evidence.nccl_log.grammar.grammar import kind_of
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.job import Process
 from topodiag.model.job_wires import nics_of

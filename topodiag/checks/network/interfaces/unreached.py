@@ -71,10 +71,10 @@ def place_of(process: Process) -> Origin | None:
 
 
 _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
-"""Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
-the host itself."""
+"""Why others than NCCL reached nobody. Of grammar/job_lines.py: `refused` comes from a peer that was reached, `own`
+from the host itself."""
 TRIED_AGAIN = "tried"
-"""Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
+"""Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/job_lines.py)."""
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
 

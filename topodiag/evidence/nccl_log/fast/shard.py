@@ -14,25 +14,26 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
 from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
-from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
 from topodiag.evidence.nccl_log.fast.rows import (
     PLACE,
     Columns,
+    Contexts,
     Ints,
+    Naming,
     Texts,
     bits,
     codes_of,
     digests,
+    place,
     table,
     together,
 )
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of, rows_of_line
-from topodiag.evidence.nccl_log.grammar.grammar import START, UNORDERED, Rows, kind_by_start, parse
+from topodiag.evidence.nccl_log.grammar.grammar import NOISE, START, UNORDERED, Rows, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import Record, clean, records
-from topodiag.evidence.nccl_log.grammar.texts import NOISE
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Positions

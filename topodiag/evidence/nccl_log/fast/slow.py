@@ -22,8 +22,7 @@ from typing import Any
 from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
-from topodiag.evidence.nccl_log.grammar.spoken import speaking
-from topodiag.evidence.nccl_log.grammar.stated import stated_of
+from topodiag.evidence.nccl_log.grammar.spoken import speaking, stated_of
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, WORDED
 from topodiag.lazy import dataclass
 

@@ -3,6 +3,12 @@ fault they name, what torch prints while a job goes down. Each line by itself.
 
 The sentences are entries of the catalogue. Here stands in which order a line is asked for their events, and what the
 fields are called in events of a job.
+
+That a peer is not reached, in the words of the operating system: whichever program prints them, it asked the same
+kernel and the same resolver, so a line is read by the error and by what it was to reach, not by who says so.
+
+SOURCE: glibc's strerror (ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED, ECONNABORTED) and gai_strerror
+(EAI_NONAME, EAI_AGAIN, EAI_NODATA); libuv's and Go's names of the same errors (`no such host`, `i/o timeout`).
 """
 
 from __future__ import annotations
@@ -12,13 +18,72 @@ import signal
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar import reach
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch, of_job
 from topodiag.evidence.signatures.entry import literals_of
 from topodiag.evidence.signatures.lines import events_of_job
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import unwrap
+from topodiag.words.own_data import own_data
+
+OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
+"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
+Debian's installer gives to the host's own name: who connects there finds its own host."""
+_WORDS = {name: compiled("".join(pieces)) for name, pieces in own_data("evidence/nccl_log/grammar/reach").items()}
+
+
+def _holds(text: str, *names: str) -> bool:
+    """Whether a line holds words of one of these tables of `reach.toml`."""
+    return any(_WORDS[name].search(text) is not None for name in names)
+
+
+def why_unreached(text: str, *, tried_again: bool = False) -> str:
+    """Why an attempt to reach a peer failed: `name`, `route`, `aborted`, `refused`, `silent`; "" where the line tells
+    of none, and of one that is tried again unless such a one is asked for. The first of the system's errors counts: a
+    name that was not found may be said to have timed out as well."""
+    if not _holds(text, "attempt") or _holds(text, "stream", "no_port") or _holds(text, "again") is not tried_again:
+        return ""
+    if _holds(text, "elsewhere") and not _holds(text, "of_ray"):
+        return ""
+    return next((why for why, _ in events_of_job(text, "unreached")), "")
+
+
+def unreached(text: str) -> dict[str, str]:
+    """Whom a program of the ranks did not reach, and why; nothing where the line does not say both. A peer that refuses
+    was reached, and its process is gone or not yet there: told only where each host has that address for itself."""
+    if not _holds(text, "of_ranks"):
+        return {}
+    why, peer = why_unreached(text), peer_of(text)
+    if why and peer in OWN_BRIDGES:
+        why = "own"
+    if why and is_number(peer):
+        why = "number"
+    return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
+
+
+def tried_for(text: str) -> str:
+    """The peer that a library by which ranks meet gets no answer from, and asks again; "" where the line tells of none.
+    A peer that refuses, and a name that is not known yet, are what ranks meet that start before the first one."""
+    if not _holds(text, "of_ranks") or why_unreached(text, tried_again=True) not in ("route", "silent"):
+        return ""
+    peer = peer_of(text).removeprefix("::ffff:")
+    return "" if peer in OWN_BRIDGES else peer
+
+
+def is_number(peer: str) -> bool:
+    """Whether what is to be reached is a host's name that is read as a number, or the address that comes of it."""
+    return _WORDS["number"].fullmatch(peer) is not None
+
+
+def peer_of(text: str) -> str:
+    """The host or address that was to be reached, without its port; "" where the line names none."""
+    for match in _WORDS["peer"].finditer(text):
+        # A plain word is a host where a port stands behind it.
+        if any(sign in "0123456789.-:" for sign in match[1]) or match[2]:
+            return str(match[1]).strip("[]")
+    address = _WORDS["address"].search(text)
+    return str(address[1]) if address is not None else ""
+
 
 LAUNCHED, MET, TRIED, STALLED, MISMATCH = "launched", "met", "tried", "stalled", "mismatch"
 """Kinds of events of a job; `tried` is a connect that its program tries again."""
@@ -50,8 +115,8 @@ def _said_of(text: str) -> Said | None:
         return answer
     end, fault, accused = end_of(text), fault_of(text), _first(text, _ACCUSED)
     if end is None or end[1].get("how") == "exception":
-        if not fault and (unreached := reach.unreached(text)):
-            return "connect", unreached
+        if not fault and (silent := unreached(text)):
+            return "connect", silent
         # An exception that says how the calls of ranks differ is no end of one of them.
         end = accused if end is not None and accused is not None and accused[0] == MISMATCH else end
     if end is None and not fault:
@@ -232,13 +297,13 @@ def _shared(taken: LineMatch, _what: str, _text: str) -> Named | None:
 
 def _of_store(taken: LineMatch, _what: str, text: str) -> Named:
     """Torch's store, which a process does not reach."""
-    peer = reach.peer_of(text) or str(taken.fields.get("peer", ""))
-    return {"peer": peer, "why": "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""}
+    peer = peer_of(text) or str(taken.fields.get("peer", ""))
+    return {"peer": peer, "why": "number" if is_number(peer) else why_unreached(text) if peer else ""}
 
 
 def _unanswered(taken: LineMatch, _what: str, _text: str) -> Named:
     peer = str(taken.fields["address"])
-    return {"peer": peer, "why": "own" if reach.is_bridge(peer) else "silent"}
+    return {"peer": peer, "why": "own" if peer in OWN_BRIDGES else "silent"}
 
 
 def _blocked(taken: LineMatch, _what: str, _text: str) -> Named:
@@ -255,9 +320,9 @@ def _of_gloo(taken: LineMatch, _what: str, text: str) -> Named | None:
 
 
 def _of_gloo_pair(taken: LineMatch, _what: str, text: str) -> Named:
-    peer, why = str(taken.fields["address"]), reach.why_unreached(text)
+    peer, why = str(taken.fields["address"]), why_unreached(text)
     if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
-        why = "own" if reach.is_bridge(peer) else ""
+        why = "own" if peer in OWN_BRIDGES else ""
     return {"peer": peer, "why": why}
 
 
@@ -327,5 +392,5 @@ def _tried(text: str) -> Said | None:
     """A connect that is tried again: no error, and where nothing follows it the last that is known."""
     if any(events_of_job(text, "reached")):
         return TRIED, {"reached": "1"}
-    peer = reach.tried_for(text)
+    peer = tried_for(text)
     return (TRIED, {"peer": peer}) if peer else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from topodiag.evidence.signatures.windows import parts_of_lines
+from topodiag.evidence.signatures.literals import parts_of_lines
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
-from topodiag.evidence.signatures.windows import parts_of_lines, plain
+from topodiag.evidence.signatures.literals import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named

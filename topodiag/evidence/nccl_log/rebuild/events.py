@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.grammar.job_lines import MET, TRIED, fault_of, refused_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 from topodiag.evidence.nccl_log.rebuild.frame import Frame

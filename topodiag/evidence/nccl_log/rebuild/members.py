@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.grammar.stated import STATED
+from topodiag.evidence.nccl_log.grammar.spoken import STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.lazy import dataclass
 from topodiag.words.fold import grouped

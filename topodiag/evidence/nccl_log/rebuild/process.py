@@ -16,8 +16,8 @@ from sys import intern
 import numpy as np
 
 from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
-from topodiag.evidence.nccl_log.grammar.facts import facts_of
-from topodiag.evidence.nccl_log.grammar.stated import COMMAND
+from topodiag.evidence.nccl_log.grammar.ends import facts_of
+from topodiag.evidence.nccl_log.grammar.spoken import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.members import Processes
 from topodiag.evidence.nccl_log.tables.facts import Table

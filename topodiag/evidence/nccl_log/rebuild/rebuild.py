@@ -10,16 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
+from topodiag.evidence.nccl_log.grammar.spoken import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild import events
 from topodiag.evidence.nccl_log.rebuild.comms import ConnectionCollector, FieldCollector
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once, whole_hosts
-from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs
+from topodiag.evidence.nccl_log.rebuild.groups import Comm, choices_apart, find_comms, find_jobs, find_openings
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
-from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
-from topodiag.evidence.nccl_log.rebuild.places import InferredPlaces, Places, inferred_members, untold
-from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
+from topodiag.evidence.nccl_log.rebuild.places import (
+    InferredPlaces,
+    Places,
+    inferred_members,
+    library,
+    stated,
+    subsystems,
+    untold,
+    versions,
+)
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, commanded, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
