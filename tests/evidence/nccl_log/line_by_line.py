@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, ThreadKey, rows_of_line
+from topodiag.evidence.nccl_log.fast.rows import DEFAULTS, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.grammar import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, Table, empty, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS

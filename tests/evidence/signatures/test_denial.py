@@ -1,7 +1,7 @@
 """Lines that name a fault and report none."""
 
 from tests.tables import examples
-from topodiag.evidence.signatures.denial import counts_none, denies, warns
+from topodiag.evidence.signatures.entry import counts_none, denies, warns
 
 FAULT = "link down"
 

@@ -11,8 +11,18 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
-from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
-from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals, typed
+from topodiag.evidence.signatures.entry import (
+    Signature,
+    compiled,
+    counts_none,
+    denies,
+    explains,
+    families,
+    family,
+    literals,
+    typed,
+    warns,
+)
 from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex

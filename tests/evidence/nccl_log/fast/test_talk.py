@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from tests.tables import texts
-from topodiag.evidence.nccl_log.fast import scan, slow
+from topodiag.evidence.nccl_log.fast import rows as scan_rows
+from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS
 
@@ -88,13 +89,13 @@ def test_coloured_records_and_those_of_windows_are_not_read_line_by_line(monkeyp
     label = "\x1b[36m(RayTrainWorker pid=3)\x1b[0m "
     data = "".join(label + RECORD.replace("00/0", f"{channel:02d}/0") + "\r\n" for channel in range(40)).encode()
     expected = plain_rows(extract_plain(data, 0, 0))
-    monkeypatch.setattr(slow, "rows_of_line", None)
+    monkeypatch.setattr(scan_rows, "rows_of_line", None)
     assert rows(data) == expected
 
 
 def test_talk_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(slow, "rows_of_line", lambda text: read.append(text) or ())
+    monkeypatch.setattr(scan_rows, "rows_of_line", lambda text: read.append(text) or ())
     extract("\n".join([*TALK, RECORD] * 20).encode(), 0, 0)
     assert read == []
 
@@ -104,9 +105,12 @@ BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at 
 
 @pytest.mark.parametrize("said", [text for text in SAID if "\r" not in text and "\n" not in text])
 def test_the_redraws_of_a_bar_hide_nothing_that_is_printed_beside_it(said: str) -> None:
-    [*alone], [*beside] = slow.rows_of_line(said.encode()), slow.rows_of_line(f"{BAR}\r{said}\r{BAR}".encode())
+    [*alone], [*beside] = (
+        scan_rows.rows_of_line(said.encode()),
+        scan_rows.rows_of_line(f"{BAR}\r{said}\r{BAR}".encode()),
+    )
     assert [rows for _, rows, _ in alone] == [rows for _, rows, _ in beside]
 
 
 def test_the_redraws_of_a_bar_say_nothing() -> None:
-    assert [*slow.rows_of_line(BAR.encode())] == []
+    assert [*scan_rows.rows_of_line(BAR.encode())] == []

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
-from topodiag.evidence.nccl_log.fast.slow import shape
+from topodiag.evidence.nccl_log.fast.rows import shape
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 
 JOBS = Path(__file__).parents[5] / "shared" / "corpus" / "jobs"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS
+from topodiag.evidence.nccl_log.fast.rows import DEFAULTS
 from topodiag.evidence.nccl_log.grammar.grammar import NOISE, START, STARTS, kind_by_start, parse
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.tables.hashes import Marks, firsts, group, sorted_order
+from topodiag.evidence.nccl_log.tables.facts import Marks, firsts, group, sorted_order
 
 _WORDS = st.lists(st.integers(0, 3) | st.integers(0, (1 << 64) - 1), max_size=40)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
+from topodiag.evidence.nccl_log.tables.facts import Flags, Positions, Words, firsts, mix
 
 PAD = 256
 """Bytes in front of and behind a block; no gather reaches further than this from a position inside it."""

@@ -15,18 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.bytes import (
-    MASKS,
-    Block,
-    first_of,
-    hex_numbers,
-    is_text,
-    leading_digits,
-    leading_hex,
-    numbers,
-    word,
-)
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, group, sorted_order
+from topodiag.evidence.nccl_log.fast import bytes as block_bytes
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, first_of, is_text, leading_digits, leading_hex, word
+from topodiag.evidence.nccl_log.tables.facts import Flags, Positions, Words, group, sorted_order
 from topodiag.lazy import dataclass
 
 NAME_WORDS = 4
@@ -220,7 +211,7 @@ def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple
 
 def _numbers(block: Block, where: Positions, *, hexadecimal: bool) -> tuple[Positions, Positions]:
     """The number at each position and its digits, of up to 16: more show in what follows."""
-    count, value_of = (leading_hex, hex_numbers) if hexadecimal else (leading_digits, numbers)
+    count, value_of = (leading_hex, block_bytes.hex_numbers) if hexadecimal else (leading_digits, block_bytes.numbers)
     words = block.words[where]
     digits = count(words)
     value = value_of(words, digits)
@@ -344,7 +335,7 @@ def _one_end(block: Block, where: Positions) -> tuple[Positions, Positions, Word
     at most 7 digits and 7 bytes."""
     text = block.rows(where, 2)
     digits = leading_digits(text[0])
-    rank = numbers(text[0], digits)
+    rank = block_bytes.numbers(text[0], digits)
     # What follows the digits, as one word of which at least the bracket's first bytes are there.
     shift = _U(8) * np.minimum(digits, 7).view(np.uint64)
     rest = (text[0] >> shift) | ((text[1] << (_U(56) - shift)) << _U(8))

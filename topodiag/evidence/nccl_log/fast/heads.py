@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, Vocabulary, bytes_behind_last, keep_last
-from topodiag.evidence.nccl_log.fast.slow import ThreadKey
+from topodiag.evidence.nccl_log.fast.rows import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
+from topodiag.evidence.nccl_log.tables.facts import Flags, Positions, Words, firsts, mix
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import LABELS
 

@@ -22,8 +22,7 @@ from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.shard import UNDECIDED, Shard
 from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
-from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions
+from topodiag.evidence.nccl_log.tables.facts import Facts, Flags, Positions
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.words.colours import without_colours
 

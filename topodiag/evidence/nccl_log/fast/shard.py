@@ -13,30 +13,26 @@ from typing import Any
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
+from topodiag.evidence.nccl_log.fast import rows as scan_rows
 from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
 from topodiag.evidence.nccl_log.fast.rows import (
+    DEFAULTS,
     PLACE,
     Columns,
     Contexts,
     Ints,
-    Naming,
+    SlowRecord,
     Texts,
+    ThreadKey,
     bits,
-    codes_of,
-    digests,
-    place,
-    table,
-    together,
 )
-from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, SlowRecord, ThreadKey, rows_of, rows_of_line
 from topodiag.evidence.nccl_log.grammar.grammar import NOISE, START, UNORDERED, Rows, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import Record, clean, records
 from topodiag.evidence.nccl_log.tables import facts
-from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Positions
+from topodiag.evidence.nccl_log.tables.facts import Facts, Positions
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via", "net_dev", "proxy")
@@ -93,7 +89,7 @@ class Messages:
             return -1  # may be two records, or hold another one's label
         if message.startswith(_NAMES):
             return -1
-        rows, understood = rows_of(Record("", -1, -1, -1, "INFO", text))
+        rows, understood = scan_rows.rows_of(Record("", -1, -1, -1, "INFO", text))
         if any(name in _BY_LINE for name, _ in rows):
             return -1
         return self.add(rows, understood=understood)
@@ -194,7 +190,7 @@ class Shard:
 
     def read_line(self, raw: bytes, line: int) -> None:
         """One physical line of the block that is read by itself."""
-        for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
+        for index, (key, rows, understood) in enumerate(scan_rows.rows_of_line(raw)):
             self.count(understood is not None, understood is True)
             self._slow.append(SlowRecord(line, index, self._thread(key), rows))
 
@@ -238,12 +234,12 @@ class Shard:
             none = np.zeros_like(columns["line"])
             starts = columns["event"] == start if name == "init" else none
             parts.append({**{name: columns[name] for name in _NAMING[:3]}, "index": none, "starts": starts})
-        rows = together(parts, _NAMING)
+        rows = scan_rows.together(parts, _NAMING)
         self.contexts.name(
-            Naming(
+            scan_rows.Naming(
                 thread=rows["thread"],
                 process=process[rows["thread"]],
-                place=place(rows["line"], rows["index"]),
+                place=scan_rows.place(rows["line"], rows["index"]),
                 pointer=rows["ctx"],
                 starts=rows["starts"],
                 offset=self._offsets[rows["line"]],
@@ -258,7 +254,7 @@ class Shard:
         line, thread = columns["line"], columns["thread"]
         return {
             **columns,
-            "ctx": self.contexts.at(thread, place(line, index)),
+            "ctx": self.contexts.at(thread, scan_rows.place(line, index)),
             "offset": self._offsets[line],
             "line": line + (self._lines + 1),
             "count": np.ones(len(line), dtype=np.int64),
@@ -268,7 +264,7 @@ class Shard:
 
     def add_channels(self, block: Block, lines: scan_forms.Lines, line: Positions, thread: Positions) -> Positions:
         """Take lines of channels; returns those (index into `found`) that were not read."""
-        ctx = self.contexts.at(thread, place(line))
+        ctx = self.contexts.at(thread, scan_rows.place(line))
         groups = scan_forms.grouped_channels(lines.rows, ((thread << 40) | ctx).view(np.uint64), lines.channels)
         first = groups.first
         own = {
@@ -339,14 +335,14 @@ class Shard:
         operations = columns["tail"] = columns["op"]
         counts = operations["op_count"]
         last = {"first": counts, "last": counts, "last_offset": operations["offset"]}
-        columns["op"] = operations | last | {"digest": digests(operations, words)}
-        tables = {name: table(name, rows, contexts, words) for name, rows in columns.items()}
+        columns["op"] = operations | last | {"digest": scan_rows.digests(operations, words)}
+        tables = {name: scan_rows.table(name, rows, contexts, words) for name, rows in columns.items()}
         threads = [(file, *key) for file, key in self._threads]
         tables["threads"] = facts.table(
             "threads", {name: [row[i] for row in threads] for i, name in enumerate(facts.SCHEMAS["threads"])}
         )
         busy, now, named = self.contexts.last()
-        tables["contexts"] = table("contexts", {"thread": busy, "offset": named, "ctx": now}, contexts, words)
+        tables["contexts"] = scan_rows.table("contexts", {"thread": busy, "offset": named, "ctx": now}, contexts, words)
         tables["shards"] = facts.table(
             "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"]}
         )
@@ -354,14 +350,14 @@ class Shard:
 
     def _all(self) -> dict[str, Columns]:
         """Rows of all tables that are kept by messages."""
-        texts = together(self._fast["text"], (*PLACE, "kind"))
-        self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
-        lines = together(self._said, (*PLACE, "message"))
+        texts = scan_rows.together(self._fast["text"], (*PLACE, "kind"))
+        self._fast["text"] = [{**texts, "text": scan_rows.codes_of(self._kept_texts, self.texts)}]
+        lines = scan_rows.together(self._said, (*PLACE, "message"))
         expanded = self.messages.expand(lines.pop("message"))
         tables: dict[str, Columns] = {}
         for name, (source, code) in expanded.items():
             columns = {name: values[source] for name, values in lines.items()} | self.messages.columns(name, code)
-            tables[name] = together([columns, *self._fast[name]], tuple(columns))
+            tables[name] = scan_rows.together([columns, *self._fast[name]], tuple(columns))
         return tables
 
 

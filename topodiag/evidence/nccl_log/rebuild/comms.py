@@ -16,8 +16,7 @@ from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named
-from topodiag.evidence.nccl_log.tables.facts import TAIL, Table
-from topodiag.evidence.nccl_log.tables.hashes import distinct
+from topodiag.evidence.nccl_log.tables.facts import TAIL, Table, distinct
 from topodiag.evidence.nccl_log.tables.saved import SMALL_BYTES, Columns, narrowest
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label, unique_rows
 from topodiag.model.job import PHASES, Channels, Choice, Job, Message, Operations

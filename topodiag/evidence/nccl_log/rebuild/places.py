@@ -27,8 +27,7 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes, by_process
 from topodiag.evidence.nccl_log.rebuild.process import version_of
-from topodiag.evidence.nccl_log.tables.facts import Table
-from topodiag.evidence.nccl_log.tables.hashes import Marks, breaks, distinct, place_in
+from topodiag.evidence.nccl_log.tables.facts import Marks, Table, breaks, distinct, place_in
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
 from topodiag.words.own_data import own_data

@@ -12,21 +12,11 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.spoken import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
-from topodiag.evidence.nccl_log.rebuild import events
+from topodiag.evidence.nccl_log.rebuild import events, places
 from topodiag.evidence.nccl_log.rebuild.comms import ConnectionCollector, FieldCollector
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once, whole_hosts
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, choices_apart, find_comms, find_jobs, find_openings
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
-from topodiag.evidence.nccl_log.rebuild.places import (
-    InferredPlaces,
-    Places,
-    inferred_members,
-    library,
-    stated,
-    subsystems,
-    untold,
-    versions,
-)
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, commanded, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, Table
@@ -60,7 +50,7 @@ class _Builder:
         self.members: list[Member] = find_members(frame, self.processes)
         self.inferred = not self.members
         if self.inferred:
-            self.members = inferred_members(frame, self.processes)
+            self.members = places.inferred_members(frame, self.processes)
         self.comms: list[Comm] = (
             [Comm(self.members[0].nranks, list(range(len(self.members))))]
             if self.inferred and self.members
@@ -74,8 +64,8 @@ class _Builder:
             self.comm_of[comm.members] = number
         self.rank_of = np.array([member.rank for member in self.members], np.int64)
         self.host_of = [self.processes.host[member.process] for member in self.members]
-        places = InferredPlaces if self.inferred and self.members else Places
-        self.places = places(frame, self.processes, self.members)
+        kind = places.InferredPlaces if self.inferred and self.members else places.Places
+        self.places = kind(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
         self._rest()
         self.texts = self._texts()
@@ -107,8 +97,8 @@ class _Builder:
         speaks = self.processes.host or len(self.frame["event"]) or (~self.frame["text"].is_word("kind", *STATED)).any()
         for number, job in enumerate(self.groups if self.comms or speaks else ()):
             members = [i for comm in job for i in self.comms[comm].members]
-            places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
-            rows.append((min(places), max(places), number))
+            placed = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
+            rows.append((min(placed), max(placed), number))
         return sorted(rows)
 
     def _jobs_of_processes(self) -> list[int]:
@@ -123,22 +113,22 @@ class _Builder:
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
 
     def _hear(self) -> list[dict[str, Any]]:
-        places = self.places
+        of = self.places.of
         sizes = [comm.nranks for comm in self.comms]
         hearing = FieldCollector(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
         if not self.comms:
             return hearing.fields
-        hearing.channels(places.of("channels"))
-        hearing.rings(places.of("ring"), places.of("order"))
-        hearing.trees(places.of("tree"))
-        hearing.prints(places.of("print"))
-        hearing.choices(places.of("choice"))
+        hearing.channels(of("channels"))
+        hearing.rings(of("ring"), of("order"))
+        hearing.trees(of("tree"))
+        hearing.prints(of("print"))
+        hearing.choices(of("choice"))
         self._rest()
-        tails = hearing.tails(places.of("tail"))
-        hearing.operations(places.of("op"), tails)
+        tails = hearing.tails(of("tail"))
+        hearing.operations(of("op"), tails)
         self._rest()
-        hearing.timings(places.of("timing"))
-        hearing.texts(places.of("text"))
+        hearing.timings(of("timing"))
+        hearing.texts(of("text"))
         return hearing.fields
 
     def _texts(self) -> dict[int, list[Text]]:
@@ -218,16 +208,16 @@ class _Builder:
             communicators=communicators,
             connections=no_connections(),
             hosts=hosts,
-            nccl_versions=versions(self.frame, processes, first=number == 0),
+            nccl_versions=places.versions(self.frame, processes, first=number == 0),
             events=tuple(events.ranked(event, by_process) for event in happened),
-            subsystems=subsystems(self.frame),
+            subsystems=places.subsystems(self.frame),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
-            notes=(untold(self.inferred),) if communicators and not complete else (),
+            notes=(places.untold(self.inferred),) if communicators and not complete else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
-            library=library(self.frame, processes, happened),
+            library=places.library(self.frame, processes, happened),
             size_told=complete,
-            stated=stated(self.frame, self._files_alone(number)),
+            stated=places.stated(self.frame, self._files_alone(number)),
         )
 
     def _world_size(

@@ -23,8 +23,20 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from topodiag.evidence.nccl_log.tables import resolve_rows
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Column, Facts, Keep, Table, used
-from topodiag.evidence.nccl_log.tables.hashes import ROOM, Marks, breaks, distinct, place_in
+from topodiag.evidence.nccl_log.tables.facts import (
+    ROOM,
+    ROW_TABLES,
+    SCHEMAS,
+    Column,
+    Facts,
+    Keep,
+    Marks,
+    Table,
+    breaks,
+    distinct,
+    place_in,
+    used,
+)
 from topodiag.evidence.nccl_log.tables.resolve_rows import Columns, Ints, sorted_words
 from topodiag.evidence.nccl_log.tables.saved import in_memory
 from topodiag.lazy import dataclass

@@ -10,8 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, WORDED, Column, Table
-from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, group, sorted_order
+from topodiag.evidence.nccl_log.tables.facts import (
+    ROOM,
+    SCHEMAS,
+    TAIL,
+    WORDED,
+    Column,
+    Table,
+    breaks,
+    group,
+    sorted_order,
+)
 from topodiag.lazy import regex
 from topodiag.model.connections import unique_rows
 
