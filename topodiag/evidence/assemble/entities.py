@@ -15,20 +15,9 @@ from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft, Offer
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import NicSpec
 from topodiag.lazy import dataclass
+from topodiag.model import devices
 from topodiag.model.busid import normalise_bus_id, unplaced
-from topodiag.model.devices import (
-    NVIDIA,
-    FabricPort,
-    Gpu,
-    GpuFabric,
-    NetDev,
-    Nic,
-    NicPort,
-    NumaNode,
-    NvLink,
-    PciDevice,
-    PciKind,
-)
+from topodiag.model.devices import NVIDIA, Gpu, GpuFabric, NetDev, Nic, NicPort, NumaNode, PciDevice, PciKind
 from topodiag.model.provenance import NOT_SEEN, Counter, Disagreement, Fact, Origin
 from topodiag.words.hosts import natural
 from topodiag.words.own_data import own_data
@@ -221,20 +210,20 @@ class Assembler:
 
     def _gpu(self, index: int, entity: Entity) -> Gpu:
         label, fabric = f"GPU{index}", entity.children.get(("fabric", 0))
-        links = self.parts("nvlink", NvLink, entity, f"{label} link")
+        links = self.parts("nvlink", devices.NvLink, entity, f"{label} link")
         named = facts(GpuFabric, fabric, f"{label} fabric", self.disagreements) if fabric else {}
         bus_id = str(entity.keys["bus_id"]) if "bus_id" in entity.keys else None
         return self.made(Gpu, entity, label, index=index, bus_id=bus_id, fabric=GpuFabric(**named), nvlinks=links)
 
     def pci_devices(self) -> dict[str, PciDevice]:
         """PCI functions by bus id."""
-        devices: dict[str, PciDevice] = {}
+        functions: dict[str, PciDevice] = {}
         for entity in self.draft.entities("pci"):
             bus_id = str(entity.keys["bus_id"])
             above = normalise_bus_id(pick(entity.offers.get("parent", ()), str).get(""))
             root = pick(entity.offers.get("root", ()), str).get("")
-            devices[bus_id] = self.made(PciDevice, entity, bus_id, bus_id=bus_id, parent=above, root=root)
-        return dict(sorted(devices.items()))
+            functions[bus_id] = self.made(PciDevice, entity, bus_id, bus_id=bus_id, parent=above, root=root)
+        return dict(sorted(functions.items()))
 
     def numa_nodes(self) -> tuple[NumaNode, ...]:
         """NUMA nodes by number."""
@@ -246,19 +235,19 @@ class Assembler:
 
     def netdevs(self) -> tuple[NetDev, ...]:
         """Interfaces by name."""
-        devices = []
+        netdevs = []
         for entity in self.draft.entities("netdev"):
             name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).get("")
-            devices.append(self.made(NetDev, entity, name, name=name, bus_id=normalise_bus_id(bus_id)))
-        return tuple(sorted(devices, key=lambda device: natural(device.name)))
+            netdevs.append(self.made(NetDev, entity, name, name=name, bus_id=normalise_bus_id(bus_id)))
+        return tuple(sorted(netdevs, key=lambda device: natural(device.name)))
 
-    def fabric_ports(self) -> tuple[FabricPort, ...]:
+    def fabric_ports(self) -> tuple[devices.FabricPort, ...]:
         """Ports anywhere in the fabric."""
         ports = []
         for entity in self.draft.entities("fabric"):
             number, guid, name = str(entity.keys["port"]).split(" ", 2)
             subject = f"{name} port {number}"
-            ports.append(self.made(FabricPort, entity, subject, node=name, number=int(number), guid=guid))
+            ports.append(self.made(devices.FabricPort, entity, subject, node=name, number=int(number), guid=guid))
         return tuple(ports)
 
     def nics(self, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...]) -> tuple[tuple[Nic, ...], dict[int, str]]:

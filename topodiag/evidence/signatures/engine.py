@@ -11,18 +11,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
-from topodiag.evidence.signatures.entry import (
-    Signature,
-    compiled,
-    counts_none,
-    denies,
-    explains,
-    families,
-    family,
-    literals,
-    typed,
-    warns,
-)
+from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals, silenced, typed
 from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex
@@ -120,12 +109,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, "the pattern does not fit")
     if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
         return Refused(entry, f"`unless` fits: {other[0]!r}")
-    if explains(text, match.start()):
-        return Refused(entry, "the line explains the message")
-    if entry.says.startswith("ended.") and warns(text, match.start()):
-        return Refused(entry, "a warning of Python's ends no program")
-    if entry.denied and denies(text, match.start(), match.end()):
-        return Refused(entry, "the line denies it, supposes it, or gives advice")
+    if why := silenced(entry, text, *match.span()):
+        return Refused(entry, why)
     if (near := entry.near) is not None:
         around = "\n".join(lines[max(0, at - near.before) : at + near.after + 1])
         if compiled(near.match).search(around) is None:
@@ -136,6 +121,11 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, "it counts none")
     shown = text if match.end() <= MAX_TEXT else text[match.start() :]
     return LineMatch(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
+
+
+def counts_none(fields: Mapping[str, Value]) -> bool:
+    """Whether the sentence counts errors or devices, and counts zero of them."""
+    return fields.get("count") == 0 and "expected" not in fields
 
 
 def _answer(entry: Signature, line: Unwrapped, raw: str, lines: Sequence[str], at: int) -> LineMatch | Refused:

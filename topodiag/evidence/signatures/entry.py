@@ -217,6 +217,10 @@ def denies(line: str, start: int, end: int) -> bool:
     return _LIKE["before"].search(before) is not None or _LIKE["behind"].search(line[end : end + REACH]) is not None
 
 
-def counts_none(fields: Mapping[str, Value]) -> bool:
-    """Whether the sentence counts errors or devices, and counts zero of them."""
-    return fields.get("count") == 0 and "expected" not in fields
+def silenced(entry: Signature, line: str, start: int, end: int) -> str:
+    """Why a line with a match of the entry (its span on the line) reports nothing, "" where it does."""
+    if explains(line, start):
+        return "the line explains the message"
+    if entry.says.startswith("ended.") and warns(line, start):
+        return "a warning of Python's ends no program"
+    return "the line denies it, supposes it, or gives advice" if entry.denied and denies(line, start, end) else ""

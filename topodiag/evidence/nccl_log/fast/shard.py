@@ -17,17 +17,7 @@ from topodiag.evidence.nccl_log.fast import rows as scan_rows
 from topodiag.evidence.nccl_log.fast.bytes import Block, Vocabulary
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
-from topodiag.evidence.nccl_log.fast.rows import (
-    DEFAULTS,
-    PLACE,
-    Columns,
-    Contexts,
-    Ints,
-    SlowRecord,
-    Texts,
-    ThreadKey,
-    bits,
-)
+from topodiag.evidence.nccl_log.fast.rows import DEFAULTS, PLACE, Columns, Contexts, Ints, Texts, bits
 from topodiag.evidence.nccl_log.grammar.grammar import NOISE, START, UNORDERED, Rows, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import Record, clean, records
@@ -140,9 +130,9 @@ class Shard:
         self.messages = Messages(self.texts)
         self.contexts = Contexts()
         self._file = self._base = self._lines = self._records = self._understood = 0
-        self._threads: dict[tuple[int, ThreadKey], int] = {}
+        self._threads: dict[tuple[int, scan_rows.ThreadKey], int] = {}
         """Index of a thread by its file and its name, which may stand in other files, too."""
-        self._slow: list[SlowRecord] = []
+        self._slow: list[scan_rows.SlowRecord] = []
         """What was read line by line of the block, until the block's contexts are known."""
         self._ended: list[dict[str, int]] = []
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
@@ -185,14 +175,14 @@ class Shard:
         key = who(head)
         return -1 if key is None else self._thread(key)
 
-    def _thread(self, key: ThreadKey) -> int:
+    def _thread(self, key: scan_rows.ThreadKey) -> int:
         return self._threads.setdefault((self._file, key), len(self._threads))
 
     def read_line(self, raw: bytes, line: int) -> None:
         """One physical line of the block that is read by itself."""
         for index, (key, rows, understood) in enumerate(scan_rows.rows_of_line(raw)):
             self.count(understood is not None, understood is True)
-            self._slow.append(SlowRecord(line, index, self._thread(key), rows))
+            self._slow.append(scan_rows.SlowRecord(line, index, self._thread(key), rows))
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""

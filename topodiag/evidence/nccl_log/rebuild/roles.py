@@ -232,7 +232,8 @@ def _guess(
             confidence = Confidence.MEDIUM if family.sends else Confidence.LOW
             why = f"inferred: pairs of ranks {stride} apart that overlap, as neighbouring pipeline stages do"
             roles.update(dict.fromkeys(numbers, _RoleGuess(Role.PP, confidence, why)))
-    for family, guess in _chain(families, world_size, _gpus_per_host(rank_hosts)):
+    per_host = most_of(Counter(rank_hosts.values()).values(), 0)
+    for family, guess in _chain(families, world_size, per_host):
         roles.update(dict.fromkeys(family.numbers, guess))
     return _with_siblings(communicators, roles)
 
@@ -244,10 +245,6 @@ def _aligned(bases: Iterable[int], stride: int, size: int, world_size: int) -> b
 
 def _operations(communicator: Communicator) -> set[str]:
     return {name for done in communicator.operations.values() for name in done.bytes_by_collective}
-
-
-def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
-    return most_of(Counter(rank_hosts.values()).values(), 0)
 
 
 def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _RoleGuess]]:

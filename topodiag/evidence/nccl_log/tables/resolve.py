@@ -22,21 +22,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.tables import facts as fact_tables
 from topodiag.evidence.nccl_log.tables import resolve_rows
-from topodiag.evidence.nccl_log.tables.facts import (
-    ROOM,
-    ROW_TABLES,
-    SCHEMAS,
-    Column,
-    Facts,
-    Keep,
-    Marks,
-    Table,
-    breaks,
-    distinct,
-    place_in,
-    used,
-)
+from topodiag.evidence.nccl_log.tables.facts import ROOM, ROW_TABLES, SCHEMAS, Column, Facts, Keep, Marks, Table, used
 from topodiag.evidence.nccl_log.tables.resolve_rows import Columns, Ints, sorted_words
 from topodiag.evidence.nccl_log.tables.saved import in_memory
 from topodiag.lazy import dataclass
@@ -235,7 +223,7 @@ class _Contexts:
 
     def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
         self._process_of = process_of
-        self._pointers = distinct(starts["ctx"])
+        self._pointers = fact_tables.distinct(starts["ctx"])
         self._starts, self._contexts = starts | {"gen": starts["offset"]}, contexts
         self._of_pairs = Marks(self._pair(starts["thread"], starts["ctx"]), starts["offset"])
         self._generations(contexts)
@@ -243,7 +231,7 @@ class _Contexts:
 
     def _pair(self, thread: Ints, ctx: Column) -> Ints:
         """Process and pointer as one number, -1 where no START has the pointer."""
-        number = place_in(self._pointers, ctx)
+        number = fact_tables.place_in(self._pointers, ctx)
         return np.where(number >= 0, self._process_of[thread] * len(self._pointers) + number, -1)
 
     def fill(self, columns: Columns) -> None:
@@ -252,7 +240,7 @@ class _Contexts:
         if not rows.size:
             return
         asked = {name: columns[name][rows] for name in ("thread", "ctx", "gen", "~base", "~run")}
-        new = breaks(asked.values())  # of many rows that follow each other the same is asked
+        new = fact_tables.breaks(asked.values())  # of many rows that follow each other the same is asked
         heads = {name: values[new] for name, values in asked.items()}
         open_ = np.flatnonzero(heads["ctx"] == 0)
         self._take(heads, open_, self._of_threads.last(*_before(heads, open_, heads["thread"])), self._contexts)

@@ -10,17 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.tables.facts import (
-    ROOM,
-    SCHEMAS,
-    TAIL,
-    WORDED,
-    Column,
-    Table,
-    breaks,
-    group,
-    sorted_order,
-)
+from topodiag.evidence.nccl_log.tables import facts as fact_tables
+from topodiag.evidence.nccl_log.tables.facts import ROOM, SCHEMAS, TAIL, WORDED, Column, Table, breaks
 from topodiag.lazy import regex
 from topodiag.model.connections import unique_rows
 
@@ -72,7 +63,7 @@ def _by_place(columns: Columns, names: Sequence[str]) -> Ints | None:
     if (key[1:] > key[:-1]).all():
         return None
     least = int(key.min())
-    order = sorted_order((key - least).view(np.uint64), (int(key.max()) - least).bit_length())
+    order = fact_tables.sorted_order((key - least).view(np.uint64), (int(key.max()) - least).bit_length())
     there = key[order]
     if (there[1:] == there[:-1]).any():
         order = np.lexsort((*reversed(packed([columns[name] for name in names])), key))
@@ -130,7 +121,7 @@ def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[
     words = packed(columns) or [np.zeros(size, np.uint64)]
     if order is not None:
         words = [word.take(order) for word in words]
-    rows, starts = group(words)
+    rows, starts = fact_tables.group(words)
     counts = np.diff(starts, append=size)
     several = np.repeat(counts > 1, counts)
     rows, number = rows[several], np.repeat(np.arange(len(starts)), counts)[several]

@@ -22,18 +22,8 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from topodiag.evidence.marks import FACTS_MARK
-from topodiag.evidence.nccl_log.tables.facts import (
-    BATCH_ROWS,
-    FACTS_VERSION,
-    ROW_TABLES,
-    SCHEMAS,
-    WORDED,
-    Column,
-    Facts,
-    SourceFile,
-    Table,
-    table,
-)
+from topodiag.evidence.nccl_log.tables import facts as fact_tables
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Column, Facts, SourceFile, Table, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import sorted_words
 from topodiag.model.errors import InputError, TopodiagError
 
@@ -170,7 +160,7 @@ _MOST_LINE = 1 << 30
 """Bytes of the line that names the files, a hundred each, of a million; and of the words of a table."""
 _LEVEL = 1
 """Of zstd: another takes twice as long for a tenth less."""
-_BEGIN = FACTS_MARK + b"%d\n" % FACTS_VERSION
+_BEGIN = FACTS_MARK + b"%d\n" % fact_tables.FACTS_VERSION
 _HINT = "give it the logs, or a file that `topodiag logs --save` wrote"
 
 Spelt = Callable[[str], str]
@@ -228,9 +218,9 @@ def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
             head = json.loads(unpacked.readline(_MOST_LINE))
             if head["columns"] != _columns(table):
                 raise ValueError("a table has other columns")
-            words = {column: [str(word) for word in head["words"][column]] for column in WORDED[table]}
+            words = {column: [str(word) for word in head["words"][column]] for column in fact_tables.WORDED[table]}
             limits |= {column: len(own) for column, own in words.items()}
-            keep = in_memory if store is None or table not in ROW_TABLES else store.keep
+            keep = in_memory if store is None or table not in fact_tables.ROW_TABLES else store.keep
             parts = _parts(unpacked, table, range(0, head["rows"], note["batch"]))
             tables[table] = keep(table, head["rows"], _checked(name, (Table(part, words) for part in parts), limits))
         if unpacked.read(1):
