@@ -234,7 +234,6 @@ READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
 """The options that name a file of where ranks sit, each with its reader."""
 
 
-MAX_RANK = 1 << 22
 MAX_MEMBERS = 1 << 24
 """Members of all groups of a file together: each of the ranks in four families."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
@@ -342,7 +341,7 @@ def _ranks(file: _File, name: str, value: object) -> Ints:
             first = int(match[1]) if match else -1
             last = int(match[2] or match[1]) if match else -1
             step = int(match[3] or 1) if match else 1
-            if match is None or last < first or last >= MAX_RANK or step < 1:
+            if match is None or last < first or last >= MAX_RANKS or step < 1:
                 raise InputError(file.blob.name, f"{name}: {short(part)!r} is no rank", hint="write 3, 0-7 or 0-28/4")
             members = range(first, last + 1, step)
             file.take(name, len(members))

@@ -246,15 +246,11 @@ class OpenRow:
 def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple[OpenRow, str] | None:
     """A row that begins in this text, with the rest of the text after its preamble; None where none begins."""
     match = PREAMBLE.search(text)
-    if match is not None and match[2] is None and (title is None or "N" not in title.preamble):
-        match = None
-    if match is None:
+    if match is None or (match[2] is None and (title is None or "N" not in title.preamble)):
         match = _CELLS["other"].match(text)
-        if match is None:
-            return None
-        end = match.end(4) if match[4] else match.end(3)
-    else:
-        end = match.end()
+    if match is None:
+        return None
+    end = match.end(4) if match[4] else match.end(3)
     size, count = int(match[1]), int(match[2] or match[1])
     if match[2] is None:
         size *= TYPE_BYTES.get(match[3], 1)

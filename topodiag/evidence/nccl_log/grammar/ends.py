@@ -10,14 +10,15 @@ What a line says or names beside its kind, by the rows of facts.toml: checks ask
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
+from typing import Any
 
 from topodiag.evidence.signatures.lines import first_in
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import dataclass, regex
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data, patterns
 
 _ERRORS = ""
@@ -27,17 +28,13 @@ _ERRORS = ""
 _Row = tuple[str, tuple[str, ...], re.Pattern[str]]
 
 
-def _rows() -> Mapping[str, Sequence[_Row]]:
-    """By kind of line, the names of facts with words, one of which a line holds, and patterns."""
-    rows = defaultdict(list)
-    for row in own_data("evidence/nccl_log/grammar/facts")["fact"]:
-        pattern = regex(row["pattern"])
-        for kind in row.get("kinds", [_ERRORS]):
-            rows[kind].append((row.get("name", ""), tuple(row.get("has", [""])), pattern))
-    return rows
+def _row(given: Mapping[str, Any]) -> _Row:
+    return given.get("name", ""), tuple(given.get("has", [""])), regex(given["pattern"])
 
 
-_ROWS = _rows()
+_FACTS = [(given.get("kinds", [_ERRORS]), _row(given)) for given in own_data("evidence/nccl_log/grammar/facts")["fact"]]
+_ROWS = grouped((kind, row) for kinds, row in _FACTS for kind in kinds)
+"""By kind of line, the names of facts with words, one of which a line holds, and patterns."""
 
 
 @lru_cache(maxsize=65536)

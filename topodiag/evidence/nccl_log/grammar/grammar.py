@@ -12,13 +12,13 @@ Lines that are kept as text, and noise, by how they begin and by what they hold:
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
 from topodiag.evidence.nccl_log.grammar.numbers import bus, compiled, device, i8, i32, i64, seconds, u64_hex
 from topodiag.model.nccl_enums import Algorithm, Protocol
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data, patterns
 
 NOISE = "noise"
@@ -31,9 +31,7 @@ STARTS: tuple[tuple[str, str], ...] = tuple(
 _PATTERNS = tuple((row["has"], compiled(row["pattern"]), row["kind"]) for row in _TABLES["pattern"])
 
 _WIDTH = min(len(start) for start, _ in STARTS)
-_BY_START: dict[str, list[tuple[str, str]]] = defaultdict(list)
-for _start, _kind in sorted(STARTS, key=lambda pair: -len(pair[0])):
-    _BY_START[_start[:_WIDTH]].append((_start, _kind))
+_BY_START = grouped((start[:_WIDTH], (start, kind)) for start, kind in sorted(STARTS, key=lambda row: -len(row[0])))
 
 # Numbers that differ on every line and say nothing: queue pairs, keys, file descriptors.
 _REWRITTEN = frozenset({"qp", "ib note"})

@@ -254,10 +254,7 @@ def find_openings(
     frame: Frame, processes: Processes, members: Sequence[Member]
 ) -> tuple[Mapping[int, str], Mapping[int, Message]]:
     """The names of communicators by member; by process what it said last before a communicator that did not begin."""
-    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for number, member in enumerate(members):
-        if member.started:
-            begun[member.process].append((member.offset, number))
+    begun = grouped((member.process, (member.offset, i)) for i, member in enumerate(members) if member.started)
     names: dict[int, str] = {}
     messages: dict[int, Message] = {}
     for process, calls in _calls(frame, processes).items():
