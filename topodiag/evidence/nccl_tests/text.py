@@ -224,7 +224,8 @@ class TextReader:
         head = bare.lstrip()
         if not head or not (head[0].isdigit() or head[0] in "-NnX[(>" or any(c.isdigit() for c in head[:200])):
             return False
-        begun = None if head[0] == "#" else begin_row(bare, self.source, line.number, self._title(stream))
+        title = next((run.title for run in reversed(stream.runs) if run.title is not None), None)
+        begun = None if head[0] == "#" else begin_row(bare, self.source, line.number, title)
         if begun is not None:
             self._end_row(stream)
             row, rest = begun
@@ -241,9 +242,6 @@ class TextReader:
             if run.title is not None and 0 < run.title.cells <= len(row.cells):
                 self._end_row(stream)
         return True
-
-    def _title(self, stream: _Stream) -> Title | None:
-        return next((run.title for run in reversed(stream.runs) if run.title is not None), None)
 
     def _target(self, stream: _Stream, row: OpenRow, line: words.Line) -> Draft:
         """The run that a row belongs to: the newest, or among several open tables the one whose sizes it goes on."""

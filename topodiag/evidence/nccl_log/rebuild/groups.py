@@ -171,23 +171,18 @@ def _ordered(job: Sequence[int], comms: Sequence[Comm], members: Sequence[Member
 
 def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members: Sequence[Member]) -> None:
     """World ranks of all members, by the process and GPU that they share with a member of the world."""
-    by_lane: dict[tuple[int, int, int], int] = {}
-    by_own: dict[int, set[int]] = {}
     if comms[world].root:
-        for i in comms[world].members:
-            by_lane[lane(members[i])] = members[i].rank
-            by_own.setdefault(members[i].process, set()).add(members[i].rank)
+        lanes = [(lane(members[i]), members[i].rank) for i in comms[world].members]
     else:  # nobody printed the world: number what is there
-        lanes = sorted({lane(members[i]) for number in job for i in comms[number].members})
-        for rank, row in enumerate(lanes):
-            by_lane[row] = rank
-            by_own.setdefault(row[0], set()).add(rank)
+        there = sorted({lane(members[i]) for number in job for i in comms[number].members})
+        lanes = [(row, rank) for rank, row in enumerate(there)]
+    by_lane, by_own = dict(lanes), grouped((row[0], rank) for row, rank in lanes)
     for number in job:
         for i in comms[number].members:
             member = members[i]
             number_of_lane = by_lane.get(lane(member))
             if number_of_lane is None:
-                numbers = by_own.get(member.process, set())
+                numbers = set(by_own.get(member.process, ()))
                 number_of_lane = next(iter(numbers)) if len(numbers) == 1 else -1
             comms[number].world[member.rank] = number_of_lane
 
