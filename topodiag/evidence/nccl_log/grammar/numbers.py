@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from math import nan
 
 from topodiag.lazy import regex
@@ -24,13 +23,19 @@ def _whole(text: str | None, most: int, base: int = 10) -> int:
         return -1
 
 
-def _signed(most: int, digits: str | None) -> int:
+def i8(digits: str | None) -> int:
     value = _whole(digits, 19)
-    return value if -most <= value < most else -1
+    return value if -128 <= value < 128 else -1
 
 
-i8, i32, i64 = (partial(_signed, 1 << bits) for bits in (7, 31, 63))
-"""Numbers that so many bits hold, with their sign."""
+def i32(digits: str | None) -> int:
+    value = _whole(digits, 19)
+    return value if -(1 << 31) <= value < 1 << 31 else -1
+
+
+def i64(digits: str | None) -> int:
+    value = _whole(digits, 19)
+    return value if -(1 << 63) <= value < 1 << 63 else -1
 
 
 def u64_hex(digits: str | None) -> int:
