@@ -27,11 +27,11 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 83_883,
+    "": 83_880,
     "app": 3_996,
-    "checks": 17_571,
+    "checks": 17_564,
     "cli": 2_870,
-    "evidence": 20_450,
+    "evidence": 20_454,
     "model": 4_560,
     "report": 6_571,
 }
