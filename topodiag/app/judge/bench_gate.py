@@ -17,8 +17,8 @@ _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
 
 
 def with_gates(result: Result) -> Result:
-    """The result with a gate at each run. The verdict's cause of a low run stands there in the place of those that only
-    its numbers suggest."""
+    """The result with a gate at each run. Where the verdict has a cause of a low run, the gate names this one, and what
+    only the numbers suggest is left out."""
     return replace(result, benchmarks=tuple(_with_gate(benchmark, result) for benchmark in result.benchmarks))
 
 

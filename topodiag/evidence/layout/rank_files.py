@@ -249,7 +249,7 @@ class _File:
     left: int
 
     def take(self, name: str, count: int) -> None:
-        """Count members before they are made. Raises InputError."""
+        """Take so many members off those that the file may still name. Raises InputError where it names more."""
         self.left -= count
         if self.left < 0:
             raise InputError(self.blob.name, f"{name}: the groups have more than {MAX_MEMBERS} members together")
@@ -330,7 +330,7 @@ def _check_apart(blob: Blob, name: str, rows: Sequence[Ints]) -> None:
 
 
 def _ranks(file: _File, name: str, value: object) -> Ints:
-    """The members of one group, counted before they are made."""
+    """The members of one group. Raises InputError where they would be too many."""
     ranks: list[Ints] = []
     singles: list[int] = []
     for item in value if isinstance(value, list) else [value]:

@@ -88,7 +88,7 @@ def handled_exceptions(texts: Sequence[str]) -> frozenset[int]:
     lookups = [line for at in heads if texts[line := _not_blank(texts, at - 1)].startswith(_WORDS["lookups"])]
     ignored = [at + 2 for at, text in enumerate(texts) if _WORDS["ignored"][0] in text]
     below = (next((line for line in range(at, len(texts)) if not texts[line].startswith("  ")), 0) for at in ignored)
-    tried = [at for at, text in enumerate(texts) if text == _TRACEBACK and _LIKE["tries"].search(texts[at - 1])]
+    tried = [at for at in range(1, len(texts)) if texts[at] == _TRACEBACK and _LIKE["tries"].search(texts[at - 1])]
     return frozenset({*lookups, *below, *(line for at in tried for line in _raised_from(texts, at))} - {0})
 
 

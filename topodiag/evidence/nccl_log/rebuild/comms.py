@@ -1,5 +1,5 @@
-"""What a communicator's members said of it: channels, rings, trees, transports, NCCL's print, choices, operations; and
-who talks to whom: the rows of connections with world ranks and hosts.
+"""What a communicator's members said of it: channels, rings, trees, transports, NCCL's print, choices, operations.
+Beside it the rows of connections with the world ranks and hosts of both ends.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Hosts that exist only because a pipe tore a line: `0x5f9d550ebgpu-a` is the end of one line and the host `gpu-a`.
 Processes that share a pipe interleave at any byte, and the rest of a torn line runs into the next head without a blank;
 so do the columns of nccl-tests, which flushes them one by one (`sumgpu-a`, `-1gpu-a`, `0gpu-a`). What stands there
-looks like a host of its own, with a process id that the real host has as well. Where the beginning of a head is what
-was torn off, the end of a real host's name is left, `n0` of `x3207c0s25b1n0`; where its middle was, both ends,
-`x3207c0sn0`.
+looks like another host, and its process id is one of the real host's. If the beginning of a head was torn off, the end
+of a real host's name is left: `n0` of `x3207c0s25b1n0`. If the middle was, both ends are left: `x3207c0sn0`.
 """
 
 from __future__ import annotations
