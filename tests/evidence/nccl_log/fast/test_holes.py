@@ -12,9 +12,13 @@ HOLE = b"\0" * (4 << 20)
 
 
 def seconds(data: bytes) -> float:
-    began = time.process_time()
-    extract(data, 0, 0)
-    return time.process_time() - began
+    """CPU seconds, the least of three readings: what the machine adds to one of them is no cost of a byte."""
+    readings = []
+    for _ in range(3):
+        began = time.process_time()
+        extract(data, 0, 0)
+        readings.append(time.process_time() - began)
+    return min(readings)
 
 
 def test_a_byte_of_a_hole_costs_no_more_than_one_of_a_record() -> None:
