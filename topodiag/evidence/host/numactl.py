@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.host.shell_facts import read_files
-from topodiag.evidence.interface import to_int
+from topodiag.evidence.interface import to_int, whole
 from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
@@ -52,6 +52,8 @@ _NODES = "sys/devices/system/node"
 _CPUS = "sys/devices/system/cpu"
 _PACKAGE = "topology/physical_package_id"
 _NAMES = own_data("evidence/host/names")
+_package = whole(0, 0xFFFF)
+"""Reads a socket; the kernel writes -1 where the firmware does not say."""
 
 
 class SysCpu(OfTree):
@@ -133,11 +135,6 @@ def _read_count(notes: Notes) -> None:
     file = notes.files.get(f"{_CPUS}/online")
     if file is not None:
         notes.convert(notes.draft.single("cpu"), "count", lambda text: len(parse_cpulist(text) or ()) or None, file)
-
-
-def _package(text: str) -> int | None:
-    """A socket; the kernel writes -1 where the firmware does not say."""
-    return to_int(text, low=0, high=0xFFFF)
 
 
 def _read_sockets(notes: Notes, packages: dict[int, TreeFile]) -> None:

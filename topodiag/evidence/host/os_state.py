@@ -106,7 +106,8 @@ def _read_modules(notes: Notes) -> None:
     file = _readable(notes, "proc/modules", "modules")
     if file is None:
         return
-    names = {name for name, files in notes.below("sys/module").items() if _is_module(notes, name, files)}
+    shown = notes.below("sys/module").items()
+    names = {name for name, files in shown if is_present(files, "") or is_present(files, "version")}
     for number, text in file.lines:
         name = text.split(" ", 1)[0]
         if _is_name(name):
@@ -114,11 +115,6 @@ def _read_modules(notes: Notes) -> None:
         elif text.strip():
             notes.line(file, (number, text)).leave("not a line of /proc/modules")
     notes.take(notes.system, "modules", frozenset(names), file)
-
-
-def _is_module(notes: Notes, name: str, files: dict[str, TreeFile]) -> bool:
-    places = [f"sys/module/{name}", f"sys/module/{name}/version"]
-    return bool(files) and any(is_present(notes.files, place) for place in places)
 
 
 def _read_peermem(notes: Notes) -> None:

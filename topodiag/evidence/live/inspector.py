@@ -19,7 +19,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,13 +28,11 @@ from topodiag.evidence.live.inspector_calls import Calls, Records
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
 from topodiag.evidence.registry import HEADS
 from topodiag.evidence.signatures.literals import parts_of_lines
-from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 OF_GPU = ("kernel", "gpu")
 """How sources of time begin that are of the kernel; others hold the time in the queue of the stream as well."""
-Ints = npt.NDArray[np.int64]
 
 
 class _Header(msgspec.Struct, gc=False):
@@ -77,74 +74,6 @@ class _Record(msgspec.Struct, gc=False):
 _RECORDS = msgspec.json.Decoder(_Record, strict=False)
 
 
-class First(NamedTuple):
-    """The first record of its kind in a block: its place among the lines, the line, and what it says. `perf` of a send
-    or receive says nothing."""
-
-    at: int
-    line: bytes
-    head: _Header
-    writer: _Writer
-    perf: Perf
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The records of one block that are of collectives. `who` numbers `firsts`: of each rank, collective and source of
-    time the first record."""
-
-    firsts: tuple[First, ...]
-    who: Ints
-    number: Ints
-    size: Ints
-    time_us: npt.NDArray[np.float64]
-    stamp_us: Ints
-    transfers: tuple[First, ...] = ()
-    """The first record of a send or receive of each rank."""
-    transferred: int = 0
-    unread: int = 0
-
-
-def _ints(values: npt.NDArray[np.float64]) -> Ints:
-    """Doubles hold sequence numbers and microseconds since the epoch (2^51) to the unit."""
-    return np.clip(values, -1, 2.0**62).astype(np.int64)
-
-
-def columns(block: bytes) -> Columns:
-    """The records of a block of whole lines."""
-    names: dict[tuple[str, int, str, str], int] = {}
-    firsts: list[First] = []
-    transfers: dict[tuple[str, int], First] = {}
-    rows: list[tuple[int, float, float, float, float]] = []
-    transferred = unread = 0
-    for at, line in enumerate(block.split(b"\n")):
-        if not line.strip():
-            continue
-        try:
-            record = _RECORDS.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            unread += 1
-            continue
-        head, writer, perf = record.header, record.metadata, record.coll_perf
-        if perf is not None:
-            who = names.setdefault((head.id, head.rank, perf.coll, perf.coll_timing_source), len(names))
-            if who == len(firsts):
-                firsts.append(First(at, line, head, writer, perf))
-            stamp = writer.dump_timestamp_us
-            rows.append((who, perf.coll_sn, perf.coll_msg_size_bytes, perf.coll_exec_time_us, stamp))
-        elif record.p2p_perf is not None:
-            transferred += 1
-            if (head.id, head.rank) not in transfers:
-                transfers[head.id, head.rank] = First(at, line, head, writer, Perf())
-        else:
-            unread += 1
-    owners, numbers, sizes, time_us, stamps = np.array(rows, np.float64).reshape(-1, 5).T
-    return Columns(
-        tuple(firsts), _ints(owners), _ints(numbers), _ints(sizes), time_us, _ints(stamps), tuple(transfers.values()),
-        transferred, unread,
-    )  # fmt: skip
-
-
 BLOCK_BYTES = 4 << 20
 MAX_LINE = 1 << 20
 """A verbose record of 64 channels has 20 KB."""
@@ -180,56 +109,67 @@ class InspectorReader:
         before = self._records + self._transfers
         number = 1
         for block in blocks:
-            read = columns(block)
-            self._unread += read.unread
-            self._transfers += read.transferred
-            for first in read.transfers:
-                self._knows(first, source, number)
-            self.take(read, source, number)
+            self._read_block(block, source, number)
             number += block.count(b"\n")
         return self._records + self._transfers - before
 
-    def take(self, read: Columns, source: str, number: int) -> None:
-        """Take the records of a block that begins on this line: one rank, communicator and collective after the
-        other."""
-        if not read.firsts:
-            return
-        order = np.argsort(read.who, kind="stable")
-        ends = np.cumsum(np.bincount(read.who, minlength=len(read.firsts)))
-        for first, rows in zip(read.firsts, np.split(order, ends[:-1]), strict=True):
-            head, perf = first.head, first.perf
-            if not self._knows(first, source, number):
-                self._unread += len(rows)
+    def _read_block(self, block: bytes, source: str, number: int) -> None:
+        """The records of a block of whole lines that begins on this line."""
+        series: dict[tuple[str, int, str, str], tuple[_Header, Perf, list[tuple[float, float, float, float]]]] = {}
+        for at, line in enumerate(block.split(b"\n"), number):
+            if not line.strip():
                 continue
-            self._records += len(rows)
-            valid = (read.time_us[rows] > 0) & (read.time_us[rows] < MAX_US) & (read.size[rows] > 0)
-            rows = rows[valid & (read.number[rows] >= 0) & (read.number[rows] < 1 << 53)]
-            if not perf.coll_timing_source.startswith(OF_GPU):
-                self._untimed += len(rows)
-            elif rows.size:
-                hours = np.clip(read.stamp_us[rows] // US_OF_HOUR, 0, 1 << 30).astype(np.int32)
-                self._calls.add(
-                    self._known[head.id].hash,
-                    perf.coll[:MAX_NAME],
-                    head.rank,
-                    Records(read.number[rows], read.time_us[rows].astype(np.float32), read.size[rows], hours),
-                    _factor(perf),
-                )
+            try:
+                record = _RECORDS.decode(line)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                self._unread += 1
+                continue
+            head, perf = record.header, record.coll_perf
+            if perf is not None:
+                key = head.id, head.rank, perf.coll, perf.coll_timing_source
+                if key not in series:
+                    series[key] = head, perf, []
+                    self._meet(record, source, at, line)
+                stamp = record.metadata.dump_timestamp_us
+                series[key][2].append((perf.coll_sn, perf.coll_msg_size_bytes, perf.coll_exec_time_us, stamp))
+            elif record.p2p_perf is not None:
+                self._transfers += 1
+                self._meet(record, source, at, line)
+            else:
+                self._unread += 1
+        for head, perf, rows in series.values():
+            if head.rank in self._members.get(head.id, ()):
+                self._take(head, perf, np.array(rows, np.float64))
+            else:
+                self._unread += len(rows)
 
-    def _knows(self, first: First, source: str, number: int) -> bool:
-        """Remember a rank by its first record; False where that does not say who it is."""
-        head = first.head
+    def _take(self, head: _Header, perf: Perf, rows: npt.NDArray[np.float64]) -> None:
+        """Take the calls of one rank, communicator and collective, whose first record is `perf`."""
+        self._records += len(rows)
+        # Doubles hold sequence numbers and microseconds since the epoch (2^51) to the unit.
+        numbers, sizes, _, stamps = np.clip(rows, -1, 2.0**62).astype(np.int64).T
+        time_us = rows[:, 2]
+        valid = (time_us > 0) & (time_us < MAX_US) & (sizes > 0) & (numbers >= 0) & (numbers < 1 << 53)
+        if not perf.coll_timing_source.startswith(OF_GPU):
+            self._untimed += int(valid.sum())
+        elif valid.any():
+            hours = np.clip(stamps[valid] // US_OF_HOUR, 0, 1 << 30).astype(np.int32)
+            own = Records(numbers[valid], time_us[valid].astype(np.float32), sizes[valid], hours)
+            self._calls.add(self._known[head.id].hash, perf.coll[:MAX_NAME], head.rank, own, _factor(perf))
+
+    def _meet(self, record: _Record, source: str, number: int, line: bytes) -> None:
+        """Remember a rank by its first record, where that says who it is."""
+        head = record.header
         if head.rank in self._members.get(head.id, ()):
-            return True
+            return
         value = _number(head.id)
         if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
-            return False
+            return
         name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
         self._known.setdefault(head.id, InspectorCommunicator(value, name, head.n_ranks, head.nnodes, {}))
-        origin = Origin(source, number + first.at, first.line.decode("utf-8", "replace")[:MAX_QUOTE])
-        host, pid = first.writer.hostname[:255], first.writer.pid
+        origin = Origin(source, number, line.decode("utf-8", "replace")[:MAX_QUOTE])
+        host, pid = record.metadata.hostname[:255], record.metadata.pid
         self._members[head.id][head.rank] = InspectorMember(head.rank, host, pid, origin)
-        return True
 
     def found(self) -> Inspection:
         """All that was read, by communicator."""

@@ -140,18 +140,16 @@ def _process(raw: Mapping[str, Any]) -> RasProcess | None:
     pid, host = integer(raw.get("pid")), raw.get("host")
     if pid is None or not isinstance(host, str) or not host:
         return None
+    if isinstance(listed := raw.get("cuda_devs"), list):  # of an event
+        return RasProcess(host[:200], pid, ",".join(map(str, listed[:64])))
     gpu, nvml = integer(raw.get("cuda_dev")), integer(raw.get("nvml_dev"))
     known = "" if gpu is None else str(gpu)
     return RasProcess(host[:200], pid, known if nvml is None or nvml == gpu else f"{known} (NVML {nvml})")
 
 
 def _event(document: Mapping[str, Any], origin: Origin) -> RasEvent:
-    peer = _dict(document, "peer")
-    pid, host = integer(peer.get("pid")), peer.get("host")
-    listed = peer.get("cuda_devs")
-    devices = ",".join(map(str, listed[:64])) if isinstance(listed, list) else ""
-    known = RasProcess(host[:200], pid, devices) if pid is not None and isinstance(host, str) else None
-    return RasEvent(str(document["event"])[:40], seconds(str(document.get("timestamp"))), known, origin)
+    process = _process(_dict(document, "peer"))
+    return RasEvent(str(document["event"])[:40], seconds(str(document.get("timestamp"))), process, origin)
 
 
 def _dict(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -188,8 +186,6 @@ class _Comm:
 class _Draft:
     """An answer while its lines are read."""
 
-    version: str
-    origin: Origin
     section: str = ""
     listed: str = ""
     row: tuple[int, ...] = ()
@@ -207,14 +203,13 @@ def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     begins = list(_numbered(_LIKE["begin"], text, MAX_ANSWERS))
     ends = [match.start() for match, _ in begins[1:]] + [len(text)]
     for (match, number), end in zip(begins, ends, strict=False):
-        ras_answer = _text_answer(text[match.start() : end].splitlines(), number - 1, source)
-        if ras_answer is not None:
-            yield ras_answer
+        yield from _text_answer(match[1], text[match.start() : end].splitlines(), number, source)
     events: list[RasEvent] = []
     for match, number in _numbered(_LIKE["event"], text, MAX_EVENTS):
+        process = RasProcess(match[4], int(match[3]), (match[5] or "").strip()) if match[3] else None
         end = text.find("\n", match.start())
-        line = text[match.start() : end if end >= 0 else len(text)]
-        events.append(_text_event(match, Origin(source, number, line)))
+        origin = Origin(source, number, text[match.start() : end if end >= 0 else len(text)])
+        events.append(RasEvent(match[2], seconds(match[1]), process, origin))
     yield from _monitored(source, events)
 
 
@@ -232,25 +227,19 @@ def _monitored(source: str, events: Sequence[RasEvent]) -> Iterator[RasAnswer]:
         yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
 
 
-def _text_event(match: re.Match[str], origin: Origin) -> RasEvent:
-    known = RasProcess(match[4], int(match[3]), (match[5] or "").strip()) if match[3] else None
-    return RasEvent(match[2], seconds(match[1]), known, origin)
-
-
-def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
-    """The answer below a line with NCCL's version; None where no section of one follows: other programs print such a
-    line too."""
-    begin = _LIKE["begin"].match(lines[0])
-    draft = _Draft(begin[1] if begin is not None else "", Origin(source, before + 1, lines[0]))
-    for at, line in enumerate(lines):
-        _read(draft, line, Origin(source, before + at + 1, line))
+def _text_answer(version: str, lines: Sequence[str], number: int, source: str) -> Iterator[RasAnswer]:
+    """The answer whose first line names NCCL's version; none where no section of one follows: other programs print such
+    a line too."""
+    draft = _Draft()
+    for at, line in enumerate(lines, number):
+        _read(draft, line, Origin(source, at, line))
     if not draft.section:
-        return None
+        return
     # The widest row is that of totals: nodes, processes per node, GPUs per process, processes, GPUs.
     nodes, processes = (draft.row[0], draft.row[3 if len(draft.row) == 5 else 1]) if draft.row else (0, 0)
-    return RasAnswer(
+    yield RasAnswer(
         source,
-        version=draft.version,
+        version=version,
         nodes=nodes,
         processes=processes,
         total=draft.total,
@@ -258,7 +247,7 @@ def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | 
         silent=tuple(draft.silent),
         dead=tuple(draft.dead),
         whole=any(line.rstrip() == "Warnings" and below.startswith("=") for line, below in pairwise(lines)),
-        origin=draft.origin,
+        origin=Origin(source, number, lines[0]),
     )
 
 
