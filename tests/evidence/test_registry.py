@@ -6,7 +6,7 @@ from topodiag.evidence import registry
 from topodiag.model.topics import Topic
 
 
-@pytest.mark.parametrize("kind", registry.kinds())
+@pytest.mark.parametrize("kind", registry.SOURCES)
 def test_a_source_says_what_it_speaks_of(kind: str) -> None:
     source = registry.source(kind)
     assert source.speaks_of
@@ -14,5 +14,5 @@ def test_a_source_says_what_it_speaks_of(kind: str) -> None:
 
 
 def test_some_source_speaks_of_each_topic() -> None:
-    sources = [source for kind in registry.kinds() if (source := registry.source(kind)) is not None]
+    sources = [source for kind in registry.SOURCES if (source := registry.source(kind)) is not None]
     assert set().union(*(source.speaks_of for source in sources)) == set(Topic)

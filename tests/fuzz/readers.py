@@ -94,7 +94,7 @@ class GuardedError(Exception):
 def readers() -> Mapping[str, Reader]:
     """All of them by name: `source KIND`, `kind KIND`, `cluster FORMAT`, `layout OPTION`, `file WHAT`. The guard of the
     checks is away: what it would hide is an error here."""
-    table = {f"source {kind}": _source(kind) for kind in registry.kinds()}
+    table = {f"source {kind}": _source(kind) for kind in registry.SOURCES}
     table |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
     table |= {f"cluster {name}": _of_blob(read) for name, (_, read) in READERS.items()}
     table |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}

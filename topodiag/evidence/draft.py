@@ -203,9 +203,7 @@ class NodeDraft:
 
     def all_entities(self) -> Iterator[tuple[str, Entity]]:
         """Distinct entities with their kinds, each kind's in the order they were first named."""
-        for kind in self._entities:
-            for entity in self.entities(kind):
-                yield kind, entity
+        return ((kind, entity) for kind in self._entities for entity in self.entities(kind))
 
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}

@@ -8,11 +8,11 @@ A line that is no sample costs itself, where prometheus_client's parser gives up
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
 
 from topodiag.evidence.interface import ESCAPED, Blob
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
+from topodiag.words.units import read_number
 
 MAX_LINE = 8192
 _LIKE = patterns("evidence/lines", "metrics")
@@ -46,11 +46,8 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
         match = _LIKE["line"].fullmatch(text)
         if match is None:
             continue
-        try:
-            value = float(match[3])
-        except ValueError:
-            continue
-        if isfinite(value):
+        value = read_number(match[3])
+        if value is not None:
             yield Sample(match[1], labels_of(match[2] or ""), value, number, text)
 
 

@@ -89,10 +89,6 @@ class Notes(Page):
         number, text = at if at is not None else value_line(file)
         return Line(self, number, quote(file, text))
 
-    def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
-        """A reading of a cumulative counter."""
-        self.line(file, at).count(entity, name, value)
-
     def miss(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that the machine does not give, and why."""
         self.take(entity, name, None, file, at, why=why)

@@ -92,10 +92,6 @@ BY_LINE = ("kernel-log",)
 """Sources whose lines speak for themselves, so that they are looked for in all of a text."""
 
 
-def kinds() -> tuple[str, ...]:
-    return tuple(SOURCES)
-
-
 @cache
 def source(kind: str) -> Source | None:
     """The source that reads this kind, or None when no source does."""

@@ -195,11 +195,8 @@ def _near_gpu(node: Node, nic: Nic) -> bool:
     mine = set(chain(node, nic.bus_id)) if nic.bus_id else set()
     if mine and any(mine & set(chain(node, bus_id)) for bus_id in _gpu_functions(node)):
         return True
-    for gpu in node.gpus:
-        path = node.paths.get((gpu.label, nic.name))
-        if path is not None and PathType.PIX <= path.type <= PathType.PXB:
-            return True
-    return False
+    paths = (node.paths.get((gpu.label, nic.name)) for gpu in node.gpus)
+    return any(path is not None and PathType.PIX <= path.type <= PathType.PXB for path in paths)
 
 
 def _gpu_functions(node: Node) -> set[str]:

@@ -130,11 +130,10 @@ def _cpu_links(node: Node) -> Iterator[Link]:
 
 
 def _rate(gpu: Gpu) -> float | None:
-    sm = gpu.sm.value
-    if sm is None and gpu.name.value is not None:
-        spec = catalog.gpu_by_name(gpu.name.value)
-        sm = spec.sm if spec else None
-    if sm is None and gpu.name.value is not None and (product := amd_gpu_by_name(gpu.name.value)) is not None:
+    name, sm = gpu.name.get(""), gpu.sm.value
+    if sm is None and (spec := catalog.gpu_by_name(name)) is not None:
+        sm = spec.sm
+    if sm is None and (product := amd_gpu_by_name(name)) is not None:
         return product.rccl_gbs
     return catalog.nvlink_nccl_gbs(sm) if sm else None
 

@@ -13,7 +13,6 @@ The name of a pod is the host name that its processes print; its node is the mac
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
 from topodiag.model.identity import Tie
+from topodiag.words.fold import most_of
 from topodiag.words.hosts import address_of
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.own_data import own_data
@@ -75,8 +75,8 @@ def read(blob: Blob) -> ClusterFacts:
         domain=partition_of("nvlink", domain) if any(domain) else None,
         gpus=np.asarray([node.gpus if with_gpus else -1 for node in kept], np.int64),
         free=out,
-        system=_most(row.get(label) for row in labels for label in _INSTANCE),
-        gpu=_most(row.get(_PRODUCT) for row in labels),
+        system=most_of(filter(None, (row.get(label) for row in labels for label in _INSTANCE)), ""),
+        gpu=most_of(filter(None, (row.get(_PRODUCT) for row in labels)), ""),
         notes=tuple(notes),
     )
 
@@ -192,11 +192,6 @@ def _node(raw: msgspec.Raw) -> _Node | None:
 def _covered(kinds: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]]) -> int:
     """Labels on all nodes together: more levels count more."""
     return sum(label in row for row in labels for label, _ in kinds)
-
-
-def _most(values: Any) -> str:
-    counts = Counter(value for value in values if value)
-    return counts.most_common(1)[0][0] if counts else ""
 
 
 MAX_PODS = 1 << 17

@@ -138,7 +138,7 @@ def _read_aer(notes: Notes, pci: Entity, severity: str, file: TreeFile) -> None:
         name, _, digits = text.strip().partition(" ")
         if name.replace("_", "").isalpha() and digits.strip().isdecimal() and len(digits) <= 20:
             name = "total" if name.startswith("TOTAL_ERR") else name
-            notes.count(pci, f"aer_{severity}_{name}", int(digits), file, (number, text))
+            notes.line(file, (number, text)).count(pci, f"aer_{severity}_{name}", int(digits))
         elif text.strip():
             notes.line(file, (number, text)).leave("not an AER counter")
 

@@ -238,9 +238,8 @@ def _is_tar(head: bytes) -> bool:
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
     with tarfile.open(fileobj=Unpacked(path, raw, head), mode="r|", tarinfo=BoundedTarInfo) as archive:
-        for count, member in enumerate(archive):
-            _few(path, count)
-            name = _inside(path, member.name)
+        for number, member in enumerate(archive):
+            name = _inside(path, member.name, number)
             if member.isfile() and not member.issparse():
                 yield name, member.size, archive.extractfile(member)
             elif not member.isdir():
@@ -251,9 +250,8 @@ def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
 def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Found:
     left = MAX_TOTAL_BYTES
     with zipfile.ZipFile(raw) as archive:
-        for count, member in enumerate(archive.infolist()):
-            _few(path, count)
-            name = _inside(path, member.filename)
+        for number, member in enumerate(archive.infolist()):
+            name = _inside(path, member.filename, number)
             if member.is_dir():
                 continue
             if (member.external_attr >> 16) & 0o170000 not in (0, 0o100000):
@@ -266,12 +264,9 @@ def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Found:
                 yield name, member.file_size, stream
 
 
-def _few(path: str, count: int) -> None:
-    if count >= MAX_MEMBERS:
+def _inside(path: str, name: str, number: int) -> str:
+    if number >= MAX_MEMBERS:
         raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint=_UNPACK)
-
-
-def _inside(path: str, name: str) -> str:
     if name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
         raise InputError(path, f"member {name[:120]!r} lies outside the archive", hint="refused")
     return str(PurePosixPath(name))

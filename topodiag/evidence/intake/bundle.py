@@ -18,7 +18,7 @@ from typing import Any
 from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES, is_packed, read_small
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.json_values import number
+from topodiag.evidence.json_values import number, objects
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
@@ -68,9 +68,8 @@ def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, byte
         boot=_text(manifest.get("boot_id")),
         is_bundle=True,
     )
-    samples = manifest.get("samples")
-    for sample in samples if isinstance(samples, list) else []:
-        if isinstance(sample, dict) and type(sample.get("number")) is int:
+    for _, sample in objects(manifest.get("samples"), MAX_FILES):
+        if type(sample.get("number")) is int:
             evidence.intervals_s[sample["number"]] = number(sample.get("interval_s"), MAX_SECONDS) or 0.0
     items = manifest.get("items")
     for place, entry in enumerate(items if isinstance(items, list) else []):

@@ -7,7 +7,6 @@ together and nothing in them speaks against it: another host, another GUID for t
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,10 +16,11 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.same_node import ENDS, SUBJECTS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of
+from topodiag.words.fold import first_of, grouped
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_bytes
 
@@ -111,71 +111,52 @@ def _bundles(intake: Intake) -> tuple[list[Capture], list[SkippedFile]]:
     for piece in intake.of(Kind.BUNDLE):
         capture = Capture(piece.name, (piece,), piece.host)
         alike = first.setdefault(piece.digest, capture) if piece.digest else capture
-        if alike is not capture and _files(capture, intake) == _files(alike, intake):
+        if alike is not capture and (held := _blobs(capture, intake)) and held == _blobs(alike, intake):
             copies.append(SkippedFile(piece.name, f"the same capture as {alike.name}, read once"))
         else:
             listed.append(capture)
     return listed, copies
 
 
-def _files(capture: Capture, intake: Intake) -> object:
-    """All that a bundle holds, to be compared with another's; what cannot be read is like nothing else."""
+def _blobs(capture: Capture, intake: Intake) -> list[Blob]:
+    """All that a bundle holds; empty for one that cannot be read."""
     try:
-        return [(blob.name, blob.data) for blob in evidence_of(capture, intake).blobs]
+        return evidence_of(capture, intake).blobs
     except InputError:
-        return capture
+        return []
 
 
 def _supplemented(captured: Sequence[Capture], intake: Intake) -> list[Capture]:
     """Texts of a host with one bundle go into it where they add what it did not look at: what a person looked up on a
     node is more of that node. What both tell stays apart: each shows another time."""
-    bundles: dict[str, list[Capture]] = defaultdict(list)
-    texts: dict[str, list[Capture]] = defaultdict(list)
-    for one in captured:
-        if one.host and one.pieces[0].path != STDIN:
-            (bundles if one.is_bundle else texts)[short_name(one.host)].append(one)
+    named = (capture for capture in captured if capture.host and capture.pieces[0].path != STDIN)
     joined: dict[str, Capture] = {}
     taken: set[str] = set()
-    for host, several in texts.items():
-        if len(bundles[host]) != 1:
+    for several in grouped((short_name(capture.host), capture) for capture in named).values():
+        bundles = [one for one in several if one.is_bundle]
+        texts = [one for one in several if not one.is_bundle]
+        if len(bundles) != 1 or not texts:
             continue
-        known = _looked_at(bundles[host][0], intake)
-        for one in several:
-            adds = {source for piece in one.pieces for source in piece.sources} - _FRAMES
+        whole = bundles[0]
+        known = {blob.item.kind for blob in _blobs(whole, intake) if blob.item is not None}
+        for one in texts:
+            adds = _sources_of(one.pieces) - _FRAMES
             if known and adds - known and adds & known <= _BY_HAND:
-                whole = joined.get(host, bundles[host][0])
-                joined[host] = replace(whole, pieces=(*whole.pieces, *one.pieces))
+                whole = joined[whole.name] = replace(whole, pieces=(*whole.pieces, *one.pieces))
                 taken.add(one.name)
                 known |= adds
-    whole_of = {capture.name: capture for capture in joined.values()}
-    return [whole_of.get(capture.name, capture) for capture in captured if capture.name not in taken]
-
-
-def _looked_at(bundle: Capture, intake: Intake) -> set[str]:
-    """The sources whose texts a bundle holds; empty for one that cannot be read."""
-    try:
-        return {blob.item.kind for blob in evidence_of(bundle, intake).blobs if blob.item is not None}
-    except InputError:
-        return set()
+    return [joined.get(capture.name, capture) for capture in captured if capture.name not in taken]
 
 
 def _told_apart(captured: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
     """Captures of one host are judged one by one, as `host#1` and `host#2`: neither hides what the other shows."""
-    of_host: dict[str, list[Capture]] = defaultdict(list)
-    for capture in captured:
-        if capture.host:
-            of_host[capture.host].append(capture)
-    numbers = {
-        one.name: f"{host}#{number}"
-        for host, several in of_host.items()
-        if len(several) > 1
-        for number, one in enumerate(several, 1)
-    }
+    of_host = grouped((capture.host, capture) for capture in captured if capture.host)
+    again = {host: several for host, several in sorted(of_host.items()) if len(several) > 1}
+    numbers = {one.name: f"{host}#{number}" for host, several in again.items() for number, one in enumerate(several, 1)}
     notes = [
         f"{len(several)} captures of {host}, judged one by one: "
         + first_of([f"{numbers[one.name]} is {one.name}" for one in several], 8)
-        for host, several in sorted(of_host.items())
-        if len(several) > 1
+        for host, several in again.items()
     ]
     return [replace(one, label=numbers.get(one.name, one.label)) for one in captured], notes
 
@@ -191,9 +172,9 @@ class _Unit:
     texts: list[Piece]
     unknown: list[Piece]
 
-    @property
-    def sources(self) -> set[str]:
-        return {source for piece in self.texts for source in piece.sources}
+
+def _sources_of(pieces: Iterable[Piece]) -> set[str]:
+    return {source for piece in pieces for source in piece.sources}
 
 
 def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Capture], list[SkippedFile], list[str]]:
@@ -244,15 +225,11 @@ def _merged(units: dict[str, _Unit]) -> Iterator[_Unit]:
         unit = units[folder]
         if above is not None:
             both = [*above.texts, *unit.texts]
-            if above.sources.isdisjoint(unit.sources) and len(groups_of(both)) == 1:
+            if _sources_of(above.texts).isdisjoint(_sources_of(unit.texts)) and len(groups_of(both)) == 1:
                 above.texts += unit.texts
                 above.unknown += unit.unknown
                 units[folder] = above
-    seen: set[int] = set()
-    for unit in units.values():
-        if id(unit) not in seen:
-            seen.add(id(unit))
-            yield unit
+    yield from {id(unit): unit for unit in units.values()}.values()
 
 
 def _nearest_above(folder: str, units: dict[str, _Unit]) -> _Unit | None:

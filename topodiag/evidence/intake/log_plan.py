@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.intake.one_file import HEAD_BYTES
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, folded, left_aside
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of
 
 CHUNK_BYTES = 30 << 20
 """Raw text per task: some tenths of a second of work, beside which the cost of a task does not show. Less than 32 MiB:
@@ -49,11 +48,11 @@ class Plan:
         return sum(source.size for source in self.sources)
 
 
-def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:
+def _no_log(intake: Intake, left: Sequence[str]) -> InputError:
     paths = sorted(set(intake.paths))
     return InputError(
         paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
-        f"holds no log to read{': ' + '; '.join(skipped) if skipped else ''}",
+        f"holds no log to read{': ' + '; '.join(left) if left else ''}",
         hint="give the files that NCCL_DEBUG_FILE named, or the output of the job",
     )
 
@@ -67,10 +66,11 @@ def plan_of(intake: Intake) -> Plan:
     stdin = STDIN in intake.paths
     if not (sources or saved or flight or stdin):
         refused = _errors(left)
-        raise refused[0] if refused else _no_log(intake, _skipped(left))
+        raise refused[0] if refused else _no_log(intake, folded(left))
     broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     left = [left_out for left_out in left if not left_out.unreadable]
-    notes = (*map(str, _errors(left)), *intake.notes, *_skipped(left))
+    others = [left_out for left_out in left if not left_out.refused]
+    notes = (*map(str, _errors(left)), *intake.notes, *folded(others))
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
 
 
@@ -127,26 +127,12 @@ def _is_saved(piece: Piece) -> bool:
 def _left(piece: Piece) -> SkippedFile:
     if is_named(piece):
         return SkippedFile(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
-    return SkippedFile(piece.name, piece.words, piece.command)
+    return replace(left_aside(piece), refused=False)
 
 
 def _refused(left_out: SkippedFile) -> SkippedFile:
     what = left_out.why.removeprefix("it is ")
     return left_out if what == left_out.why else replace(left_out, why=f"is no NCCL log: it is {what}")
-
-
-def _skipped(left: Iterable[SkippedFile]) -> list[str]:
-    """One line per reason of what was not named."""
-    whys: dict[str, list[SkippedFile]] = {}
-    for left_out in (one for one in left if not one.refused):
-        whys.setdefault(left_out.why.removeprefix("it is "), []).append(left_out)
-    texts = []
-    for why, several in sorted(whys.items()):
-        names = sorted(left_out.path for left_out in several)
-        shown = first_of(names, 3)
-        reads = f" ({several[0].command} reads it)" if len(several) == 1 and several[0].command else ""
-        texts.append(f"{len(names)} {'file' if len(names) == 1 else 'files'} not read, {why}: {shown}{reads}")
-    return texts
 
 
 def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...]]:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from topodiag.evidence.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of
+from topodiag.words.fold import first_of, grouped
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -136,10 +136,9 @@ def left_aside(piece: Piece) -> SkippedFile:
 
 def folded(aside: Iterable[SkippedFile]) -> list[str]:
     """One line for each reason, with the command that reads what was left aside."""
-    by_why: dict[tuple[str, str], list[SkippedFile]] = {}
-    for left_out in aside:
-        word = left_out.command.replace(quote(left_out.path), "", 1)
-        by_why.setdefault((left_out.why, word), []).append(left_out)
+    by_why = grouped(
+        ((left_out.why, left_out.command.replace(quote(left_out.path), "", 1)), left_out) for left_out in aside
+    )
     texts = []
     for (why, _), several in sorted(by_why.items()):
         if len(several) == 1:

@@ -8,7 +8,6 @@ Which device of a guest is which of its host: `guest=host` pairs from the comman
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from topodiag.evidence.interface import Blob
@@ -16,6 +15,7 @@ from topodiag.evidence.json_values import load
 from topodiag.evidence.page import bare_lines, csv_rows
 from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
+from topodiag.words.units import read_number
 
 MAX_BYTES = 1_000_000
 MAX_SIDE = 256
@@ -64,11 +64,7 @@ def _values(cells: list[str], nics: tuple[str, ...], path: str, number: int) -> 
 
 def _number(text: str) -> float:
     """A value above zero, 0 for what is none."""
-    try:
-        value = float(text[:41])
-    except ValueError:
-        return 0.0
-    return value if math.isfinite(value) and value > 0 and len(text) <= 40 else 0.0
+    return max(read_number(text) or 0.0, 0.0) if len(text) <= 40 else 0.0
 
 
 MAX_PAIRS = 4096

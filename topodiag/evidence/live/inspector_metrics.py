@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import isfinite
@@ -33,6 +33,8 @@ from topodiag.evidence.metrics_text import labels_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.fold import grouped
+from topodiag.words.units import read_number
 
 CELL_S = 60.0
 """Ranks dump every 30 s or more, each at a moment of its own: samples of a minute are set side by side."""
@@ -95,6 +97,12 @@ class _Series:
         return self.labels.get("node", "")[:255]
 
     @property
+    def communicator(self) -> tuple[str, int, int, str]:
+        """Its name, ranks and nodes, and the host where that is one: on one node, one host is one communicator."""
+        nodes = self.number("n_nodes")
+        return self.labels.get("comm_name", ""), self.number("nranks"), nodes, self.node if nodes == 1 else ""
+
+    @property
     def member(self) -> tuple[str, int, str]:
         """Node, number of the GPU, and what tells GPUs apart that are the first of their process each."""
         gpu = to_int(self.labels.get("gpu", "").removeprefix("GPU"), low=0, high=9999)
@@ -111,15 +119,10 @@ class InspectorMetrics:
         self.samples = self.rates = self.unread = self.others = self.of_other_jobs = 0
         self.full = False
 
-    @property
-    def transfers(self) -> int:
-        """Samples of sends and receives, whichever of their names were asked for."""
-        return _most(self._told, "transfers")
-
-    @property
-    def unclocked(self) -> int:
-        """The same of 2.29, whatever they are of."""
-        return _most(self._told, "unclocked")
+    def most(self, kind: str) -> int:
+        """The samples of a kind (`calls`; `transfers`: of sends and receives; `unclocked`: of 2.29, whatever they are
+        of), by the name of which there are most: the others say the same of the same calls."""
+        return _most(self._told, kind)
 
     def read(self, blocks: Iterable[bytes], source: str, *, is_answer: bool) -> int:
         """The samples of one file: its times, or its bandwidths where no time is in it."""
@@ -142,14 +145,12 @@ class InspectorMetrics:
                     continue
                 match = _LINE.fullmatch(line)
                 if match is None:
-                    if line.startswith(b"nccl_"):
-                        self.unread += 1
-                    else:
-                        self.others += 1
+                    self.unread += line.startswith(b"nccl_")
+                    self.others += not line.startswith(b"nccl_")
                     continue
                 text = line.decode("utf-8", "replace")
                 labels = match[2].decode("utf-8", "replace")
-                at = _seconds(match[4]) if match[4] else None
+                at = _seconds(match[4].decode()) if match[4] else None
                 origin = Origin(source, number, text[:MAX_QUOTE])
                 self._take(match[1].decode(), (labels, device), match[3].decode("utf-8", "replace"), at, origin)
 
@@ -223,29 +224,14 @@ class InspectorMetrics:
 
     def communicators(self) -> Iterator[InspectorCommunicator]:
         """What the samples of the largest job say, by communicator."""
-        by_job: dict[str, list[_Series]] = defaultdict(list)
-        for series in self._series.values():
-            if series is None:
-                continue
-            if series.timed_by_rates():
-                self.rates += len(series.us)
-            if series.us:
-                by_job[series.labels.get("slurm_job_id", "")].append(series)
+        known = [series for series in self._series.values() if series is not None]
+        self.rates += sum(len(series.us) for series in known if series.timed_by_rates())
+        by_job = grouped((series.labels.get("slurm_job_id", ""), series) for series in known if series.us)
         if not by_job:
             return
         job = max(by_job, key=lambda name: sum(len(series.us) for series in by_job[name]))
         self.of_other_jobs = len(by_job) - 1
-        named: dict[tuple[str, int, int, str], list[_Series]] = defaultdict(list)
-        for series in by_job[job]:
-            nodes = series.number("n_nodes")
-            # On one node, one host is one communicator.
-            own = (
-                series.labels.get("comm_name", ""),
-                series.number("nranks"),
-                nodes,
-                series.node if nodes == 1 else "",
-            )
-            named[own].append(series)
+        named = grouped((series.communicator, series) for series in by_job[job])
         cells = np.unique(np.concatenate([_cells(series) for series in by_job[job]]))
         for (name, nranks, nnodes, host), several in sorted(named.items()):
             yield _communicator(f"{job}\0{name}\0{host}", _label(name, nranks, nnodes, host), several, cells)
@@ -340,12 +326,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _seconds(text: bytes) -> float | None:
+def _seconds(text: str) -> float | None:
     """A time behind a sample: milliseconds in Prometheus' text, seconds in that of OpenMetrics."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if not isfinite(value):
-        return None
-    return value / 1e3 if value > 1e11 else value
+    value = read_number(text)
+    return value / 1e3 if value is not None and value > 1e11 else value

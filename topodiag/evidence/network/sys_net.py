@@ -124,7 +124,7 @@ def read_counters(notes: Notes, entity: Entity, files: Files, subject: str, *fol
             continue
         value, reason = converted(file, words.count, "count")
         if isinstance(value, int):
-            notes.count(entity, name, value, file)
+            notes.line(file).count(entity, name, value)
         else:
             failed.append(name)
             why = why or reason
