@@ -16,6 +16,8 @@ from topodiag.words.units import read_number
 
 MAX_LINE = 8192
 _LIKE = patterns("evidence/lines", "metrics")
+SAMPLE = _LIKE["line"]
+"""Name, labels without their braces, value and time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
         text = whole.strip()
         if not text.startswith(prefix) or len(text) > MAX_LINE:
             continue
-        match = _LIKE["line"].fullmatch(text)
+        match = SAMPLE.fullmatch(text)
         if match is None:
             continue
         value = read_number(match[3])

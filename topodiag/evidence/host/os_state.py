@@ -234,9 +234,8 @@ def _hypervisor(files: Mapping[str, TreeFile]) -> _Verdict:
         return _Verdict("none", vendor_file)
     if vendor:
         return _Verdict(None, vendor_file, why="DMI names a vendor of neither servers nor hypervisors that is known")
-    if vendor_file is not None:
-        return _Verdict(None, vendor_file, why=f"no DMI vendor: {vendor_file.error or 'empty'}")
-    return _Verdict(None, why="no DMI strings in the evidence")
+    why = vendor_file.error if vendor_file is not None else None
+    return _Verdict(None, vendor_file, why=f"no DMI vendor: {why or 'empty'}")
 
 
 def _has_word(text: str, part: str) -> bool:
@@ -260,9 +259,7 @@ def _bios(files: Mapping[str, TreeFile]) -> _Verdict:
     """The version of the system's firmware, with its date."""
     version, file = _dmi(files, "bios_version")
     date, _ = _dmi(files, "bios_date")
-    if not version:
-        return _Verdict(None, file, why="DMI names no BIOS version")
-    return _Verdict(f"{version} {date}".rstrip(), file)
+    return _Verdict(f"{version} {date}".rstrip() if version else None, file, why="DMI names no BIOS version")
 
 
 def _container(files: Mapping[str, TreeFile]) -> _Verdict:

@@ -57,21 +57,21 @@ def _no_log(intake: Intake, left: Sequence[str]) -> InputError:
     )
 
 
-# One branch for each fate of a piece: they exclude each other, and the order decides.
 def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
     archives must be spooled. Raises InputError where nothing is left to read."""
-    sources, saved, flight, left = _sorted(intake)
+    planned, left = _sorted(intake)
     left += [_refused(left_out) if left_out.refused else left_out for left_out in intake.aside]
     stdin = STDIN in intake.paths
-    if not (sources or saved or flight or stdin):
+    if not any(planned.values()) and not stdin:
         refused = _errors(left)
         raise refused[0] if refused else _no_log(intake, folded(left))
     broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     left = [left_out for left_out in left if not left_out.unreadable]
     others = [left_out for left_out in left if not left_out.refused]
     notes = (*map(str, _errors(left)), *intake.notes, *folded(others))
-    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
+    files = {name: tuple(pieces) for name, pieces in planned.items()}
+    return Plan(**files, stdin=stdin, notes=notes, broken=broken)
 
 
 def _errors(left: Iterable[SkippedFile]) -> list[InputError]:
@@ -79,9 +79,9 @@ def _errors(left: Iterable[SkippedFile]) -> list[InputError]:
     return [InputError(left_out.path, left_out.why, hint=left_out.hint) for left_out in left if left_out.refused]
 
 
-def _sorted(intake: Intake) -> tuple[list[Piece], list[Piece], list[Piece], list[SkippedFile]]:
-    """Texts, saved facts, dumps, and what is none of these."""
-    sources, saved, flight = list[Piece](), list[Piece](), list[Piece]()
+def _sorted(intake: Intake) -> tuple[dict[str, list[Piece]], list[SkippedFile]]:
+    """The files of a plan by its fields, and what is none of them."""
+    planned: dict[str, list[Piece]] = {"sources": [], "saved": [], "flight": []}
     left: list[SkippedFile] = []
     for piece in intake.pieces:
         if piece.path == STDIN:
@@ -90,13 +90,9 @@ def _sorted(intake: Intake) -> tuple[list[Piece], list[Piece], list[Piece], list
             left.append(_left(piece))
         elif piece.member and not piece.spooled:
             left.append(SkippedFile(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
-        elif _is_dump(piece):
-            flight.append(piece)
-        elif _is_saved(piece):
-            saved.append(piece)
         else:
-            sources.append(piece)
-    return sources, saved, flight, left
+            planned[_field_of(piece)].append(piece)
+    return planned, left
 
 
 _NO_TEXT = frozenset(
@@ -110,18 +106,17 @@ _NO_TEXT = frozenset(
 
 def is_read(piece: Piece) -> bool:
     """Whether facts of logs may come from it: text that may hold a record, saved facts, or a dump."""
-    if _is_dump(piece) or _is_saved(piece):
-        return True
-    return not piece.is_any(_NO_TEXT) or Kind.NCCL_LOG in piece.kinds
+    return bool(_field_of(piece))
 
 
-def _is_dump(piece: Piece) -> bool:
-    return piece.kind is Kind.FLIGHT and not piece.coding
-
-
-def _is_saved(piece: Piece) -> bool:
-    """Whether it holds facts; of a Parquet file by its name, in which version 1 kept them, the reader says that."""
-    return piece.kind is Kind.SAVED_FACTS or (piece.kind is Kind.PARQUET and is_named(piece))
+def _field_of(piece: Piece) -> str:
+    """The field of a plan that a piece belongs to, "" for none. A Parquet file that was named holds facts by its name,
+    in which version 1 kept them: the reader says that."""
+    if piece.kind is Kind.FLIGHT and not piece.coding:
+        return "flight"
+    if piece.kind is Kind.SAVED_FACTS or (piece.kind is Kind.PARQUET and is_named(piece)):
+        return "saved"
+    return "sources" if not piece.is_any(_NO_TEXT) or Kind.NCCL_LOG in piece.kinds else ""
 
 
 def _left(piece: Piece) -> SkippedFile:

@@ -29,8 +29,8 @@ import numpy as np
 
 from topodiag.evidence.interface import to_int
 from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records
-from topodiag.evidence.metrics_text import labels_of
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.metrics_text import MAX_LINE, SAMPLE, labels_of
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.fold import grouped
@@ -46,7 +46,6 @@ MAX_QUERY = 512 << 20
 MAX_US = 1e12
 _TIMES = frozenset({"nccl_collective_exec_time_microseconds"})
 _RATES = frozenset({"nccl_bus_bandwidth_gbs"})
-_LINE = regex(rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?")
 _FILE = "nccl_inspector_metrics_"
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
 
@@ -140,19 +139,16 @@ class InspectorMetrics:
         for block in blocks:
             for raw in block.split(b"\n"):
                 number += 1
-                line = raw.strip()
-                if not line or line.startswith(b"#"):
+                line = raw.decode("utf-8", "replace").strip()
+                if not line or line.startswith("#"):
                     continue
-                match = _LINE.fullmatch(line)
-                if match is None:
-                    self.unread += line.startswith(b"nccl_")
-                    self.others += not line.startswith(b"nccl_")
+                match = SAMPLE.fullmatch(line) if len(line) <= MAX_LINE else None
+                if match is None or not match[2]:
+                    self.unread += line.startswith("nccl_")
+                    self.others += not line.startswith("nccl_")
                     continue
-                text = line.decode("utf-8", "replace")
-                labels = match[2].decode("utf-8", "replace")
-                at = _seconds(match[4].decode()) if match[4] else None
-                origin = Origin(source, number, text[:MAX_QUOTE])
-                self._take(match[1].decode(), (labels, device), match[3].decode("utf-8", "replace"), at, origin)
+                at = _seconds(match[4]) if match[4] else None
+                self._take(match[1], (match[2], device), match[3], at, Origin(source, number, line[:MAX_QUOTE]))
 
     def query(self, blocks: Iterable[bytes], source: str) -> None:
         """A result of /api/v1/query or query_range."""
@@ -233,20 +229,23 @@ class InspectorMetrics:
         self.of_other_jobs = len(by_job) - 1
         named = grouped((series.communicator, series) for series in by_job[job])
         cells = np.unique(np.concatenate([_cells(series) for series in by_job[job]]))
-        for (name, nranks, nnodes, host), several in sorted(named.items()):
-            yield _communicator(f"{job}\0{name}\0{host}", _label(name, nranks, nnodes, host), several, cells)
+        for own, several in sorted(named.items()):
+            yield _communicator(job, own, several, cells)
 
 
 def _communicator(
-    identity: str, label: str, several: list[_Series], cells: np.ndarray[tuple[int], np.dtype[np.int64]]
+    job: str, own: tuple[str, int, int, str], several: list[_Series], cells: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> InspectorCommunicator:
     """Series of one name, number of ranks and nodes: one communicator where there are as many GPUs as ranks."""
-    nranks, nnodes = several[0].number("nranks"), several[0].number("n_nodes")
+    name, nranks, nnodes, host = own
+    label = name[:80] if name not in ("", "unknown") else f"the communicator of {nranks} ranks"
+    label += f" on {host}" if nnodes == 1 else ""
     places = sorted({series.member for series in several})
     rank_of = {place: number for number, place in enumerate(places)}
     origins = {rank_of[series.member]: series.origin for series in reversed(several)}
     whole = len(places) == nranks and len({host for host, _, _ in places}) == nnodes and all(p[1] >= 0 for p in places)
-    digest = hashlib.blake2b(f"{identity}\0{nranks}\0{nnodes}".encode(), digest_size=7).digest()
+    identity = "\0".join((job, name, host, str(nranks), str(nnodes)))
+    digest = hashlib.blake2b(identity.encode(), digest_size=7).digest()
     key = int.from_bytes(digest, "big")
     calls = Calls()
     for series in several:
@@ -254,16 +253,14 @@ def _communicator(
             series.labels.get(name, "")[:80] for name in ("collective", "message_size", "algo_proto")
         )
         size, factor = _size_and_factor(series, nranks)
-        at = _cells(series)
-        count = len(at)
         hours = np.asarray(series.at) // 3600 * (np.asarray(series.at) >= EPOCH)
-        own = Records(
-            np.searchsorted(cells, at).astype(np.int64),
+        records = Records(
+            np.searchsorted(cells, _cells(series)).astype(np.int64),
             np.asarray(series.us, np.float32),
-            np.full(count, size, np.int64),
+            np.full(len(series.us), size, np.int64),
             np.clip(hours, 0, 1 << 30).astype(np.int32),
         )
-        calls.add(key, kind, rank_of[series.member], own, factor)
+        calls.add(key, kind, rank_of[series.member], records, factor)
     members = {
         number: InspectorMember(number, host, -2 - gpu, origins[number])
         for (host, gpu, _), number in rank_of.items()
@@ -272,11 +269,6 @@ def _communicator(
     comm = InspectorCommunicator(key, label, max(nranks, 1), nnodes, members, made_of=made_of)
     # How often calls are missing is not known of means.
     return replace(calls.summed(comm, len(places)), missing=0)
-
-
-def _label(name: str, nranks: int, nnodes: int, host: str) -> str:
-    own = name[:80] if name not in ("", "unknown") else f"the communicator of {nranks} ranks"
-    return f"{own} on {host}" if nnodes == 1 else own
 
 
 def _cells(series: _Series) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

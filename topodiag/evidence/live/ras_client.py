@@ -32,15 +32,11 @@ def in_order(answers: Iterable[RasAnswer]) -> tuple[RasAnswer, ...]:
     several = list(answers)
     if all(ras_answer.time is not None for ras_answer in several):
         several.sort(key=lambda ras_answer: (ras_answer.time or 0.0, ras_answer.source))
-    ras_answers: list[RasAnswer] = []
-    seen: set[str] = set()
-    for ras_answer in several:
+    once: dict[str, RasAnswer] = {}
+    for number, ras_answer in enumerate(several):
         content = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
-        if ras_answer.time is not None and repr(content) in seen:
-            continue
-        seen.add(repr(content))
-        ras_answers.append(ras_answer)
-    return tuple(ras_answers)
+        once.setdefault(repr(number if ras_answer.time is None else content), ras_answer)
+    return tuple(once.values())
 
 
 PORT = 28028

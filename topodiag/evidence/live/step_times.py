@@ -149,7 +149,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
         before = line[: step_line.at] if step_line.at >= 0 else line[:300]
         rank, host = _who(before, line, of_file)
         several = starts.setdefault((rank, host, step_line.bar), [])
-        if not _belongs(several, step_line):
+        if not _belongs(several, step_line.number, step_line.total):
             if sum(map(len, starts.values())) >= _MOST_SERIES:
                 break
             several.append(_Start(step_line.total, step_line.bar))
@@ -212,14 +212,12 @@ def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     return rank, named[1] if named is not None else ""
 
 
-def _belongs(several: list[_Start], step_line: StepLine) -> bool:
+def _belongs(several: list[_Start], number: int, total: int) -> bool:
     """Whether a step is of the start that was read last."""
     if not several:
         return False
     last = several[-1]
-    same = not (step_line.total and last.total and step_line.total != last.total)
-    assert step_line.number is not None  # noqa: S101 - the caller has one
-    return same and step_line.number > last.last - _JITTER
+    return number > last.last - _JITTER and not (total and last.total and total != last.total)
 
 
 def _unit(start: _Start) -> str | None:
