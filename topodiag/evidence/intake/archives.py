@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Rewound
+from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Blocks, Rewound
 from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
@@ -59,30 +59,22 @@ _EXTENDED = frozenset({
 })  # fmt: skip
 
 
-class Unpacked(io.RawIOBase):
-    """An archive with its packing taken off, to be read once: no more than it may unpack to, and damage is an error."""
+def unpacked(path: str, raw: Any, head: bytes) -> Blocks:
+    """An archive with its packing taken off, to be read once."""
+    blocks = _unpacked(path, raw, packer_of(head))
+    return Blocks(b"", lambda _: next(blocks, b""))
 
-    def __init__(self, path: str, raw: Any, head: bytes) -> None:
-        super().__init__()
-        packer = packer_of(head)
-        self._path, self._reading = path, Reading()
-        self._blocks = text_of(raw, (packer,) if packer else (), self._reading)
-        self._block, self._left = b"", MAX_TOTAL_BYTES
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._block:
-            self._block = next(self._blocks, b"")
-            self._left -= len(self._block)
-        if self._left < 0:
-            raise InputError(self._path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=_UNPACK)
-        if not self._block and self._reading.notes:
-            raise tarfile.ReadError(self._reading.notes[0])
-        block, self._block = self._block[: len(buffer)], self._block[len(buffer) :]
-        buffer[: len(block)] = block
-        return len(block)
+def _unpacked(path: str, raw: Any, packer: str) -> Iterator[bytes]:
+    """No more than an archive may unpack to, and damage is an error."""
+    reading, left = Reading(), MAX_TOTAL_BYTES
+    for block in text_of(raw, (packer,) if packer else (), reading):
+        left -= len(block)
+        if left < 0:
+            raise InputError(path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=_UNPACK)
+        yield block
+    if reading.notes:
+        raise tarfile.ReadError(reading.notes[0])
 
 
 @contextmanager
@@ -231,13 +223,13 @@ def _counted(path: str, stream: Any, at: _Depth) -> bytes:
 def _is_tar(head: bytes) -> bool:
     """Whether the first bytes are those of a tar archive, packed or not."""
     try:
-        return io.BufferedReader(Unpacked("", io.BytesIO(head), head)).read(_TAR_HEAD)[257:262] == b"ustar"
+        return io.BufferedReader(unpacked("", io.BytesIO(head), head)).read(_TAR_HEAD)[257:262] == b"ustar"
     except DAMAGE:
         return False
 
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
-    with tarfile.open(fileobj=Unpacked(path, raw, head), mode="r|", tarinfo=BoundedTarInfo) as archive:
+    with tarfile.open(fileobj=unpacked(path, raw, head), mode="r|", tarinfo=BoundedTarInfo) as archive:
         for number, member in enumerate(archive):
             name = _inside(path, member.name, number)
             if member.isfile() and not member.issparse():

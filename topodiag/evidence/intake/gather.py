@@ -54,7 +54,6 @@ class _Met:
     real: set[str] = field(default_factory=set)
     aside: list[SkippedFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    folders: set[tuple[int, int]] = field(default_factory=set)
 
     def take(self, piece: Piece) -> None:
         self.pieces[piece.name] = piece
@@ -130,16 +129,11 @@ def _walk(top: str, root: str, met: _Met) -> None:
         met.leave(str(error.filename or top), why, named=error.filename == top, broken=True)
 
     for here, folders, names in os.walk(top, onerror=failed, followlinks=True):
-        try:
-            status = os.stat(here)
-        except OSError as error:
-            failed(error)
+        real = os.path.realpath(here)
+        if real in met.real:  # a link to a folder above, or a folder that was given twice
             folders.clear()
             continue
-        if (status.st_dev, status.st_ino) in met.folders:  # a link to a folder above, or a folder that was given twice
-            folders.clear()
-            continue
-        met.folders.add((status.st_dev, status.st_ino))
+        met.real.add(real)
         manifest = _manifest(here, names)
         if manifest is not None and (here == top or is_bundle(manifest)):
             met.take(_as_bundle(Piece(here, (), named=here == top, root=root), manifest))
@@ -189,8 +183,7 @@ def _manifest(folder: str, names: Sequence[str]) -> bytes | None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
-        with open(path, "rb") as stream:
-            return stream.read(HEAD_BYTES)
+        return _first(path, HEAD_BYTES)
     except OSError:
         return None
 
@@ -236,15 +229,13 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {piece.words}", named=named)
-    elif not _take_hosts(piece, seen, lambda: _content(path, status.st_size, head + tail), met):
+    elif not _take_hosts(piece, seen, lambda: _first(path, MOST_SHARED), met):
         met.take(_with_identity(piece, seen.head or head))
 
 
-def _content(path: str, size: int, met: bytes) -> bytes:
-    if size <= len(met):
-        return met
+def _first(path: str, most: int) -> bytes:
     with open(path, "rb") as stream:
-        return stream.read(MOST_SHARED)
+        return stream.read(most)
 
 
 def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met: _Met) -> bool:

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.collected import missing
@@ -118,28 +118,33 @@ def read_small(path: str, most: int) -> bytes:
     return data
 
 
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back. It closes the rest where that is its own."""
+class Blocks(io.RawIOBase):
+    """A stream of its first bytes, and of the blocks that `following` gives for at most so many bytes."""
 
-    def __init__(self, head: bytes, rest: Any, *, owned: bool = False) -> None:
+    def __init__(self, first: bytes, following: Callable[[int], bytes]) -> None:
         super().__init__()
-        self._head, self._rest, self._owned = head, rest, owned
-
-    def close(self) -> None:
-        if self._owned:
-            self._rest.close()
-        super().close()
+        self._block, self._following = first, following
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
+        room = len(buffer)
+        whole = self._block or self._following(room)
+        block, self._block = whole[:room], whole[room:]
+        buffer[: len(block)] = block
         return len(block)
+
+
+class Rewound(Blocks):
+    """A stream with its first bytes put back. It closes the rest where that is its own."""
+
+    def __init__(self, head: bytes, rest: Any, *, owned: bool = False) -> None:
+        # A pipe gives what is there; waiting for a full block would hold back what it already said.
+        super().__init__(head, getattr(rest, "read1", rest.read))
+        self._rest, self._owned = rest, owned
+
+    def close(self) -> None:
+        if self._owned:
+            self._rest.close()
+        super().close()
