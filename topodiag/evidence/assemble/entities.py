@@ -121,8 +121,6 @@ def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
 
 
 _T = TypeVar("_T")
-_NUMBER = {"nvlink": "index", "port": "number"}
-"""What the number of a part is called by its kind."""
 _OF_FUNCTION = ("driver", "numa", "is_vf")
 """What the PCI function of a NIC says of it, too."""
 
@@ -191,11 +189,11 @@ class Assembler:
             counters=counters(entity, self.draft.sample_interval_s),
         )
 
-    def parts(self, kind: str, model: type[_T], entity: Entity, subject: str) -> tuple[_T, ...]:
-        """The numbered parts of a device, by number."""
+    def parts(self, kind: str, called: str, model: type[_T], entity: Entity, subject: str) -> tuple[_T, ...]:
+        """The numbered parts of a device, by number, which the model calls so."""
         numbers = sorted(number for name, number in entity.children if name == kind and isinstance(number, int))
         return tuple(
-            self.made(model, entity.child(kind, number), f"{subject} {number}", **{_NUMBER[kind]: number})
+            self.made(model, entity.child(kind, number), f"{subject} {number}", **{called: number})
             for number in numbers
         )
 
@@ -210,7 +208,7 @@ class Assembler:
 
     def _gpu(self, index: int, entity: Entity) -> Gpu:
         label, fabric = f"GPU{index}", entity.children.get(("fabric", 0))
-        links = self.parts("nvlink", devices.NvLink, entity, f"{label} link")
+        links = self.parts("nvlink", "index", devices.NvLink, entity, f"{label} link")
         named = facts(GpuFabric, fabric, f"{label} fabric", self.disagreements) if fabric else {}
         bus_id = str(entity.keys["bus_id"]) if "bus_id" in entity.keys else None
         return self.made(Gpu, entity, label, index=index, bus_id=bus_id, fabric=GpuFabric(**named), nvlinks=links)
@@ -273,7 +271,7 @@ class Assembler:
     def _rdma_nic(self, entity: Entity, interfaces: tuple[NetDev, ...]) -> Nic:
         bus_id, rdma, label = (entity.keys.get(key) for key in ("bus_id", "rdma", "label"))
         name = str(rdma or label or bus_id)
-        ports = self.parts("port", NicPort, entity, f"{name} port")
+        ports = self.parts("port", "number", NicPort, entity, f"{name} port")
         names = {port.netdev.value for port in ports if port.netdev.value is not None}
         names |= {device.name for device in interfaces if device.bus_id is not None and device.bus_id == bus_id}
         return self.made(

@@ -148,12 +148,10 @@ def _read_link(function: _Function, line: Line, name: str, rest: str) -> None:
         line.leave("no speed and width in it")
         return
     prefix = "max_" if name == "LnkCap" else ""
-    gen = gen_of_speed(link[1])
-    width = int(link[2])
-    function.take(line, f"{prefix}gen", gen, "" if gen else f"lspci says speed {link[1]}"[:80])
-    known = 1 <= width <= MAX_WIDTH
-    function.take(line, f"{prefix}width", width if known else None, "" if known else f"lspci says width x{width}")
-    if not prefix and known and link[3]:
+    width = to_int(link[2], low=1, high=MAX_WIDTH)
+    function.take(line, f"{prefix}gen", gen_of_speed(link[1]), f"lspci says speed {link[1]}"[:80])
+    function.take(line, f"{prefix}width", width, f"lspci says width x{int(link[2])}")
+    if not prefix and width and link[3]:
         function.take(line, "narrowed", True)
 
 

@@ -155,15 +155,10 @@ def _read_config(notes: Notes, pci: Entity, files: Mapping[str, TreeFile]) -> No
     config = read_config(file.data)
     if config.lost:
         notes.take(pci, "lost", ALL_ONES, file)
-    for name, value, why in (
-        ("acs", config.acs, config.acs_why),
-        ("port_type", config.port_type, config.port_type_why),
-    ):
-        if value is not None:
-            shown = f"ACSCtl {value:#06x}" if name == "acs" else f"port type {value}"
-            notes.take(pci, name, value, file, (file.at, shown))
-        else:
-            notes.miss(pci, name, why, file)
+    acs = None if config.acs is None else (file.at, f"ACSCtl {config.acs:#06x}")
+    notes.take(pci, "acs", config.acs, file, acs, why=config.acs_why)
+    port = None if config.port_type is None else (file.at, f"port type {config.port_type}")
+    notes.take(pci, "port_type", config.port_type, file, port, why=config.port_type_why)
     # The kernel's own words on the link win; the registers stand in where it has no such files (before 4.13).
     for attribute, field in _OF_CONFIG.items():
         value = getattr(config, field)

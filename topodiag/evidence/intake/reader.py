@@ -17,6 +17,7 @@ from pathlib import Path
 
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
+from topodiag.evidence.assemble.entities import pick
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.interface import Blob, Item, Source
@@ -100,7 +101,7 @@ def read_node(evidence: Evidence) -> ReadNode:
         raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     draft.told |= _told_by_absence(evidence)
-    host = evidence.host or _host_of(draft)
+    host = evidence.host or pick(draft.single("scheduler").offers.get("SLURMD_NODENAME", ()), str).get("")
     # Pasted texts name no host: their files tell one from another.
     node = assemble(draft, host or Path(evidence.path).name.split(".")[0] or "node", evidence.time)
     return ReadNode(replace(node, boot=boot_of(evidence), nameless=not host), inputs, unread)
@@ -123,11 +124,6 @@ def _told_by_absence(evidence: Evidence) -> frozenset[Topic]:
 def boot_of(evidence: Evidence) -> Fact[str]:
     """The boot of a capture, as its manifest says."""
     return Fact(evidence.boot) if evidence.boot else Fact(why="no manifest, or one without the id of the boot")
-
-
-def _host_of(draft: NodeDraft) -> str | None:
-    offers = draft.single("scheduler").offers.get("SLURMD_NODENAME") or []
-    return next((str(offer.value) for offer in offers if offer.value), None)
 
 
 def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:

@@ -15,7 +15,6 @@ A line that is broken costs itself.
 from __future__ import annotations
 
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -25,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.live.inspector_calls import Calls, Records
-from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.evidence.live.inspector_metrics import MAX_US, InspectorMetrics
+from topodiag.evidence.nccl_log.grammar.numbers import u64_hex
 from topodiag.evidence.registry import HEADS
 from topodiag.evidence.signatures.literals import parts_of_lines
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
@@ -80,7 +80,6 @@ MAX_LINE = 1 << 20
 MAX_COMMUNICATORS = 200_000
 MAX_RANKS = 1 << 24
 MAX_NAME = 80
-MAX_US = 1e12
 US_OF_HOUR = 3_600_000_000
 
 
@@ -162,8 +161,8 @@ class InspectorReader:
         head = record.header
         if head.rank in self._members.get(head.id, ()):
             return
-        value = _number(head.id)
-        if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
+        value = u64_hex(head.id)
+        if not value or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
             return
         name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
         self._known.setdefault(head.id, InspectorCommunicator(value, name, head.n_ranks, head.nnodes, {}))
@@ -205,8 +204,3 @@ def _factor(perf: Perf) -> float:
         return 0.0
     factor = perf.coll_busbw_gbs * perf.coll_exec_time_us * 1e3 / perf.coll_msg_size_bytes
     return factor if 0 < factor < MAX_RANKS else 0.0
-
-
-def _number(text: str) -> int | None:
-    digits = text.removeprefix("0x").removeprefix("0X")
-    return int(digits, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,16}", digits) else None

@@ -17,10 +17,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice, pairwise
-from string import hexdigits
 from typing import Any
 
 from topodiag.evidence.json_values import integer, objects
+from topodiag.evidence.nccl_log.grammar.numbers import u64_hex
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
@@ -104,9 +104,8 @@ def _communicator(raw: Mapping[str, Any], origin: Origin) -> RasCommunicator:
         for name, count in member.counts.items():
             counts[name][count] += 1
     states = Counter(member.state for member in (*members, *missing) if member.state)
-    digits = str(raw.get("hash", "")).removeprefix("0x")
-    number = int(digits, 16) if digits and len(digits) <= 16 and set(digits) <= set(hexdigits) else 0
-    return RasCommunicator(number, integer(raw.get("size")) or 0, (*members, *missing), counts, states, origin)
+    number, size = u64_hex(str(raw.get("hash"))), integer(raw.get("size")) or 0
+    return RasCommunicator(number, size, (*members, *missing), counts, states, origin)
 
 
 def _member(raw: Mapping[str, Any], origin: Origin) -> RasMember:
