@@ -8,7 +8,6 @@ pass over the bytes and no import.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
@@ -19,16 +18,14 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 
 _LISTED: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
 IN_FRONT = frozenset(kind for kind, source in _LISTED.items() if source.get("front"))
 """Sources that are asked of the front of a text alone."""
-_KINDS: dict[bytes, set[str]] = defaultdict(set)
+_KINDS = grouped((literal.encode(), kind) for kind, source in _LISTED.items() for literal in source.get("heads", ()))
 """By literal, the sources whose texts hold it."""
-for _kind, _source in _LISTED.items():
-    for _literal in _source.get("heads", ()):
-        _KINDS[_literal.encode()].add(_kind)
 _FINDER = Finder(tuple(_KINDS), once=True)
 
 

@@ -155,16 +155,23 @@ def _in_bracket(text: str) -> int:
     return total
 
 
+def members_of(text: str, end: int) -> range:
+    """The numbers below `end` that `3`, `0-7` or `0-28/4` stands for; none for anything else."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        return range(0)
+    first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+    return range(first, last + 1, step) if last < end and step else range(0)
+
+
 def gpu_list(text: str) -> tuple[int, ...]:
     """Indices from `0-3,6`, in order and once each. Raises NodeSetError."""
     numbers: set[int] = set()
     for part in text.split(","):
-        match = _RANGE.fullmatch(part.strip())
-        low = int(match[1]) if match else -1
-        high = int(match[2] or match[1]) if match else -1
-        if match is None or match[3] or high < low or high >= MAX_GPUS:
+        members = members_of(part, MAX_GPUS)
+        if not members or "/" in part:
             raise NodeSetError(f"{short(text)!r} is no list of GPUs: write 0-3,6")
-        numbers.update(range(low, high + 1))
+        numbers.update(members)
     return tuple(sorted(numbers))
 
 

@@ -38,13 +38,13 @@ from topodiag.evidence.json_values import integer, load, objects
 from topodiag.evidence.json_values import text as plain
 from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts, ranks_on
 from topodiag.words.fold import grouped
-from topodiag.words.node_sets import MAX_GPUS, expand, short
+from topodiag.words.node_sets import MAX_GPUS, expand, members_of, short
 from topodiag.words.own_data import patterns
 
 _T = TypeVar("_T")
@@ -237,7 +237,6 @@ READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
 MAX_MEMBERS = 1 << 24
 """Members of all groups of a file together: each of the ranks in four families."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
-_RANGE = regex(r"(\d{1,7})(?:-(\d{1,7})(?:/(\d{1,7}))?)?", re.ASCII)
 _KNOWN = ("name", "keep", "collective", "bytes", "calls", "ranks", "exposed")
 
 
@@ -337,18 +336,14 @@ def _ranks(file: _File, name: str, value: object) -> Ints:
         if isinstance(item, bool) or not isinstance(item, int | str):
             raise InputError(file.blob.name, f"{name}: {word(item)!r} is no rank")
         for part in str(item).split(","):
-            match = _RANGE.fullmatch(part.strip())
-            first = int(match[1]) if match else -1
-            last = int(match[2] or match[1]) if match else -1
-            step = int(match[3] or 1) if match else 1
-            if match is None or last < first or last >= MAX_RANKS or step < 1:
+            members = members_of(part, MAX_RANKS)
+            if not members:
                 raise InputError(file.blob.name, f"{name}: {short(part)!r} is no rank", hint="write 3, 0-7 or 0-28/4")
-            members = range(first, last + 1, step)
             file.take(name, len(members))
             if len(members) == 1:
-                singles.append(first)
+                singles.append(members.start)
                 continue
-            ranks += [np.asarray(singles, np.int64), np.arange(first, last + 1, step, dtype=np.int64)]
+            ranks += [np.asarray(singles, np.int64), np.arange(members.start, members.stop, members.step)]
             singles = []
     return np.concatenate([*ranks, np.asarray(singles, np.int64)])
 
