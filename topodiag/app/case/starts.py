@@ -82,8 +82,11 @@ class _Head:
 
 
 def _heads(text: bytes) -> Iterator[_Head]:
-    """The heads of a text that begins so."""
-    lines = [line.rstrip() for line in text.split(b"\n", _MOST_LINES)[:_MOST_LINES]]
+    """The heads of a text that begins so: none of one that ends there, as no other launch stands below."""
+    parts = text.split(b"\n", _MOST_LINES)
+    if len(parts) <= _MOST_LINES:
+        return
+    lines = [line.rstrip() for line in parts[:_MOST_LINES]]
     pairs = list(pairwise(takewhile(lambda line: _FELL not in line, lines)))
     for number, pair in enumerate(pairs, 1):
         if pairs.count(pair) == 1 and _is_head(*pair):
