@@ -111,6 +111,7 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     for file, end in read.items():
         lowest = max((_line(event) for event in events if event.kind != "note"), default=0)
         events = tuple(event for event in events if not (_is_no_end(event, end) or _went_on(event, end, file, lowest)))
+        events = _without_passed(events, end, file)
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
     return replace(
@@ -179,6 +180,15 @@ def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
     return is_last_loss and _is_far_above(event, end)
 
 
+def _without_passed(events: tuple[Event, ...], end: TextRead, file: str) -> tuple[Event, ...]:
+    """The events without errors of transports, where nothing else went wrong in a text that goes on far below them: one
+    way that cannot take a message says what it would of a peer that left, and another way takes it."""
+    met = [event for event in events if event.kind != "note"]
+    of_transport = (event.kind == "other" and "transport" in event.details for event in met)
+    below = max(end.lines.values(), default=0) - max(map(_line, met), default=0)
+    return _without(events, met) if below > _FAR and all(of_transport) and {file} >= set(map(file_of, met)) else events
+
+
 def _is_of_leaving(event: Event, *, is_below: bool = False) -> bool:
     """Whether this is what ranks meet, or launchers say, when a process leaves; `is_below` the end of its work NCCL
     itself fails as well, but refuses no call."""
@@ -204,6 +214,8 @@ _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
 _ALL_ENDED = ("=   EXIT CODE: ", "=   KILLED BY SIGNAL: ", "mpirun noticed ", "mpiexec noticed ", "mpirun detected ")
 """How lines of mpirun's begin when all of its processes have ended."""
+_FAR = 200
+"""Lines below an error that only a process which lives on prints."""
 _TEARDOWN_LINES = 40
 """Lines that processes print after the launch has ended: what stands further below is of a later one."""
 
@@ -229,14 +241,14 @@ def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple
     last = _without(job.events, past)
     return (
         replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
-        replace(job, name="job 2", events=tuple(last)),
+        replace(job, name="job 2", events=last),
     )
 
 
-def _without(events: Sequence[Event], others: Sequence[Event]) -> list[Event]:
+def _without(events: Sequence[Event], others: Sequence[Event]) -> tuple[Event, ...]:
     """The events that are none of the others, of which there may be a hundred thousand."""
     left_out = set(map(id, others))
-    return [event for event in events if id(event) not in left_out]
+    return tuple(event for event in events if id(event) not in left_out)
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRead]) -> tuple[Job, ...]:
@@ -252,7 +264,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRea
     from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     earlier = job_of("job 1", events=tuple(past), files=job.files, is_past=True)
-    return earlier, replace(job, name="job 2", events=tuple(_without(job.events, past)))
+    return earlier, replace(job, name="job 2", events=_without(job.events, past))
 
 
 def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:

@@ -53,10 +53,7 @@ class EndContext:
         self._hows = {event.details.get("how") for event in events if not self._says_less(event)}
         self._goes_wrong = any(event.kind != "note" for event in others) or any(map(_ends_a_launcher, events))
         self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
-        self._others_explain = any(
-            event.kind in WAITS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in _FATAL
-            for event in others
-        )
+        self._others_explain = _explain_an_end(others)
         self._waits = bool(open_barrier(job, over=True)[0])
         self._faulty = any("fault" in event.details for event in others)
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
@@ -166,6 +163,17 @@ def _last_notes(job: Job) -> dict[str, list[int]]:
     of_ranks = [event for event in job.events if event.kind == "note" and event.rank >= 0]
     last = {(event.rank, place_of(event)[0]): event for event in sorted(of_ranks, key=lambda event: place_of(event)[1])}
     return lines_of(list(last.values()))
+
+
+def _explain_an_end(others: Sequence[Event]) -> bool:
+    """Whether a process may have ended by one of these: a plug-in's error counts where NCCL returned from it."""
+    unwound = {(event.host, event.pid) for event in others if event.level == "UNWIND"}
+    return any(
+        event.kind in WAITS | ERRORS | {"peer closed"}
+        or event.details.get("fault") in _FATAL
+        or (event.kind == "plugin" and (event.host, event.pid) in unwound)
+        for event in others
+    )
 
 
 def _ends_a_launcher(event: Event) -> bool:

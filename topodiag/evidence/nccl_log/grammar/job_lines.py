@@ -372,7 +372,7 @@ _ENDS: _Asked = {
     "ended": ("ended", _ending),
     "job ended": ("ended", _ending),
 }
-_OF_TRANSPORT: _Asked = {"transport": ("", _nothing)}
+_OF_TRANSPORT: _Asked = {"transport": ("", lambda *_: {"transport": "1"})}
 _ACCUSED: _Asked = {"accused": ("", _accused)}
 
 
