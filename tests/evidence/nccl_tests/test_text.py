@@ -52,6 +52,12 @@ def test_the_exit_code_behind_wrong_values_is_no_run_that_failed(bounds: str, ru
     assert len(read_runs(text.encode(), "out.log")[0]) == runs
 
 
+@examples("text", "rows")
+def test_summary_lines_without_a_table_are_a_run_only_where_no_other_has_rows(text: str, rows: list[int]) -> None:
+    runs, _ = read_runs(with_texts(text, __file__).encode(), "page.md")
+    assert [len(run.rows) for run in runs] == rows
+
+
 def test_several_runs_in_one_file_stay_apart_also_when_one_was_killed() -> None:
     killed = HEAD + USING + DEVICES + TITLE + row(1 << 20, 52.41)
     runs, _ = read_runs((WHOLE + killed + WHOLE).encode(), "sweep.log")

@@ -45,16 +45,25 @@ def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[Unrea
 def read_file(data: bytes, name: str) -> Read:
     """The same with counts."""
     read = (read_json(data, name) if looks_like_json(data) else None) or TextReader(name).read(data)
-    single_ranks = _one_rank_tables(read.drafts)
+    drafts = _without_quoted_summaries(read.drafts)
+    single_ranks = _one_rank_tables(drafts)
     only = read.named[0] if len(read.named) == 1 else ""
     hint = words.collective_of_name(name)
     warnings = tuple(read.warnings)
-    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in read.drafts)
+    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in drafts)
     runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
     given = words.commands_of(read.env) if not runs else {}
     return replace(
         read, runs=runs, settings={name: (read.env[name].value, line) for name, line in given.items()}, drafts=[]
     )
+
+
+def _without_quoted_summaries(drafts: list[Draft]) -> list[Draft]:
+    """The runs without those of summary lines alone where another has rows: a page quotes these lines once more. One
+    that counts wrong values stays, as it may be of a run whose table is not there."""
+    if not any(draft.rows for draft in drafts):
+        return drafts
+    return [draft for draft in drafts if draft.bounds or not draft.summary_alone]
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says
