@@ -1,8 +1,7 @@
 """Lines that name a fault and report none."""
 
 from tests.tables import examples
-from topodiag.evidence.signatures.engine import counts_none
-from topodiag.evidence.signatures.entry import denies, warns
+from topodiag.evidence.signatures.entry import counts_none, denies, warns
 
 FAULT = "link down"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from tools.build_signatures import index_of
-from topodiag.evidence.signatures import engine
+from topodiag.evidence.signatures import engine, entry
 from topodiag.evidence.signatures.entry import Near, Over, Signature
 from topodiag.evidence.signatures.literals import BLOCK, windows
 from topodiag.model.events import Trust
@@ -43,14 +43,14 @@ ENTRIES = (
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The invented entries stand in the place of the catalogue."""
     index = {literal: tuple(map(tuple, places)) for literal, places in index_of({"t": ENTRIES}).items()}
-    monkeypatch.setattr(engine, "literals", lambda: index)
-    monkeypatch.setattr(engine, "family", lambda _name: ENTRIES)
+    monkeypatch.setattr(entry, "literals", lambda: index)
+    monkeypatch.setattr(entry, "family", lambda _name: ENTRIES)
     engine.finder_of.cache_clear()
-    engine.places_of.cache_clear()
+    entry.places_of.cache_clear()
     engine._candidates.cache_clear()
     yield
     engine.finder_of.cache_clear()
-    engine.places_of.cache_clear()
+    entry.places_of.cache_clear()
     engine._candidates.cache_clear()
 
 

@@ -11,9 +11,8 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.evidence.page import Page
-from topodiag.evidence.signatures.engine import LineMatch, Place
+from topodiag.evidence.signatures.engine import LineMatch, Place, first_of, lines_of
 from topodiag.evidence.signatures.entry import Signature
-from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.evidence.signatures.lines import of_line
+from topodiag.evidence.signatures.engine import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
 from topodiag.words.own_data import own_data

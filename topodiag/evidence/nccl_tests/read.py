@@ -63,7 +63,12 @@ def _without_quoted_summaries(drafts: list[Draft]) -> list[Draft]:
     that counts wrong values stays, as it may be of a run whose table is not there."""
     if not any(draft.rows for draft in drafts):
         return drafts
-    return [draft for draft in drafts if draft.bounds or not draft.summary_alone]
+    return [draft for draft in drafts if draft.bounds or not _is_summary_alone(draft)]
+
+
+def _is_summary_alone(draft: Draft) -> bool:
+    ended = draft.closed or draft.bounds is not None
+    return ended and not (draft.rows or draft.title or draft.devices or draft.parameters or draft.errors)
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says

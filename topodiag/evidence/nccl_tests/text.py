@@ -70,12 +70,6 @@ class Draft:
         return self.average is not None
 
     @property
-    def summary_alone(self) -> bool:
-        """Whether nothing but the lines below a table is there."""
-        ended = self.closed or self.bounds is not None
-        return ended and not (self.rows or self.title or self.devices or self.parameters or self.errors)
-
-    @property
     def single_process(self) -> bool:
         """Whether one process alone could have printed this header: what a build without MPI looks like."""
         per = int(self.parameters.get("nThread", "1")) * int(self.parameters.get("nGpus", "1"))

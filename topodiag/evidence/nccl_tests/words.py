@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
-from topodiag.evidence.signatures.lines import first_in
+from topodiag.evidence.signatures.engine import first_in
 from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchRow, Timing

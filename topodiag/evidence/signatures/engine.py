@@ -6,15 +6,16 @@ number of lines that hold a literal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
-from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals, silenced, typed
-from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, owned_lines, windows
+from topodiag.evidence.signatures import entry as catalogue
+from topodiag.evidence.signatures.entry import Signature, compiled
+from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, lines_with, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -33,7 +34,6 @@ FAMILIES_OF_LINES = ("benchmark", "collective", "harmless", "job", "launcher", "
 _FAMILIES_OF_JOBS = ("collective", "framework", "job", "launcher", "process")
 """Families that a line of a job's output is asked for."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
-_SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,13 @@ def read_windows(windows: Iterable[Window], name: str, command: str = "", *famil
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
     """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
     which have a reader, and without those of ranks and jobs, which are asked for by the line."""
-    return read(blocks, name, command, *_reported()).events
-
-
-@cache
-def _reported() -> tuple[str, ...]:
-    return tuple(family for family in families() if family not in ("kernel", "progress", *FAMILIES_OF_LINES))
+    others = ("kernel", "progress", *FAMILIES_OF_LINES)
+    return read(blocks, name, command, *(family for family in catalogue.families() if family not in others)).events
 
 
 def verdicts(line: str) -> list[LineMatch | Refused]:
     """What each entry whose literal is in this one line makes of it, those that take it first."""
-    data = line.encode("utf-8", "replace")
-    candidates, _ = _candidates(frozenset(number for _, number in finder_of().hits(data)))
+    candidates, _ = _candidates(_met(line))
     bare = unwrap(line)
     answers = [_answer(entry, bare, line, [bare.text], 0) for entry in candidates]
     return sorted(answers, key=lambda answer: isinstance(answer, Refused))
@@ -109,23 +104,18 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, "the pattern does not fit")
     if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
         return Refused(entry, f"`unless` fits: {other[0]!r}")
-    if why := silenced(entry, text, *match.span()):
+    if why := catalogue.silenced(entry, text, *match.span()):
         return Refused(entry, why)
     if (near := entry.near) is not None:
         around = "\n".join(lines[max(0, at - near.before) : at + near.after + 1])
         if compiled(near.match).search(around) is None:
             return Refused(entry, "`near` fits none of the lines around")
     named = match.groupdict()
-    fields = typed({**named, "bus_id": named.get("bus_id") or line.bus_id} if line.bus_id else named)
-    if counts_none(fields):
+    fields = catalogue.typed({**named, "bus_id": named.get("bus_id") or line.bus_id} if line.bus_id else named)
+    if catalogue.counts_none(fields):
         return Refused(entry, "it counts none")
     shown = text if match.end() <= MAX_TEXT else text[match.start() :]
-    return LineMatch(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
-
-
-def counts_none(fields: Mapping[str, Value]) -> bool:
-    """Whether the sentence counts errors or devices, and counts zero of them."""
-    return fields.get("count") == 0 and "expected" not in fields
+    return LineMatch(entry, line, " ".join(shown.split())[:MAX_TEXT], fields)
 
 
 def _answer(entry: Signature, line: Unwrapped, raw: str, lines: Sequence[str], at: int) -> LineMatch | Refused:
@@ -144,16 +134,7 @@ def _answer(entry: Signature, line: Unwrapped, raw: str, lines: Sequence[str], a
 @cache
 def finder_of(*names: str) -> Finder:
     """Of the literals of these families, of all without names."""
-    return Finder([literal.encode() for literal, _ in places_of(*names)])
-
-
-@cache
-def places_of(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
-    """The same literals, each with the families and places of the entries that it may begin."""
-    if not names:
-        return tuple(literals().items())
-    own = ((literal, tuple(place for place in places if place[0] in names)) for literal, places in literals().items())
-    return tuple((literal, places) for literal, places in own if places)
+    return Finder(catalogue.literals_of(*names))
 
 
 @lru_cache(1024)
@@ -161,12 +142,12 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> tuple[l
     """The entries that these literals may begin, those with the longest literal first; whether all of them count."""
     longest: dict[tuple[str, int], int] = {}
     for number in numbers:
-        literal, places = places_of(*names)[number]
+        literal, places = catalogue.places_of(*names)[number]
         for place in places:
-            entry = family(place[0])[place[1]]
+            entry = catalogue.family(place[0])[place[1]]
             if literal in entry.literals:
                 longest[place] = max(len(literal), longest.get(place, 0))
-    entries = [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
+    entries = [catalogue.family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
     return entries, bool(entries) and all(entry.counts for entry in entries)
 
 
@@ -192,11 +173,11 @@ def _answers(
 class _Count:
     """Progress of one kind while it is read."""
 
-    number: int
     first: Place
     last: Place
-    first_s: float
-    last_s: float
+    number: int = 0
+    first_s: float = nan
+    last_s: float = nan
     gap_s: float = nan
 
     def progress(self, kind: str, host: str, rank: int, origin: Callable[[Place], Origin]) -> Progress:
@@ -265,11 +246,9 @@ class _Reading:
                 self._count(entry, before.host, before.rank, (number, raw), time_s)
 
     def _count(self, entry: Signature, host: str, rank: int, place: Place, time_s: float) -> None:
-        count = self.progress.get((entry.says, host, rank))
-        if count is None:
-            self.progress[entry.says, host, rank] = _Count(1, place, place, time_s, time_s)
-        else:
-            count.add(place, time_s)
+        key = (entry.says, host, rank)
+        count = self.progress.get(key) or self.progress.setdefault(key, _Count(place, place))
+        count.add(place, time_s)
 
     def _origin(self, place: Place) -> Origin:
         return Origin(self.name, place[0], place[1].strip()[:MAX_QUOTE], self.command)
@@ -297,7 +276,7 @@ class _Reading:
 
     def _end(self, numbers: Iterable[int], raw: str) -> None:
         """Drops the events that this line says are over."""
-        present = {places_of(*self.families)[literal][0] for literal in numbers}
+        present = {catalogue.places_of(*self.families)[literal][0] for literal in numbers}
         if self.ends.isdisjoint(present):
             return
         line = _unwrapped(raw)
@@ -305,7 +284,7 @@ class _Reading:
             if entry.over is None or entry.over.literal not in present:
                 continue
             match = compiled(entry.over.match).search(line.text)
-            if match is not None and _agree(event.fields, typed(match.groupdict())):
+            if match is not None and _agree(event.fields, catalogue.typed(match.groupdict())):
                 del self.events[key]
 
     def result(self, breaks: int) -> Sentences:
@@ -317,7 +296,7 @@ class _Reading:
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""
-        seen = {places_of(*self.families)[number][0] for number in self.seen}
+        seen = {catalogue.places_of(*self.families)[number][0] for number in self.seen}
         return (not entry.needs or not seen.isdisjoint(entry.needs)) and seen.isdisjoint(entry.excludes)
 
 
@@ -345,26 +324,62 @@ def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[
     return [_unwrapped(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
 
 
+def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signature, ...]]]:
+    """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
+    it in the order of the catalogue."""
+    for number, begin, end, numbers in lines_with(finder_of(name), data):
+        yield number, data[begin:end], catalogue.in_order(numbers, name)
+
+
 def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
     return all(first[name] == second[name] for name in first.keys() & second.keys())
+
+
+@lru_cache(4096)
+def first_of(entries: tuple[Signature, ...], sentence: str) -> LineMatch | None:
+    """The first of these entries that takes a sentence as it stands. Devices say the same again and again."""
+    return next(_taking(entries, sentence), None)
+
+
+def first_in(name: str, sentence: str) -> LineMatch | None:
+    """The first entry of a family that takes a sentence as it stands."""
+    entries = catalogue.in_order(_met(sentence, name), name)
+    return first_of(entries, sentence) if entries else None
+
+
+def of_line(line: str) -> Iterator[LineMatch]:
+    """The entries that take this one line, as `read` would choose them."""
+    taken = False
+    for answer in verdicts(line):
+        if isinstance(answer, LineMatch) and (answer.entry.also or not taken):
+            taken = taken or not answer.entry.also
+            yield answer
 
 
 @lru_cache(4096)
 def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
-    numbers = frozenset(number for _, number in finder_of(*_FAMILIES_OF_JOBS).hits(text.encode("utf-8", "replace")))
-    bare = Unwrapped(text)
-    entries = (entry for entry in in_order(numbers, *_FAMILIES_OF_JOBS) if entry.scope in OF_JOBS)
-    answers = (confirm(entry, bare, [text], 0) for entry in entries)
-    return tuple(answer for answer in answers if isinstance(answer, LineMatch))
+    entries = catalogue.in_order(_met(text, *_FAMILIES_OF_JOBS), *_FAMILIES_OF_JOBS)
+    return tuple(_taking((entry for entry in entries if entry.scope in OF_JOBS), text))
 
 
-@lru_cache(1024)
-def in_order(numbers: frozenset[int], *names: str) -> tuple[Signature, ...]:
-    """The entries of these families that these literals begin, in the order of the catalogue."""
-    begun = (places_of(*names)[number] for number in numbers)
-    places = {
-        (name, place) for literal, places in begun for name, place in places if literal in family(name)[place].literals
-    }
-    return tuple(family(name)[place] for name, place in sorted(places))
+def events_of_job(text: str, kind: str) -> Iterator[tuple[str, LineMatch]]:
+    """What stands behind the kind in the events of a line of a job's output (`memory` of `ended.memory`), with what the
+    entry reads, in the order of the catalogue."""
+    for taken in of_job(text):
+        first, _, rest = taken.entry.says.partition(".")
+        if first == kind:
+            yield rest, taken
+
+
+def _met(text: str, *names: str) -> frozenset[int]:
+    """The numbers of the literals of these families that a line holds."""
+    return frozenset(number for _, number in finder_of(*names).hits(text.encode("utf-8", "replace")))
+
+
+def _taking(entries: Iterable[Signature], sentence: str) -> Iterator[LineMatch]:
+    """What those of the entries read that take a sentence as it stands."""
+    bare = Unwrapped(sentence)
+    answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
+    return (answer for answer in answers if isinstance(answer, LineMatch))

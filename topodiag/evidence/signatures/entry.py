@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import msgspec
 
+from topodiag.evidence.interface import to_float, to_int
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import NO_FIELDS, Scope, Trust, Value
@@ -138,9 +139,28 @@ def literals() -> Mapping[str, tuple[tuple[str, int], ...]]:
     return msgspec.json.decode(INDEX.read_bytes(), type=dict[str, tuple[tuple[str, int], ...]])
 
 
+@cache
+def places_of(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    """The same of these families alone, of all without names."""
+    if not names:
+        return tuple(literals().items())
+    own = ((literal, tuple(place for place in places if place[0] in names)) for literal, places in literals().items())
+    return tuple((literal, places) for literal, places in own if places)
+
+
 def literals_of(*names: str) -> tuple[bytes, ...]:
-    """The literals of these families, without reading their entries."""
-    return tuple(literal.encode() for literal, places in literals().items() if any(name in names for name, _ in places))
+    """These literals alone, without reading the entries."""
+    return tuple(literal.encode() for literal, _ in places_of(*names))
+
+
+@lru_cache(1024)
+def in_order(numbers: frozenset[int], *names: str) -> tuple[Signature, ...]:
+    """The entries of these families that these literals begin, in the order of the catalogue."""
+    begun = (places_of(*names)[number] for number in numbers)
+    places = {
+        (name, place) for literal, places in begun for name, place in places if literal in family(name)[place].literals
+    }
+    return tuple(family(name)[place] for name, place in sorted(places))
 
 
 MAX_TEXT = 300
@@ -149,31 +169,14 @@ MAX_LIST = 2000
 """The same of a list of ranks, and of the call of a rank with the shapes of its tensors."""
 
 
-def _integer(text: str) -> int | None:
-    digits = text.strip().replace(",", "")
-    if len(digits) > 19:
-        return None
-    try:
-        return int(digits, 16 if digits[:2].lower() == "0x" else 10)
-    except ValueError:
-        return None
-
-
-def _decimal(text: str) -> float | None:
-    try:
-        return float(text.strip().replace(",", "")[:40])
-    except ValueError:
-        return None
-
-
 def _text(text: str, most: int = MAX_TEXT) -> str | None:
     return text.strip()[:most] or None
 
 
 FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "bus_id": normalise_bus_id,
-    "seconds": _decimal,
-    **dict.fromkeys(("gpu", "port", "rank", "local_rank", "pid", "code", "count", "expected", "sequence"), _integer),
+    "seconds": to_float,
+    **dict.fromkeys(("gpu", "port", "rank", "local_rank", "pid", "code", "count", "expected", "sequence"), to_int),
     **dict.fromkeys(("ranks", "value"), partial(_text, most=MAX_LIST)),
     **dict.fromkeys(("nic", "host", "peer", "address", "reason", "collective", "size", "path"), _text),
     **dict.fromkeys(("variable", "version", "module", "name"), _text),
@@ -189,6 +192,11 @@ def typed(groups: Mapping[str, str | None]) -> Mapping[str, Value]:
         name: value for name, text in groups.items() if text is not None and (value := FIELDS[name](text)) is not None
     }
     return values or NO_FIELDS
+
+
+def counts_none(fields: Mapping[str, Value]) -> bool:
+    """Whether the sentence counts errors or devices, and counts zero of them."""
+    return fields.get("count") == 0 and "expected" not in fields
 
 
 REACH = 120

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
-from topodiag.evidence.signatures.lines import first_in
+from topodiag.evidence.signatures.engine import first_in
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import dataclass, regex
 from topodiag.words.fold import grouped

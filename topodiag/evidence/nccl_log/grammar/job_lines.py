@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.engine import LineMatch, of_job
+from topodiag.evidence.signatures.engine import LineMatch, events_of_job, of_job
 from topodiag.evidence.signatures.entry import literals_of
-from topodiag.evidence.signatures.lines import events_of_job
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.words.own_data import own_data

@@ -14,7 +14,7 @@ from math import isnan, nan
 from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures import wrappers
-from topodiag.evidence.signatures.lines import events_of_job
+from topodiag.evidence.signatures.engine import events_of_job
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 from topodiag.words.own_data import own_data, patterns

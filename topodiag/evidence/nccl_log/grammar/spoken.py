@@ -32,8 +32,8 @@ from topodiag.evidence.assignments import stated_in
 from topodiag.evidence.bench_devices import DEVICE
 from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean
+from topodiag.evidence.signatures.engine import events_of_job
 from topodiag.evidence.signatures.entry import literals_of
-from topodiag.evidence.signatures.lines import events_of_job
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import without_launcher
 from topodiag.lazy import regex
