@@ -11,7 +11,7 @@ from tests.evidence.filled import draft_by, text_of, value
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_links import NvidiaSmiNvlink
-from topodiag.evidence.nvidia.nvidia_words import distinct_bus_ids, distinct_uuids
+from topodiag.evidence.nvidia.nvidia_words import distinct, distinct_uuids
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
@@ -33,7 +33,7 @@ def test_what_masks_and_repetitions_leave_of_ids_is_distinct() -> None:
         1: UUIDS[0],
         2: UUIDS[1].upper(),
     }
-    assert distinct_bus_ids([(0, "0000:1b:00.0"), (1, "0000:1B:00.0"), (2, "0000:2b:00.0")]) == {2: "0000:2b:00.0"}
+    assert distinct([(0, "0000:1b:00.0"), (1, "0000:1B:00.0"), (2, "0000:2b:00.0")]) == {2: "0000:2b:00.0"}
 
 
 @given(st.text(max_size=60))

@@ -183,48 +183,42 @@ _Sample = dict[str, GpuField]
 
 
 class DcgmDmon(OfPage):
-    """Clocks, their reasons, load, power and errors by DCGM's monitor."""
+    """Clocks, their reasons, load, power and errors by DCGM's monitor: of each GPU the sample that says most, whole."""
+
+    first = "Entity"
+    """The column that numbers GPUs, behind date and time."""
+    names: Mapping[str, str] = _NAMES["dcgm-short"]
+    """DCGM's fields by the other columns."""
 
     def read_page(self, page: Page) -> None:
-        _read_samples(page, "Entity", _NAMES["dcgm-short"])
+        columns: list[str] = []
+        best: dict[int, _Sample] = {}
+        for line in page.bare_lines():
+            header = line.text.lstrip("# ").split() if line.text.startswith("#") else []
+            words = line.text.removeprefix("GPU ").split()
+            cells = dict(zip(columns, words, strict=False))
+            index = to_int(cells.get(self.first), low=0, high=MAX_INDEX)
+            if self.first in header[:3]:
+                columns = header
+            elif index is not None and len(words) == len(columns):
+                sample = _Sample()
+                for column, cell in cells.items():
+                    value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
+                    if value is not None and column in self.names:
+                        sample[self.names[column]] = GpuField(index, self.names[column], value, line, {})
+                best[index] = max(best.get(index, sample), sample, key=_weight)
+            elif self.first != "Entity" and not header:
+                columns = []  # nvidia-smi's table ends here
+        for sample in best.values():
+            for record in sample.values():
+                _offer(record, None)
 
 
-class NvidiaSmiDmon(OfPage):
+class NvidiaSmiDmon(DcgmDmon):
     """Load of the processors and of memory, power, and clock by nvidia-smi's monitor."""
 
-    def read_page(self, page: Page) -> None:
-        _read_samples(page, "gpu", _NAMES["dmon"])
-
-
-def _columns(line: str) -> list[str]:
-    """The columns of a header, none of another line."""
-    return line.lstrip("# ").split() if line.startswith("#") else []
-
-
-def _read_samples(page: Page, first: str, names: Mapping[str, str]) -> None:
-    """Offers of each GPU the sample that says most, whole. `first` is the column that numbers GPUs, behind date and
-    time, `names` are DCGM's fields by the other columns."""
-    columns: list[str] = []
-    best: dict[int, _Sample] = {}
-    for line in page.bare_lines():
-        if first in _columns(line.text)[:3]:
-            columns = _columns(line.text)
-            continue
-        words = line.text.removeprefix("GPU ").split()
-        cells = dict(zip(columns, words, strict=False))
-        index = to_int(cells.get(first), low=0, high=MAX_INDEX)
-        if index is None or len(words) != len(columns):
-            columns = columns if first == "Entity" or line.text.startswith("#") else []  # nvidia-smi's table ends here
-            continue
-        sample = _Sample()
-        for column, cell in cells.items():
-            value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
-            if value is not None and column in names:
-                sample[names[column]] = GpuField(index, names[column], value, line, {})
-        best[index] = max(best.get(index, sample), sample, key=_weight)
-    for sample in best.values():
-        for record in sample.values():
-            _offer(record, None)
+    first = "gpu"
+    names = _NAMES["dmon"]
 
 
 def _weight(sample: _Sample) -> tuple[float, ...]:

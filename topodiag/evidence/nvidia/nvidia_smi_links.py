@@ -132,9 +132,7 @@ def _link_words(rest: str) -> _Said | None:
         bus_id = normalise_bus_id(words["remote"])
         kind = "switch" if bus_id == NVSWITCH_BUS_ID else None
         return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_type": kind}, {})
-    if words["ability"]:
-        return {}, {}
-    if "BER" in words["counter"].split() or reading(words["count"]) is None:
+    if words["ability"] or "BER" in words["counter"].split() or reading(words["count"]) is None:
         return {}, {}
     name = as_tag(f"{words['counter']} {words['unit'] or ''}")
     known = words["count"].isdecimal() and len(words["count"]) <= 20
@@ -149,9 +147,8 @@ def capabilities(arguments: str) -> tuple[str, ...]:
     """The capabilities that a command line asks for, e.g. `topo -p2p rw`; empty when it does not say."""
     words = arguments.replace("=", " ").split()
     letters = next((letters for option, letters in pairwise(words) if option in ("-p2p", "--p2p_status")), "")
-    return (
-        tuple(CAPABILITIES[letter] for letter in dict.fromkeys(letters)) if set(letters) <= CAPABILITIES.keys() else ()
-    )
+    names = [CAPABILITIES.get(letter, "") for letter in dict.fromkeys(letters)]
+    return tuple(names) if all(names) else ()
 
 
 def _offer_p2p(page: Page, matrix: smi.Matrix, asked: tuple[str, ...]) -> None:

@@ -18,18 +18,29 @@ The table of processes below `nvidia-smi`'s own, with it or pasted alone: which 
 
 The last two lines are of `nvidia-smi pmon`. Programs that only draw (type G) are left out. Long names are cut at their
 start by the tool. Format: drivers R384 to R610.
+
+`nvidia-smi --query-gpu=... --format=csv`: a table whose columns the user chose.
+
+    index, pci.bus_id, pcie.link.gen.current, pcie.link.width.current, utilization.gpu [%]
+    2, 00000000:75:00.0, 3, 8, 100 %
+
+The columns are found by the header, or by the echoed command where `noheader` left the header out. Cells are offered by
+the same code as `nvidia-smi -q`. A table that repeats itself (`-l`) tells of each GPU its busiest moment. Field names:
+`nvidia-smi --help-query-gpu` and `--help-query-remapped-rows`, drivers R384 to R610.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 
-from topodiag.evidence.interface import reading
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField, fill_report
-from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, LOST, fill_lost
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model import tables
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
@@ -41,7 +52,8 @@ LOST_READINGS = 2
 _LIKE = patterns("evidence/nvidia/lines", "table")
 _TITLE = "| NVIDIA-SMI "
 
-_COMPUTE_MODES: Mapping[str, str] = own_data("evidence/nvidia/names")["table-compute-modes"]
+_NAMES = own_data("evidence/nvidia/names")
+_COMPUTE_MODES: Mapping[str, str] = _NAMES["table-compute-modes"]
 _SWITCHES = {"On": "Enabled", "Off": "Disabled"}
 _OF_READING = {
     "pstate": "performance_state", "power": "power_readings/power_draw", "limit": "power_readings/power_limit",
@@ -170,7 +182,7 @@ class _Table:
         row.lost |= cells[1].count("ERR!") >= LOST_READINGS
 
 
-MAX_ROWS = 4096
+MAX_PROCESSES = 4096
 
 
 class SmiProcesses(OfPage):
@@ -182,9 +194,153 @@ class SmiProcesses(OfPage):
         for line in page.lines():
             sampled = sampled or line.bare.split()[:3] == ["#", "gpu", "pid"]
             row = _LIKE["row"].match(line.text) or (_LIKE["sample"].match(line.text) if sampled else None)
-            if row is not None and len(page.parsed.records) < MAX_ROWS:
+            if row is not None and len(page.parsed.records) < MAX_PROCESSES:
                 rows.setdefault(int(row[2]), []).append((int(row[1]), known(row[3].strip(), line.origin)))
                 page.mark(line.number)
         for pid in rows.keys() - {process.pid for process in page.draft.processes}:
             gpus = tuple(dict.fromkeys(gpu for gpu, _ in rows[pid]))
             page.draft.processes.append(Process(pid, gpus, rows[pid][0][1]))
+
+
+MAX_COLUMNS = 200
+MAX_ROWS = 100_000
+
+_LINK = "pci/pci_gpu_link_info"
+_REASONS = "clocks_event_reasons/clocks_event_reason_"
+_PATHS: Mapping[str, str] = _NAMES["query"]
+"""Columns by name, as the elements of the full report that hold the same value."""
+
+_ALSO = regex(_NAMES["other-columns"]["names"])
+"""Columns that make a header, and of which nothing is read."""
+
+_MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_MIN_KNOWN = 2
+"""Columns of these that make a header: one word and a comma is any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """One GPU at one moment: cells by column, with the line they stand on. `ordered` is False where the command picked
+    some of the GPUs."""
+
+    cells: Mapping[str, str]
+    line: Line
+    ordered: bool
+
+    def cell(self, path: str) -> str:
+        return next((text for column, text in self.cells.items() if _PATHS.get(column) == path), "")
+
+    def field(self, path: str, text: str) -> XmlField:
+        return XmlField(path, text, self.line.number, self.line.text)
+
+    @property
+    def load(self) -> int:
+        return to_int(self.cell("utilization/gpu_util"), low=0, high=100) or 0
+
+    @property
+    def index(self) -> int | None:
+        return to_int(self.cell("index"), low=0, high=MAX_GPUS)
+
+
+class NvidiaSmiQuery(OfPage):
+    """GPUs by the columns of a query."""
+
+    def recognises(self, head: str) -> bool:
+        asked = any(f"--query-{name}" in head for name in ("gpu", "remapped-rows"))
+        if not asked and _LIKE["mark"].search(head) is None:
+            return False
+        return any(True for _ in _rows(Page(Blob("", head.encode()), NodeDraft())))
+
+    def read_page(self, page: Page) -> None:
+        fill_lost(page.blob, page.draft)
+        listed = list(islice(_rows(page), MAX_ROWS))
+        rows = _busiest(listed)
+        named = all(row.cell("index") for row in rows)
+        ordered = named or (len(rows) > 1 and all(row.ordered for row in rows))
+        driver = [row.field("driver_version", version) for row in rows if (version := row.cell("driver_version"))]
+        report = SmiReport(driver[:1])
+        for place, row in enumerate(rows):
+            index = row.index if named else place
+            gpu = report.gpu(index) if index is not None else None
+            if gpu is not None:
+                gpu.bus_id = gpu.bus_id or row.cell("bus_id")
+                for xml_field in _fields(row):
+                    report.add(gpu, xml_field)
+        fill_report(page, report, ordered=ordered)
+        for row in rows:
+            capability = to_float(row.cell("compute_cap"), low=1, high=100)
+            if capability is not None and row.index is not None:
+                page.draft.gpu(index=row.index).offer("sm", round(capability * 10), row.line.origin)
+        page.parsed.records = [row.line.number for row in listed]
+
+
+def _rows(page: Page) -> Iterator[QueryRow]:
+    """The rows below headers, and those of commands that print none."""
+    columns, picked = _asked_later(page.blob.text), False
+    for whole in page.cut_lines():
+        line = Line(page, whole.number, whole.text.strip().lstrip(">| \t"))
+        asked = _LIKE["command"].search(line.text)
+        if asked is not None:
+            columns = _columns(asked[1].split(","))
+            picked = not {"-i", "--id"}.isdisjoint(line.text.replace("=", " ").split())
+            continue
+        cells = [cell.strip() for cell in line.text.split(",", MAX_COLUMNS)]
+        header = _columns(cells)
+        if header:
+            columns = header
+        elif columns and len(cells) == len(columns) and _is_row(columns, cells):
+            yield QueryRow(dict(zip(columns, cells, strict=True)), line, not picked)
+        elif line.text.startswith(("$", "#")) or "$ " in line.text[:80]:
+            columns = ()
+
+
+def _asked_later(text: str) -> tuple[str, ...]:
+    """The columns of the only command of a text whose rows stand above it, without a header."""
+    commands = _LIKE["command"].findall(text[: MAX_LINE * 50])
+    return _columns(commands[0].split(",")) if len(commands) == 1 and "noheader" in text else ()
+
+
+def _columns(cells: Sequence[str]) -> tuple[str, ...]:
+    """The column names of a header, in lower case and without units; none where the cells are no header."""
+    names = tuple(cell.partition(" [")[0].strip().lower() for cell in cells)
+    known = sum(name in _PATHS or _LIKE["reason"].fullmatch(name) is not None for name in names)
+    if known == 0 or len(names) < _MIN_KNOWN or "pid" in names:
+        return ()
+    return names if all(name in _PATHS or _ALSO.fullmatch(name) for name in names) else ()
+
+
+def _is_row(columns: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether cells can stand under the columns: an index is a number, a bus id has colons."""
+    for column, cell in zip(columns, cells, strict=True):
+        if column == "index" and not (cell.isascii() and cell.isdigit() and len(cell) < 4):
+            return False
+        if _PATHS.get(column) == "bus_id" and ":" not in cell and not cell.startswith("["):
+            return False
+    return True
+
+
+def _busiest(rows: Sequence[QueryRow]) -> list[QueryRow]:
+    """One row for each GPU and set of columns: the busiest, since clocks and links at rest are low by design."""
+    best: dict[object, QueryRow] = {}
+    for number, row in enumerate(rows):
+        name = row.cell("index") or row.cell("bus_id") or row.cell("uuid") or number
+        key = (name, *row.cells)
+        if key not in best or row.load > best[key].load:
+            best[key] = row
+    return list(best.values())[: MAX_GPUS * 4]
+
+
+def _fields(row: QueryRow) -> Iterator[XmlField]:
+    for column, text in row.cells.items():
+        reason = _LIKE["reason"].fullmatch(column)
+        if column in _MASKS:
+            mask = to_int(text, low=0, high=2**63)
+            for bit, name in EVENT_REASONS.items() if mask is not None else ():
+                yield row.field(_REASONS + name, "Active" if (mask or 0) & bit else "Not Active")
+        elif reason is not None:
+            yield row.field(_REASONS + reason[1], text)
+        elif column in _PATHS:
+            yield row.field(_PATHS[column], text)
+    if "pcie.link.gen.max" in row.cells and "pcie.link.gen.gpumax" not in row.cells:
+        # That of GPU and slot together: without the GPU's own it stands for it.
+        yield row.field(f"{_LINK}/pcie_gen/max_device_link_gen", row.cells["pcie.link.gen.max"])

@@ -178,7 +178,7 @@ def fill_report(page: Page, report: SmiReport, *, ordered: bool) -> None:
             draft.single("os").offer(name, reading(head.text.partition(" [")[0]), origin)
     numbered = ordered and _is_numbered(blob, report)
     uuids = nvidia.distinct_uuids((gpu.order, gpu.fields["uuid"].text) for gpu in gpus if "uuid" in gpu.fields)
-    bus_ids = nvidia.distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+    bus_ids = nvidia.distinct((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
     for gpu in gpus:
         bus_id, uuid = bus_ids.get(gpu.order), uuids.get(gpu.order)
         if not numbered and bus_id is None and uuid is None:
@@ -188,7 +188,7 @@ def fill_report(page: Page, report: SmiReport, *, ordered: bool) -> None:
         own.guest(draft)
         own.fabric()
         own.memory_errors()
-        if own.has_function() and (bus_id is not None or numbered):
+        if any(path.startswith("pci/") for path in gpu.fields) and (bus_id is not None or numbered):
             own.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
@@ -324,9 +324,6 @@ class _Gpu:
             largest = max(zip(known, range(len(known)), strict=True))[1]
             field = parts[largest]
             self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
-
-    def has_function(self) -> bool:
-        return any(path.startswith("pci/") for path in self.fields)
 
     def pcie(self, pci: Entity) -> None:
         self._offer_all(pci, "report-pci")

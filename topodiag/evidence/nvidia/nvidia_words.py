@@ -14,6 +14,7 @@ Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from topodiag.evidence.draft import NodeDraft
@@ -74,26 +75,16 @@ UUID, LOST = (patterns("evidence/nvidia/lines", "words")[name] for name in ("uui
 
 
 def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """GPU UUIDs by index: only whole ones that are not all zeros, and none of two for an index or for two indices."""
-    owners: dict[str, set[int]] = {}
-    held: dict[int, set[str]] = {}
-    for index, text in named:
-        uuid = text.strip()
-        if UUID.fullmatch(uuid) and uuid.strip("GPU-0"):
-            owners.setdefault(uuid.lower(), set()).add(index)
-            held.setdefault(index, set()).add(uuid)
-    return {
-        index: next(iter(uuids))
-        for index, uuids in held.items()
-        if len(uuids) == 1 and owners[next(iter(uuids)).lower()] == {index}
-    }
+    """GPU UUIDs by index: whole ones that are not all zeros."""
+    stripped = ((index, text.strip()) for index, text in named)
+    return distinct((index, uuid) for index, uuid in stripped if UUID.fullmatch(uuid) and uuid.strip("GPU-0"))
 
 
-def distinct_bus_ids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Bus ids by index, without any that two indices claim."""
-    given = [(index, text.strip().lower()) for index, text in named if text.strip()]
-    texts = [text for _, text in given]
-    return {index: text for index, text in given if texts.count(text) == 1}
+def distinct(named: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Names by index, "" for none: none of two for an index, and none that two indices claim, in whatever case."""
+    pairs = [(index, name) for index, name in dict.fromkeys(named) if name]
+    of_index, owners = Counter(index for index, _ in pairs), Counter(name.lower() for _, name in pairs)
+    return {index: name for index, name in pairs if of_index[index] == owners[name.lower()] == 1}
 
 
 def fill_lost(blob: Blob, draft: NodeDraft) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import MAX_GPUS, Blob, reading
 from topodiag.evidence.json_values import error_of, integer, load, member, objects, shown, text
 from topodiag.evidence.nvidia import nvidia_words as nvidia
@@ -27,9 +27,6 @@ MAX_PAIRS = MAX_GPUS * MAX_GPUS
 MAX_INDEX = 9999
 
 P2P_NAMES = ("read", "write", "nvlink", "atomics", "prop")
-
-_Pair = tuple[int, int, dict[str, Any], str]
-"""Two GPUs, the answers about them, and where these stand in the document."""
 
 
 class Nvml(OfPage):
@@ -49,26 +46,15 @@ class Nvml(OfPage):
             else:
                 gpus[index] = place, answers
         uuids = nvidia.distinct_uuids((index, text(answers.get("uuid")) or "") for index, (_, answers) in gpus.items())
-        bus_ids = nvidia.distinct_bus_ids((index, _bus_id(answers)) for index, (_, answers) in gpus.items())
+        bus_ids = nvidia.distinct((index, _bus_id(answers)) for index, (_, answers) in gpus.items())
         for index, (place, answers) in gpus.items():
             entity = draft.gpu(index=index, bus_id=bus_ids.get(index), uuid=uuids.get(index))
             gpu = GpuAnswers(blob, answers, f"gpus[{place}]", entity)
             gpu.fill(uuids.get(index))
             if index in bus_ids:
                 gpu.fill_pcie(draft.pci(bus_ids[index]))
-        pairs: list[_Pair] = []
-        for place, answers in objects(document.get("pairs"), MAX_PAIRS):
-            a, b = integer(answers.get("a"), high=MAX_INDEX), integer(answers.get("b"), high=MAX_INDEX)
-            if a is None or b is None or a == b:
-                parsed.leave(blob, None, f"pairs[{place}]", "does not name two GPUs")
-            else:
-                pairs.append((a, b, answers, f"pairs[{place}]"))
-        _fill_pairs(blob, pairs, draft)
-        error = text(document.get("error"))
-        if refused := error is not None and _is_error(error):
-            parsed.topics = frozenset({Topic.DRIVER})
-        _fill_system(blob, document, draft, error, refused=refused)
-        parsed.records = [0] * (1 + len(gpus) + len(pairs))
+        parsed.records = [0] * (1 + len(gpus) + _fill_pairs(page, document))
+        _fill_system(page, document)
 
 
 def _bus_id(answers: dict[str, Any]) -> str:
@@ -76,8 +62,17 @@ def _bus_id(answers: dict[str, Any]) -> str:
     return normalise_bus_id(text(pci.get("bus_id")) or "") or "" if isinstance(pci, dict) else ""
 
 
-def _fill_pairs(blob: Blob, pairs: list[_Pair], draft: NodeDraft) -> None:
-    """Both directions: NVML is asked once for a pair, and where it was asked twice each has its own answer."""
+def _fill_pairs(page: Page, document: dict[str, Any]) -> int:
+    """Both directions: NVML is asked once for a pair, and where it was asked twice each has its own answer. How many
+    pairs there are."""
+    blob, draft = page.blob, page.draft
+    pairs: list[tuple[int, int, dict[str, Any], str]] = []
+    for number, answers in objects(document.get("pairs"), MAX_PAIRS):
+        a, b = integer(answers.get("a"), high=MAX_INDEX), integer(answers.get("b"), high=MAX_INDEX)
+        if a is None or b is None or a == b:
+            page.parsed.leave(blob, None, f"pairs[{number}]", "does not name two GPUs")
+        else:
+            pairs.append((a, b, answers, f"pairs[{number}]"))
     asked = {(a, b) for a, b, *_ in pairs}
     for a, b, answers, place in pairs:
         one, other = draft.gpu(index=a), draft.gpu(index=b)
@@ -92,20 +87,18 @@ def _fill_pairs(blob: Blob, pairs: list[_Pair], draft: NodeDraft) -> None:
                 if code is not None:
                     word = NUMBERS["p2p"].get(code, "U")
                     draft.pair(f"p2p:{name}", *ends, word, blob.origin(text=f"{place}.p2p.{name}: {code}"))
+    return len(pairs)
 
 
-def _is_error(word: str) -> bool:
-    """Whether NVML itself answered with an error by name: one word. In other words the collector says why it did not
-    get as far as NVML."""
-    return word.isalpha() and word[0].isupper()
-
-
-def _fill_system(blob: Blob, document: dict[str, Any], draft: NodeDraft, error: str | None, *, refused: bool) -> None:
-    os = draft.single("os")
-    if refused:
+def _fill_system(page: Page, document: dict[str, Any]) -> None:
+    blob, os, error = page.blob, page.draft.single("os"), text(document.get("error"))
+    if error is not None and error.isalpha() and error[0].isupper():
+        # One word is an error of NVML by its name.
+        page.parsed.topics = frozenset({Topic.DRIVER})
         os.offer("nvml_error", error, blob.origin(text=f"error: {error}"))
     elif error is not None:
-        draft.missing.append(NotObserved("NVML", error, of=frozenset({Topic.GPUS})))
+        # In other words the collector says why it did not get as far as NVML.
+        page.draft.missing.append(NotObserved("NVML", error, of=frozenset({Topic.GPUS})))
     version = document.get("driver_version")
     if error_of(version) is None:
         os.offer("driver_version", text(version), blob.origin(text=f"driver_version: {shown(version)}"))

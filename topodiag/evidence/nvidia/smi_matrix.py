@@ -31,6 +31,8 @@ MAX_NOTES = 4096
 MAX_LINE = 32768
 
 _LIKE = patterns("evidence/nvidia/lines", "matrix")
+_TAIL = {"CPU": "cpu", "GPU": "memory"}
+"""Columns of affinity by the first word of their names; those of any other are of NUMA nodes."""
 _DECORATION = " \t#>`*\"'$\u00a0"
 
 
@@ -176,12 +178,6 @@ def _unpiped(line: str) -> str:
     return "\t".join((*cells[first:], *cells[:first]))
 
 
-def _tail_names(text: str) -> tuple[str, ...]:
-    """Which affinity columns a header names, in their order."""
-    words = [match[0].upper() for match in _LIKE["tail"].finditer(text)]
-    return tuple({"CPU": "cpu", "GPU": "memory"}.get(word[:3], "numa") for word in words[:8])
-
-
 def _labels(text: str) -> tuple[str, ...] | None:
     """The device labels of a header, with or without blanks between them; None when a word is no label."""
     labels: list[str] = []
@@ -201,12 +197,11 @@ def _header(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     stripped = line.lstrip(_DECORATION)
     if not stripped.startswith("GPU") or any(_is_path_word(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
         return None  # a row, though one of its cells may read like the head of a column
-    names = _tail_names(line)
-    first = _LIKE["tail"].search(line)
-    labels = _labels(line[: first.start()].strip(_DECORATION) if first else stripped.rstrip(_DECORATION))
+    tail = list(_LIKE["tail"].finditer(line))
+    labels = _labels(line[: tail[0].start()].strip(_DECORATION) if tail else stripped.rstrip(_DECORATION))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
-    return labels, names
+    return labels, tuple(_TAIL.get(match[0][:3].upper(), "numa") for match in tail[:8])
 
 
 def _plain_cells(header: _Table, line: str) -> tuple[str, list[str], dict[str, str]] | None:
@@ -251,7 +246,7 @@ def _tabbed_tail(header: _Table, fields: list[str]) -> dict[str, str]:
     return dict(zip(header.tail, fields, strict=False)) if len(fields) >= len(header.tail) else {}
 
 
-_PCI_PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "PSB"})
+_PCI_PATHS = PATH_WORDS | OLD_PATH_WORDS.keys()
 """Words for a path over PCIe, which is the same in both directions."""
 
 
