@@ -8,7 +8,7 @@ from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.amd.copy_tests import AmdCopyTests
+from topodiag.evidence.amd.links import AmdCopyTests
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob

@@ -31,14 +31,13 @@ clock, the product and the links are not in this table. Format: ROCm 3 to 7, roc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.evidence.page import OfPage, Page
-from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.words.own_data import own_data
@@ -54,15 +53,9 @@ MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
 MAX_LINES = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """One value of a GPU: a field, a counter, or a field of its PCIe function; None where the document has none."""
-
-    name: str
-    value: Any
-    text: str
-    counter: bool = False
-    pci: bool = False
+_FIELD, _COUNTER, _PCI = "field", "counter", "field of the function"
+_Value = tuple[str, str, Any, str]
+"""One value of a GPU: what it is of these, its name, the value, None where the document has none, and the quote."""
 
 
 class AmdSmiJson(OfPage):
@@ -79,26 +72,26 @@ class AmdSmiJson(OfPage):
                 continue
             bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
             entity = draft.gpu(index=number, bus_id=bus_id)
-            for value in _of_gpu(gpu, bus_id):
-                if value.value is not None:
-                    owner = draft.pci(bus_id or unplaced(number)) if value.pci else entity
-                    origin = blob.origin(text=f"gpu {number}: {value.text}")
-                    (owner.count if value.counter else owner.offer)(value.name, value.value, origin)
+            for kind, name, value, quote in _of_gpu(gpu, bus_id):
+                if value is not None:
+                    owner = draft.pci(bus_id or unplaced(number)) if kind == _PCI else entity
+                    origin = blob.origin(text=f"gpu {number}: {quote}")
+                    (owner.count if kind == _COUNTER else owner.offer)(name, value, origin)
                     page.parsed.records.append(0)
 
 
 def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
     if bus_id is not None:
-        yield _Value("vendor", AMD_ID, f"bdf {bus_id}", pci=True)
+        yield _PCI, "vendor", AMD_ID, f"bdf {bus_id}"
         for key, field in (("max_pcie_width", "max_width"), ("max_pcie_speed", "max_gen")):
             held = values.member(gpu.get("bus"), key)
             number = _width(held) if field == "max_width" else _gen(held)
-            yield _Value(field, number, f"{key} {values.shown(held)}", pci=True)
+            yield _PCI, field, number, f"{key} {values.shown(held)}"
     numa = values.integer(values.member(gpu.get("numa"), "node"), low=0, high=4095)
-    yield _Value("numa", numa, f"numa node {numa}")
+    yield _FIELD, "numa", numa, f"numa node {numa}"
     name = values.text(values.member(gpu.get("asic"), "market_name"))
     if name is not None and name.upper() != "N/A":
-        yield _Value("name", name, f"market_name {name}")
+        yield _FIELD, "name", name, f"market_name {name}"
     yield from _errors(gpu)
     yield from _pcie(gpu.get("pcie"))
     yield from _load(gpu)
@@ -107,26 +100,21 @@ def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
 
 def _errors(gpu: dict[str, Any]) -> Iterator[_Value]:
     blocks = gpu.get("ecc_blocks")
-    if isinstance(blocks, dict) and isinstance(blocks.get(MEMORY), dict):
-        lost = 0
-        for block, counts in list(blocks.items())[:64]:
-            uncorrected, corrected = (
-                values.integer(values.member(counts, f"{kind}_count"), high=MAX_COUNT)
-                for kind in ("uncorrectable", "correctable")
-            )
-            if block in (MEMORY, LINKS):
-                family = "ecc_volatile" if block == MEMORY else "xgmi"
-                text = f"{block} uncorrectable_count {uncorrected}"
-                yield _Value(f"{family}_uncorrected", uncorrected, text, counter=True)
-                yield _Value(f"{family}_corrected", corrected, f"{block} correctable_count {corrected}", counter=True)
-            else:
-                lost += uncorrected or 0
-        yield _Value("ras_uncorrected", lost, f"uncorrectable_count {lost} in other blocks", counter=True)
+    if not isinstance(blocks, dict) or not isinstance(blocks.get(MEMORY), dict):
+        yield from _counts("ecc_volatile", gpu.get("ecc"), "total_")
         return
-    totals = gpu.get("ecc")
-    for kind, short in (("total_uncorrectable_count", "uncorrected"), ("total_correctable_count", "corrected")):
-        count = values.integer(values.member(totals, kind), high=MAX_COUNT)
-        yield _Value(f"ecc_volatile_{short}", count, f"{kind} {count}", counter=True)
+    yield from _counts("ecc_volatile", blocks[MEMORY], "", f"{MEMORY} ")
+    yield from _counts("xgmi", blocks.get(LINKS), "", f"{LINKS} ")
+    others = [counts for block, counts in list(blocks.items())[:64] if block not in (MEMORY, LINKS)]
+    lost = sum(values.integer(values.member(counts, "uncorrectable_count"), high=MAX_COUNT) or 0 for counts in others)
+    yield _COUNTER, "ras_uncorrected", lost, f"uncorrectable_count {lost} in other blocks"
+
+
+def _counts(family: str, counts: object, prefix: str, block: str = "") -> Iterator[_Value]:
+    for word in ("uncorrect", "correct"):
+        key = f"{prefix}{word}able_count"
+        count = values.integer(values.member(counts, key), high=MAX_COUNT)
+        yield _COUNTER, f"{family}_{word}ed", count, f"{block}{key} {count}"
 
 
 def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
@@ -142,7 +130,7 @@ def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
     ):
         value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
         if value is not None:
-            yield _Value(name, kind(value), f"{name} {value:g}")
+            yield _FIELD, name, kind(value), f"{name} {value:g}"
 
 
 def _clocks(gpu: dict[str, Any]) -> Iterator[_Value]:
@@ -152,16 +140,16 @@ def _clocks(gpu: dict[str, Any]) -> Iterator[_Value]:
     )
     clock, top = max(clocks, default=0), max(tops, default=0)
     if clock:
-        yield _Value("sm_clock_mhz", int(clock), f"gfx clk {in_mhz(int(clock))}")
+        yield _FIELD, "sm_clock_mhz", int(clock), f"gfx clk {in_mhz(int(clock))}"
     states = {key: values.member(gpu.get("throttle"), f"{key}_violation_status") for key in _HELD_BY}
     if not {"ACTIVE", "NOT ACTIVE"} & set(map(str, states.values())):
         return
     active = [key for key, state in states.items() if state == "ACTIVE"]
     reasons = tuple(dict.fromkeys(_HELD_BY[key] for key in active))
-    yield _Value("throttle", reasons, f"violations active: {', '.join(active) or 'none'}")
+    yield _FIELD, "throttle", reasons, f"violations active: {', '.join(active) or 'none'}"
     if top:
         # Without the reasons a power limit would look like a clock that is stuck: then its peers say what is usual.
-        yield _Value("max_sm_clock_mhz", int(top), f"gfx max_clk {in_mhz(int(top))}")
+        yield _FIELD, "max_sm_clock_mhz", int(top), f"gfx max_clk {in_mhz(int(top))}"
 
 
 def _lower(held: object) -> list[tuple[str, Any]]:
@@ -177,9 +165,9 @@ def _measured(held: object, most: int) -> float | None:
 def _pcie(pcie: object) -> Iterator[_Value]:
     width, gen = _width(values.member(pcie, "width")), _gen(values.member(pcie, "speed"))
     replays = values.integer(values.member(pcie, "replay_count"), high=MAX_COUNT)
-    yield _Value("width", width, f"pcie width {width}", pci=True)
-    yield _Value("gen", gen, f"pcie speed {values.shown(values.member(pcie, 'speed'))}", pci=True)
-    yield _Value("pcie_replay", replays, f"replay_count {replays}", counter=True)
+    yield _PCI, "width", width, f"pcie width {width}"
+    yield _PCI, "gen", gen, f"pcie speed {values.shown(values.member(pcie, 'speed'))}"
+    yield _COUNTER, "pcie_replay", replays, f"replay_count {replays}"
 
 
 def _width(held: object) -> int | None:
@@ -196,28 +184,22 @@ def _of_text(blob: Blob) -> list[dict[str, Any]]:
     case, those of the chip's blocks as they stand."""
     gpus: list[dict[str, Any]] = []
     stack: list[tuple[int, dict[str, Any]]] = []
-    for number, whole in blob.lines():
+    for _, whole in islice(blob.lines(), MAX_LINES):
         line = whole[:MAX_LINE].rstrip().lstrip(">|")
         key, colon, value = (part.strip() for part in line.partition(":"))
-        if not colon or not key.isidentifier() or number > MAX_LINES:
+        if not colon or not key.isidentifier():
             continue
         at = len(line) - len(line.lstrip())
-        if key == "GPU" and value:
-            if len(gpus) >= MAX_GPUS:
-                break
-            gpus.append({"gpu": _scalar(value)})
-            stack = [(at, gpus[-1])]
-            continue
         while stack and stack[-1][0] >= at:
             stack.pop()
-        if not stack:
-            continue
-        above = stack[-1][1]
-        if not value:
-            name = key if len(stack) > 1 else key.lower()
+        if key == "GPU" and value:
+            gpus.append({"gpu": _scalar(value)})
+            stack = [(at, gpus[-1])]
+        elif stack and value:
+            stack[-1][1][key.lower()] = _scalar(value)
+        elif stack:
+            above, name = stack[-1][1], key if len(stack) > 1 else key.lower()
             stack.append((at, above.setdefault(name, {}) if isinstance(above.get(name, {}), dict) else {}))
-        else:
-            above[key.lower()] = _scalar(value)
     return gpus
 
 
