@@ -8,11 +8,11 @@ SOURCE: NVIDIA/nccl-tests src/util.cu v2.17.4 to v2.19.6.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.json_values import decoded, integer, member, number, objects, text
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
@@ -254,9 +254,7 @@ def read_json(data: bytes, source: str) -> Read | None:
     if isinstance(average, dict):
         value = number(average.get("bandwidth", average.get("bandwidith")), MAX_VALUE)
         run.average = -1 if value is None else value
-    errors = document.get("errors")
-    if isinstance(errors, list):
-        run.errors += [message for error in errors[:MAX_ERRORS] if (message := text(error))]
+    run.errors += filter(None, map(text, _texts(document.get("errors"), MAX_ERRORS)))
     if closed:
         run.notes.append("the JSON file was cut off and has been closed: the run was aborted")
         run.aborted = True
@@ -264,17 +262,12 @@ def read_json(data: bytes, source: str) -> Read | None:
 
 
 def _config(run: Draft, document: dict[str, Any]) -> None:
-    args = document.get("args")
-    for arg in args[:200] if isinstance(args, list) else ():
-        named = words.collective_of_binary(arg[:1000]) if isinstance(arg, str) else ""
-        if named:
-            run.collective, run.why_collective = named, "its command"
-            break
-    code = integer(document.get("nccl_version"))
-    run.nccl = words.version_of_code(code) if code is not None else ""
-    env = document.get("env")
-    for line in env[:20_000] if isinstance(env, list) else ():
-        name, equals, value = line.partition("=") if isinstance(line, str) else ("", "", "")
+    named = [words.collective_of_binary(arg[:1000]) for arg in _texts(document.get("args"), 200)]
+    run.collective = next(filter(None, named), "")
+    run.why_collective = "its command" if run.collective else ""
+    run.nccl = words.version_of_code(integer(document.get("nccl_version")) or 0)
+    for line in _texts(document.get("env"), 20_000):
+        name, equals, value = line.partition("=")
         if equals and name.startswith(_SETTINGS):
             run.env[name[:100]] = words.CommandSetting(value[:300])
     config = document.get("config")
@@ -284,6 +277,11 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
         if isinstance(config.get(key), int | float | str):
             run.parameters[name] = str(config[key])[:100]
     _devices(run, config)
+
+
+def _texts(value: object, most: int) -> list[str]:
+    """The texts of a list, which others than nccl-tests may fill with anything."""
+    return [item for item in value[:most] if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _devices(run: Draft, config: dict[str, Any]) -> None:
@@ -312,14 +310,13 @@ def _row(entry: dict[str, Any], source: str) -> BenchRow | None:
     size = integer(entry.get("size"), 0, 1 << 62)
     if size is None:
         return None
-    root = text(entry.get("root"))
-    rank = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(entry.get("root"))
+    root = to_int(str(entry.get("root")), low=0, high=MAX_DEVICES)
     return BenchRow(
         size,
         integer(entry.get("count"), 0, 1 << 62) or 0,
         text(entry.get("type")) or "",
         text(entry.get("redop")) or "",
-        -1 if rank is None else rank,
+        -1 if root is None else root,
         _timing(entry.get("out_of_place")),
         _timing(entry.get("in_place")),
         origin=Origin(source),

@@ -22,6 +22,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from itertools import takewhile
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
 from topodiag.evidence.signatures.engine import first_in
@@ -218,17 +219,13 @@ def title_of(text: str) -> Title | None:
     match = TITLE.search(text)
     if match is None:
         return None
-    preamble: list[str] = []
-    blocks: list[list[str]] = []
-    for name in match[0].replace("#wrong", " #wrong").split()[:MAX_CELLS]:
-        if name in {"time", "cputime"}:
-            blocks.append([])
-        if name in {"timestamp"}:
-            break
-        (blocks[-1] if blocks else preamble).append(name)
-    if not blocks:
-        return None
-    return Title(tuple(preamble), tuple(tuple(block) for block in blocks[:2]), "N" in preamble)
+    parts: list[list[str]] = [[]]
+    for name in takewhile("timestamp".__ne__, match[0].replace("#wrong", " #wrong").split()[:MAX_CELLS]):
+        if name in ("time", "cputime"):
+            parts.append([])
+        parts[-1].append(name)
+    preamble, *blocks = map(tuple, parts)
+    return Title(preamble, tuple(blocks[:2]), "N" in preamble) if blocks else None
 
 
 @dataclass(slots=True)
@@ -302,21 +299,13 @@ def close_row(row: OpenRow, title: Title | None) -> tuple[BenchRow, int, tuple[b
     checked = []
     start = 0
     for block in names:
-        named = dict(zip(block, values[start : start + len(block)], strict=False))
+        named = dict(zip(block, map(_value, values[start : start + len(block)]), strict=False))
         start += len(block)
-        checked.append(_value(named.get("#wrong", named.get("error"))) is not None)
-        time = _value(named.get("time", named.get("cputime")))
+        checked.append(named.get("#wrong", named.get("error")) is not None)
+        time, wrong = named.get("time", named.get("cputime")), named.get("#wrong") if counted else None
         if time is not None and title is not None and title.milliseconds:
             time *= 1000
-        timings.append(
-            Timing(
-                time,
-                _value(named.get("algbw")),
-                _value(named.get("busbw")),
-                _value(named.get("#wrong")) if counted else None,
-                p99_us=_value(named.get("i_p99")),
-            )
-        )
+        timings.append(Timing(time, named.get("algbw"), named.get("busbw"), wrong, p99_us=named.get("i_p99")))
     bench_row = BenchRow(row.size, row.count, row.dtype, row.redop, root, timings[0], timings[1], origin=row.origin)
     return bench_row, len(values), (checked[0], checked[1])
 
@@ -335,8 +324,6 @@ def _is_delta(cell: str) -> bool:
     return "e-" in cell or cell.endswith("e+00")
 
 
-def _value(cell: str | None) -> float | None:
-    if cell is None or not cell[:1].isdigit():
-        return None
-    value = float(cell)
+def _value(cell: str) -> float | None:
+    value = float(cell) if cell[:1].isdigit() else math.nan
     return value if math.isfinite(value) else None
