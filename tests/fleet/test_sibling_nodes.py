@@ -11,7 +11,7 @@ from topodiag.evidence.host.os_state import OsState
 from topodiag.evidence.intake.bundle import Evidence, from_files
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool import Ethtool
+from topodiag.evidence.network.interfaces import Ethtool
 from topodiag.evidence.network.sys_net import SysInfiniband, SysNet
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
 from topodiag.fleet import sibling_nodes as module

@@ -3,7 +3,7 @@
 from tests.evidence.filled import draft_by, text_of
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool import MAX_COUNTERS, Ethtool
+from topodiag.evidence.network.interfaces import MAX_COUNTERS, Ethtool
 
 CAPTURED = Item("ethtool-S-ens1", "ethtool-stats", "commands/x.txt", argv=("ethtool", "-S", "ens1"))
 FAST, DRIVER, STATS = (text_of("ethtool", name) for name in ("FAST", "DRIVER", "STATS"))

@@ -3,7 +3,7 @@
 import pytest
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_lines import Ibdev2netdev
+from topodiag.evidence.network.rdma_tools import Ibdev2netdev
 
 
 @pytest.mark.parametrize("piece", [" port 1", "(", "mlx5_0 ", " ", "=="])

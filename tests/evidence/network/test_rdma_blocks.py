@@ -10,7 +10,7 @@ from tests.evidence.filled import draft_by, values
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_blocks import Ibstat, IbvDevinfo
+from topodiag.evidence.network.rdma_tools import Ibstat, IbvDevinfo
 
 LINKS = Path(__file__).parents[4] / "shared" / "corpus" / "links"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.evidence.filled import draft_by, text_of
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_lines import RdmaLink
+from topodiag.evidence.network.rdma_tools import RdmaLink
 from topodiag.words.unfilled import is_unfilled
 
 INFINIBAND = (

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import reading, to_int
+from topodiag.evidence.interface import reading, to_int, whole
 from topodiag.evidence.page import Line
 from topodiag.evidence.readings import says_nothing
 from topodiag.model.busid import normalise_bus_id
@@ -20,7 +20,9 @@ from topodiag.words.own_data import own_data, patterns
 Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
 
-_WORDS = own_data("evidence/network/words")
+_WORDS: Mapping[str, Mapping[str, str]] = own_data("evidence/network/words")
+_LANES: Mapping[str, int] = own_data("evidence/network/words")["lanes"]
+_SPEEDS: Mapping[str, tuple[float, str]] = own_data("evidence/network/words")["speeds"]
 _OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
 _MAX_SPEED_MBPS = 100_000_000
 """Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
@@ -40,7 +42,7 @@ def _numbered(text: str) -> tuple[str, int]:
     return ("", -1) if match is None else (match["word"], int(match["first"] or match["last"] or -1))
 
 
-def _by_number_or_word(text: str, words: dict[str, str]) -> str | None:
+def _by_number_or_word(text: str, words: Mapping[str, str]) -> str | None:
     """The number is the enum itself, so it decides where it is known."""
     word, number = _numbered(text)
     word = re.sub(r"[^a-z0-9]", "", word.lower())
@@ -58,14 +60,12 @@ def phys_state(text: str) -> str | None:
 
 
 def link_layer(text: str) -> str | None:
-    layer: str | None = _WORDS["layers"].get(text.strip().lower())
-    return layer
+    return _WORDS["layers"].get(text.strip().lower())
 
 
 def transport(text: str) -> str | None:
     """From ibv_devinfo's `InfiniBand (0)` or sysfs' node type `1: CA`."""
-    name: str | None = _WORDS["transports"].get(re.sub(r"[^a-z]", "", _numbered(text)[0].lower()))
-    return name
+    return _by_number_or_word(text, _WORDS["transports"])
 
 
 def rate(text: str) -> tuple[float | None, int | None]:
@@ -83,8 +83,7 @@ def gbps(text: str) -> float | None:
 
 def verbs_width(text: str) -> int | None:
     """Lanes from ibv_devinfo's `4X (2)`: rdma-core prints the number with each."""
-    lanes: int | None = _WORDS["lanes"].get(f"{_numbered(text)[1]}")
-    return lanes
+    return _LANES.get(f"{_numbered(text)[1]}")
 
 
 def verbs_speed(text: str) -> float | None:
@@ -92,8 +91,7 @@ def verbs_speed(text: str) -> float | None:
 
     A build that is older than the hardware prints `invalid speed (128)`: the number still says which it is.
     """
-    of_lane: float | None = _WORDS["speeds"].get(f"{_numbered(text)[1]}", (None,))[0]
-    return of_lane
+    return _SPEEDS.get(f"{_numbered(text)[1]}", (None, ""))[0]
 
 
 def mtu(text: str) -> int | None:
@@ -102,9 +100,8 @@ def mtu(text: str) -> int | None:
     return value if value in (256, 512, 1024, 2048, 4096) else None
 
 
-def lid(text: str) -> int | None:
-    """A local identifier, decimal or hexadecimal, 16 bits (0 is a value: nobody assigned one)."""
-    return to_int(text, low=0, high=0xFFFF)
+lid = whole(0, 0xFFFF)
+"""A local identifier, decimal or hexadecimal, 16 bits (0 is a value: nobody assigned one)."""
 
 
 def guid(text: str) -> str | None:
@@ -133,14 +130,12 @@ def gid(index: int, address: str, kind: str) -> str | None:
 
 def value_text(text: str) -> str | None:
     """A cell that is a name or a version: as it stands, at most 200 characters, None for no reading."""
-    cleaned = reading(text)
-    return cleaned[:200] if cleaned is not None else None
+    return (reading(text) or "")[:200] or None
 
 
 def firmware(text: str) -> str | None:
     """The version alone: ethtool adds the board in brackets, bnxt_en a package version after `/pkg`."""
-    cleaned = value_text(text)
-    return cleaned.split(" (", 1)[0].split("/pkg", 1)[0].strip() or None if cleaned else None
+    return (value_text(text) or "").partition(" (")[0].partition("/pkg")[0].strip() or None
 
 
 def bus_id_in(link: str) -> str | None:
@@ -164,8 +159,7 @@ def carrier(text: str) -> bool | None:
 
 def driver(text: str) -> str | None:
     """`mlx5_core[ib_ipoib]` is mlx5_core with IP over InfiniBand on top."""
-    cleaned = value_text(text)
-    return cleaned.partition("[")[0].strip() or None if cleaned else None
+    return (value_text(text) or "").partition("[")[0].strip() or None
 
 
 def operstate(text: str) -> str | None:
@@ -177,9 +171,8 @@ def kind(text: str) -> str | None:
     return None if number is None else _WORDS["interfaces"].get(str(number), str(number))
 
 
-def count(text: str) -> int | None:
-    """A counter's reading, or None."""
-    return to_int(text, low=0)
+count = whole(0)
+"""A counter's reading, or None."""
 
 
 CONVERT: Mapping[str, Convert] = {
