@@ -15,7 +15,7 @@ speed comes without its port's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -96,23 +96,15 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
     file that is deeper or fuller than any machine."""
     stack: list[OpenElement] = []
     for tag in tags(decoded(data), name, lexer.MAX_TAGS):
-        done = None
-        if tag.closes:
-            done = _close(stack, tag.name)
-        else:
+        if not tag.closes:
             stack.append(OpenElement(tag, _is_known(stack, tag.name)))
-            if tag.alone:
-                done = _close(stack, tag.name)
-            elif len(stack) > lexer.MAX_DEPTH:
-                raise InputError(name, f"nests deeper than {lexer.MAX_DEPTH} elements", line=tag.line, hint="refused")
-        if done is not None:
+        if (tag.closes or tag.alone) and (done := _close(stack, tag.name)) is not None:
             return done
+        if len(stack) > lexer.MAX_DEPTH:
+            raise InputError(name, f"nests deeper than {lexer.MAX_DEPTH} elements", line=tag.line, hint="refused")
     # The file ends before its elements do: they are taken as closed.
-    while stack:
-        done = _close(stack, stack[-1].tag.name)
-        if done is not None:
-            return done
-    return None
+    ends = (_close(stack, element.tag.name) for element in stack[::-1])
+    return next((done for done in ends if done is not None), None)
 
 
 def _is_known(stack: list[OpenElement], tag: str) -> bool:
@@ -148,40 +140,31 @@ def read_file(data: bytes, name: str) -> NcclFile:
     rccl = _OF_RCCL.search(data) is not None and b"<nvlink" not in data
     all_rules = (lexer.RCCL_RULES,) if rccl else lexer.RULES
     readings = [load(data, name, rules) for rules in all_rules]
-    places = lexer.Places(data)
-    refusals, notes = _Notes(places), _Notes(places)
-    for rules, loaded in zip(all_rules, readings, strict=True):
-        if loaded.refused is not None:
-            refusals.add(loaded.refused, rules)
-        for note in loaded.notes:
-            notes.add(note, rules)
+    pairs, places = list(zip(readings, all_rules, strict=True)), lexer.Places(data)
+    refusals = _joined(((loaded.refused, rules) for loaded, rules in pairs if loaded.refused is not None), places)
+    notes = _joined(((note, rules) for loaded, rules in pairs for note in loaded.notes), places)
     tree = readings[-1].tree if readings[-1].refused is None else read_tolerantly(data, name)
     if rccl and tree is not None:
         tree = renamed(tree, {"xgmi": "nvlink"}, RCCL_FILE)
     more = list(islice(notes_of(tree), lexer.MAX_NOTES)) if tree is not None else []
     if tree is None and readings[-1].refused is None:
         more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
-    remarks = (*notes.said, *more)
-    nccl_file = NcclFile(name, tree or Element("system"), tuple(refusals.said), remarks, Origin(name, None))
+    nccl_file = NcclFile(name, tree or Element("system"), refusals, (*notes, *more), Origin(name, None))
     return replace(nccl_file, maker=Maker.AMD, asked=(lexer.RCCL_MINOR,)) if rccl else nccl_file
 
 
-class _Notes:
-    """Refusals or notes, those that neighbouring versions say alike joined."""
-
-    def __init__(self, places: lexer.Places) -> None:
-        self.said: list[Refusal] = []
-        self._places = places
-        self._known: dict[lexer.Remark, int] = {}
-
-    def add(self, remark: lexer.Remark, rules: lexer.Rules) -> None:
-        place = self._known.get(remark)
-        if place is not None and self.said[place].until + 1 == rules.since:
-            self.said[place] = replace(self.said[place], until=rules.until)
-            return
-        self._known[remark] = len(self.said)
-        where = self._places.of(remark.offset)
-        self.said.append(Refusal(remark.rule, remark.words, *where, rules.since, rules.until))
+def _joined(remarks: Iterable[tuple[lexer.Remark, lexer.Rules]], places: lexer.Places) -> tuple[Refusal, ...]:
+    """Refusals or notes of each version, those that neighbouring versions say alike joined."""
+    said: list[Refusal] = []
+    known: dict[lexer.Remark, int] = {}
+    for remark, rules in remarks:
+        place = known.get(remark)
+        if place is not None and said[place].until + 1 == rules.since:
+            said[place] = replace(said[place], until=rules.until)
+        else:
+            known[remark] = len(said)
+            said.append(Refusal(remark.rule, remark.words, *places.of(remark.offset), rules.since, rules.until))
+    return tuple(said)
 
 
 _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")
@@ -229,7 +212,7 @@ class _Filler:
     def __init__(self, blob: Blob, draft: NodeDraft) -> None:
         self._draft = draft
         self._line = blob.quoted(2**20)
-        self._indices: set[int] = set()
+        self._indices: set[int | None] = set()
 
     def _origin(self, element: Element) -> Origin:
         return self._line(element.line)
@@ -255,10 +238,9 @@ class _Filler:
     def _cpu(self, cpu: Element) -> None:
         origin = self._origin(cpu)
         whole = self._draft.single("cpu")
-        whole.put(origin, arch=cpu.get("arch") or None, vendor=cpu.get("vendor") or None)
-        for field, name in (("family", "familyid"), ("model", "modelid")):
-            value = to_int(cpu.get(name), low=1, high=0xFFFF)
-            whole.offer(field, family_of(value) if name == "familyid" and value is not None else value, origin)
+        family, model = (to_int(cpu.get(name), low=1, high=0xFFFF) for name in ("familyid", "modelid"))
+        whole.put(origin, arch=cpu.get("arch") or None, vendor=cpu.get("vendor") or None, model=model)
+        whole.offer("family", None if family is None else family_of(family), origin)
         numa = to_int(cpu.get("numaid"), low=0, high=MAX_NUMA)
         if numa is not None:
             cpus = fold_numbers(parse_cpumask(cpu.get("affinity") or "") or ())
@@ -267,11 +249,9 @@ class _Filler:
     def _pci(self, element: Element, bus_id: str, numa: int | None, root: str, parent: str | None) -> None:
         origin = self._origin(element)
         function = self._draft.pci(bus_id)
-        for field, name, high in (
-            ("class_code", "class", 0xFFFFFF), ("vendor", "vendor", 0xFFFF), ("device", "device", 0xFFFF),
-            ("subsystem_vendor", "subsystem_vendor", 0xFFFF), ("subsystem_device", "subsystem_device", 0xFFFF),
-        ):  # fmt: skip
-            function.offer(field, to_int(element.get(name), low=0, high=high), origin)
+        function.offer("class_code", to_int(element.get("class"), low=0, high=0xFFFFFF), origin)
+        for name in ("vendor", "device", "subsystem_vendor", "subsystem_device"):
+            function.offer(name, to_int(element.get(name), low=0, high=0xFFFF), origin)
         gen = gen_of_speed(element.get("link_speed") or "")
         width = to_int(element.get("link_width"), low=1, high=MAX_WIDTH)
         function.put(origin, numa=numa, root=root, parent=parent, slot_max_gen=gen, slot_max_width=width)
@@ -288,11 +268,8 @@ class _Filler:
     def _gpu(self, element: Element, bus_id: str, numa: int | None) -> None:
         origin = self._origin(element)
         index = to_int(element.get("dev"), low=0, high=MAX_GPUS - 1)
-        if index in self._indices:
-            index = None
-        if index is not None:
-            self._indices.add(index)
-        gpu = self._draft.gpu(index=index, bus_id=bus_id)
+        gpu = self._draft.gpu(index=None if index in self._indices else index, bus_id=bus_id)
+        self._indices.add(index)
         if element.get("gcn") is None:  # RCCL's files count compute units there
             gpu.offer("sm", to_int(element.get("sm"), low=1, high=999), origin)
         gpu.offer("numa", numa, origin)
