@@ -14,7 +14,6 @@ can do no harm. Steps are bounded, and with them the memory.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -124,11 +123,9 @@ _STEPS: dict[str, Callable[[_Machine, Any], object]] = {
     "EMPTY_DICT": lambda m, _: m.stack.append({}),
     "SETITEM": lambda m, _: m.update(m.last(2)),
     "SETITEMS": lambda m, _: m.update(m.since_mark()),
-    "BINPUT": _Machine.remember,
-    "LONG_BINPUT": _Machine.remember,
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Machine.remember),
     "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
-    "BINGET": _Machine.recall,
-    "LONG_BINGET": _Machine.recall,
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Machine.recall),
 }
 
 
@@ -158,15 +155,11 @@ def read_flight(
             record = _record(path, _load(place))
         except NotPlainError as refusal:
             problems.append(f"{path}: not read as a flight-recorder dump: {refusal}")
-            continue
         except OSError as error:
             problems.append(f"{path}: {error.strerror or 'cannot be read'}")
-            continue
-        if record.rank in records:
-            first = records[record.rank].origin
-            problems.append(f"{path}: left out, {first} is of rank {record.rank} too")
-            continue
-        records[record.rank] = record
+        else:
+            if (first := records.setdefault(record.rank, record)) is not record:
+                problems.append(f"{path}: left out, {first.origin} is of rank {record.rank} too")
     return tuple(records[rank] for rank in sorted(records)), tuple(problems)
 
 
@@ -267,12 +260,11 @@ def _groups(config: object) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]
 
 def _ranks(listed: str | list[object] | tuple[object, ...]) -> tuple[int, ...]:
     """`[0, 1, 2]`, as text or as a list; () when an item is no rank."""
-    if isinstance(listed, str):
-        if not re.fullmatch(r"\[[0-9, ]*\]", listed):
-            return ()
-        listed = [int(digits) for digits in re.findall(r"[0-9]+", listed) if len(digits) <= 9]
-    ranks = tuple(rank for item in listed if (rank := integer(item, high=2**31)) is not None)
-    return ranks if len(ranks) == len(listed) else ()
+    items = decoded(listed)[0] if isinstance(listed, str) else listed
+    if not isinstance(items, list | tuple):
+        return ()
+    ranks = tuple(rank for item in items if (rank := integer(item, high=2**31)) is not None)
+    return ranks if len(ranks) == len(items) else ()
 
 
 def _text(value: object) -> str:

@@ -84,9 +84,8 @@ class HwlocXml(Source):
         parsed: Parsed[int] = Parsed()
         objects: list[HwlocObject] = []
         if len(blob.data) > MAX_BYTES:
-            raise InputError(
-                blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="refused: no topology is so large"
-            )
+            why = f"is larger than {spell_bytes(MAX_BYTES)}"
+            raise InputError(blob.name, why, hint="refused: no topology is so large")
         try:
             if not _read_objects(blob, objects):
                 parsed.leave(blob, None, "", "the file ends before its topology does; what stands before is kept")
@@ -300,8 +299,8 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
     if speed is None:
         return
     gpu = catalog.gpu_by_pci_device(device) if vendor == NVIDIA else None
-    nic = catalog.nic_by_pci_id(vendor, device)
-    top = (gpu.pcie_gen, gpu.pcie_width) if gpu is not None else (nic.pcie_gen, nic.pcie_width) if nic else (0, 0)
+    part = gpu or catalog.nic_by_pci_id(vendor, device)
+    top = (part.pcie_gen, part.pcie_width) if part is not None else (0, 0)
     fits = [
         (gen, width)
         for gen in _GENERATIONS

@@ -74,10 +74,10 @@ class CopyTests(OfPage):
             elif table and _is_row(cells := text.split()):
                 page.mark(line.number)
                 for column, gbs in _copies(table, cells):
-                    if table == "host":
-                        devices.offer_host_copy(column, gbs, line)
-                    else:
+                    if table != "host":
                         devices.pair("copies", (cells[0], column), f"{gbs / 2 if both else gbs:g}", line)
+                    elif (gpu := devices.gpu(column)) is not None:
+                        line.put(gpu, host_copy_gbs=gbs)
 
 
 class _Devices:
@@ -94,17 +94,13 @@ class _Devices:
             self._named[int(match[1])] = self._draft.gpu(bus_id=bus_id)
             line.put(self._named[int(match[1])], name=match[2])
 
-    def _gpu(self, device: str) -> Entity | None:
+    def gpu(self, device: str) -> Entity | None:
         return self._named.get(int(device)) if self._named else self._draft.gpu(index=int(device))
 
     def pair(self, table: str, devices: tuple[str, str], word: str, line: Line) -> None:
-        here, there = map(self._gpu, devices)
+        here, there = map(self.gpu, devices)
         if here is not None and there is not None:
             line.pair(table, word, here, there)
-
-    def offer_host_copy(self, device: str, gbs: float, line: Line) -> None:
-        if (gpu := self._gpu(device)) is not None:
-            line.put(gpu, host_copy_gbs=gbs)
 
 
 def _place(match: re.Match[str]) -> str:
@@ -149,13 +145,14 @@ class GpuBurn(OfPage):
 
     def read_page(self, page: Page) -> None:
         last: Line | None = None
-        for number, whole in page.blob.lines():
-            line = Line(page, number, whole[:GPU_BURN_MAX_LINE].rstrip())
-            faulty = line.text.strip().removeprefix("GPU ").removesuffix(": FAULTY")
-            if line.text.endswith(": FAULTY") and (gpu := to_int(faulty, low=0, high=MAX_GPUS - 1)) is not None:
+        for line in page.cut_lines(GPU_BURN_MAX_LINE):
+            text = line.text.strip()
+            faulty = text.removeprefix("GPU ").removesuffix(": FAULTY")
+            if text.endswith(": FAULTY") and (gpu := to_int(faulty, low=0, high=MAX_GPUS - 1)) is not None:
                 line.put(page.draft.gpu(index=gpu), failed_tests=("gpu_burn calls it faulty",))
             elif _PROGRESS in line.text:
-                last = Line(page, number, line.text.rpartition(_PROGRESS)[2])  # the tool writes over the state before
+                # The tool writes over the state before.
+                last = Line(page, line.number, line.text.rpartition(_PROGRESS)[2])
         if last is not None:
             for index, words in _of_progress(last.text):
                 last.put(page.draft.gpu(index=index), failed_tests=(words,))

@@ -14,7 +14,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures import entry as catalogue
 from topodiag.evidence.signatures.entry import Signature, compiled
 from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, lines_with, owned_lines, windows
-from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
+from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap, unwrapped
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
@@ -151,16 +151,12 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> tuple[l
     return entries, bool(entries) and all(entry.counts for entry in entries)
 
 
-_unwrapped = lru_cache(1024)(unwrap)
-"""A line is looked at by itself and among those around it, and many stand there more than once."""
-
-
 @lru_cache(1024)
 def _answers(
     raw: str, lines: tuple[str, ...], after: int, numbers: frozenset[int], families: tuple[str, ...]
 ) -> list[LineMatch]:
     """What the entries take whose literals were found in a line, of which `after` lines follow among `lines`."""
-    line, answers = _unwrapped(raw), list[LineMatch]()
+    line, answers = unwrapped(raw), list[LineMatch]()
     for entry in _candidates(numbers, families)[0]:
         if entry.also or all(answer.entry.also for answer in answers):
             answer = _answer(entry, line, raw, lines, len(lines) - 1 - after)
@@ -279,7 +275,7 @@ class _Reading:
         present = {catalogue.places_of(*self.families)[literal][0] for literal in numbers}
         if self.ends.isdisjoint(present):
             return
-        line = _unwrapped(raw)
+        line = unwrapped(raw)
         for key, (entry, event) in list(self.events.items()):
             if entry.over is None or entry.over.literal not in present:
                 continue
@@ -321,7 +317,7 @@ def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[
         stop = stop if stop >= 0 else min(len(data), at + 1 + MAX_LINE)
         below.append(data[at + 1 : stop])
         at = stop
-    return [_unwrapped(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
+    return [unwrapped(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
 
 
 def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signature, ...]]]:

@@ -93,6 +93,10 @@ def unwrap(line: str) -> Unwrapped:
     return result
 
 
+unwrapped = lru_cache(2048)(unwrap)
+"""The same, kept: a line is looked at by itself and among those around it, and many stand there more than once."""
+
+
 def parted_at_end(text: str) -> tuple[str, str]:
     """A text whose line break was lost, and the label of mpirun or the time behind it, which belong to what follows."""
     label = _LIKE["at_end"].search(text[-_MOST_AT_END:])
@@ -180,16 +184,11 @@ def _owner(match: re.Match[str] | None) -> tuple[str | None, ...] | None:
     return tuple(match.groupdict().get(name) for name in ("host", "rank", "pid", "name")) if match is not None else None
 
 
-@lru_cache(1024)
-def _front(text: str) -> Unwrapped:
-    return unwrap(f"{text}.")
-
-
 def front(text: str) -> tuple[Unwrapped, float]:
     """What stands in front of a sentence, and its clock. It is unwrapped once for all that differ in their clock only,
     as the steps of a training do."""
     before, time_s = without_clock(text)
-    return _front(before), time_s
+    return unwrapped(f"{before}."), time_s
 
 
 def without_clock(text: str) -> tuple[str, float]:
