@@ -117,7 +117,7 @@ class OfTree(Source):
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = Notes(blob, draft)
         self.read_notes(notes)
-        return notes.parsed
+        return notes.end()
 
 
 def converted(file: TreeFile, convert: Callable[[str], object], what: str) -> tuple[object, str]:

@@ -195,13 +195,8 @@ class XgmiStatus(OfPage):
     """The state of the link of every pair, and the rate of the links."""
 
     def read_page(self, page: Page) -> None:
-        blob, draft = page.blob, page.draft
-        if blob.data.lstrip()[:1] not in (b"{", b"["):
-            _read_xgmi(page)
-            return
-        for number, bus_id, gbs, quote in _xgmi_rates(values.document_of(blob, page.parsed)):
-            draft.gpu(index=number, bus_id=bus_id).offer("xgmi_gbs", gbs, blob.origin(text=quote))
-            page.parsed.records.append(0)
+        is_json = page.blob.data.lstrip()[:1] in (b"{", b"[")
+        (_read_xgmi_json if is_json else _read_xgmi)(page)
 
 
 def _read_xgmi(page: Page) -> None:
@@ -221,8 +216,8 @@ def _read_xgmi(page: Page) -> None:
             line.pair("smi", word, gpu, page.draft.gpu(index=peer))
 
 
-def _xgmi_rates(document: object) -> Iterator[tuple[int, str | None, float, str]]:
-    """Number, bus id, GB/s and quote of each GPU."""
+def _read_xgmi_json(page: Page) -> None:
+    document = values.document_of(page.blob, page.parsed)
     lists = list(document.values())[:MAX_GPUS] if isinstance(document, dict) else [document]
     for gpus in lists:
         for _, gpu in values.objects(gpus, MAX_GPUS):
@@ -231,7 +226,9 @@ def _xgmi_rates(document: object) -> Iterator[tuple[int, str | None, float, str]
             gbs = link_gbs(lane, link)
             if number is not None and gbs is not None and values.member(metrics, "link_type") == XGMI:
                 quote = f"gpu {number}: bit_rate {values.shown(lane)}, max_bandwidth {values.shown(link)}"
-                yield number, values.text(gpu.get("bdf")), gbs, quote
+                entity = page.draft.gpu(index=number, bus_id=values.text(gpu.get("bdf")))
+                entity.offer("xgmi_gbs", gbs, page.blob.origin(text=quote))
+                page.parsed.records.append(0)
 
 
 def link_gbs(lane: object, link: object) -> float | None:

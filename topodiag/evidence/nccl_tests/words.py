@@ -170,12 +170,10 @@ def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, 
     """Adds a setting to those that are known. The first one counts, for what is `below` two commands the later one, and
     what NCCL prints before any command."""
     before = known.get(name)
+    outdone = before is not None and before.command is not None and (below or given.command is None)
     if not given.value:
         known.pop(name, None)
-    elif before is None:
-        if len(known) < MAX_SETTINGS:
-            known[name] = given
-    elif before.command is not None and (below or given.command is None):
+    elif outdone or (before is None and len(known) < MAX_SETTINGS):
         known[name] = given
 
 

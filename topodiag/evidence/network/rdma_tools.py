@@ -226,16 +226,11 @@ class Ibdev2netdev(OfPage):
             port = nic.child("port", number)
             page.begin()
             line.offer(port, "netdev", interface)
-            line.offer(netdev, "operstate", state.strip("()").lower())
-            if bus_id is not None:
-                line.offer(netdev, "bus_id", bus_id)
+            line.put(netdev, operstate=state.strip("()").lower(), bus_id=bus_id)
             if match["state"]:
                 line.offer(port, "state", words.port_state(match["state"]), "not a port state")
-            if match["hca"]:
-                line.offer(nic, "hca_type", match["hca"])
             rest = match["rest"].split()
-            if rest[-2:-1] == ["fw"]:
-                line.offer(nic, "firmware", rest[-1][:40])
+            line.put(nic, hca_type=match["hca"], firmware=rest[-1][:40] if rest[-2:-1] == ["fw"] else None)
 
 
 class ShowGids(OfPage):

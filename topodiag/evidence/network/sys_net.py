@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import to_int, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.page import MOST_OF_A_LIST
 from topodiag.evidence.readings import Notes, OfTree, converted, link_name
 from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
@@ -158,16 +157,13 @@ def _read_gids(notes: Notes, port: Entity, files: Files) -> None:
     """The table of GIDs, and the port's own GUID: the lower half of GID 0 on InfiniBand (IBTA 4.1.1)."""
     infiniband = "link_layer" in files and words.link_layer(files["link_layer"].text or "") == "InfiniBand"
     types = _indexed(files, _TYPES)
-    entries: dict[str, TreeFile] = {}
     for index, file in _indexed(files, _GIDS).items():
         kind = types[index].text if index in types and not infiniband else None
         if (entry := words.gid(index, file.text or "", kind or "")) is not None:
-            entries[entry] = file
+            notes.line(file).add(port, "gids", entry)
             lower = words.guid(":".join((file.text or "").split(":")[4:]))
             if infiniband and index == 0 and lower is not None:
                 notes.take(port, "guid", lower, file)
-    if entries:
-        notes.take(port, "gids", tuple(entries), next(iter(entries.values())))
 
 
 def _offer_netdev(notes: Notes, port: Entity, files: Files, single: Files) -> None:
@@ -278,14 +274,9 @@ _HEX = regex(r"[0-9A-F]{8}\Z")
 
 def _read_addresses(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Give the interfaces their addresses, as lists with the line of the first."""
-    lists: dict[str, list[str]] = {}
-    first: dict[str, tuple[TreeFile, tuple[int, str]]] = {}
     for file, line, name, address in (*_four(notes), *_six(notes)):
-        first.setdefault(name, (file, line))
-        lists.setdefault(name, []).append(address)
-    for name in [name for name in lists if name in interfaces]:
-        addresses = tuple(dict.fromkeys(lists[name]))[:MOST_OF_A_LIST]
-        notes.take(interfaces[name], "addresses", addresses, *first[name])
+        if name in interfaces:
+            notes.line(file, line).add(interfaces[name], "addresses", address)
 
 
 _Found = Iterator[tuple[TreeFile, tuple[int, str], str, str]]
