@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import cache, lru_cache
+from itertools import pairwise
 from sys import intern
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -208,6 +209,12 @@ def reading(text: str | None) -> str | None:
         return None
     cleaned = text.strip()
     return None if cleaned.lower() in NO_READING else cleaned
+
+
+def behind(command: str, *options: str) -> str:
+    """The word behind one of these options of a command line; "" without."""
+    words = command.replace("=", " ").split()
+    return next((word for option, word in pairwise(words) if option in options), "")
 
 
 ESCAPED = regex(r"\\(.)", re.DOTALL)

@@ -46,16 +46,11 @@ def read_file(data: bytes, name: str) -> Read:
     """The same with counts."""
     read = (read_json(data, name) if looks_like_json(data) else None) or TextReader(name).read(data)
     drafts = _without_quoted_summaries(read.drafts)
-    single_ranks = _one_rank_tables(drafts)
-    only = read.named[0] if len(read.named) == 1 else ""
-    hint = words.collective_of_name(name)
-    warnings = tuple(read.warnings)
-    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in drafts)
-    runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
+    _count_one_rank_tables(drafts)
+    runs = tuple(_run(draft, read, name) for draft in drafts) or pair_runs(data.decode("utf-8", "replace"), name)
     given = words.commands_of(read.env) if not runs else {}
-    return replace(
-        read, runs=runs, settings={name: (read.env[name].value, line) for name, line in given.items()}, drafts=[]
-    )
+    settings = {name: (read.env[name].value, line) for name, line in given.items()}
+    return replace(read, runs=runs, settings=settings, drafts=[])
 
 
 def _without_quoted_summaries(drafts: list[Draft]) -> list[Draft]:
@@ -71,31 +66,28 @@ def _is_summary_alone(draft: Draft) -> bool:
     return ended and not (draft.rows or draft.title or draft.devices or draft.parameters or draft.errors)
 
 
-def _run(  # noqa: PLR0917 - what one run, and what the whole file says
-    draft: Draft, name: str, only: str, hint: str, single_ranks: int, warnings: tuple[Origin, ...]
-) -> BenchRun:
+def _run(draft: Draft, read: Read, name: str) -> BenchRun:
     notes = list(draft.notes)
     listed, _ = _listed(draft)
     seen = collective_of(draft.rows, draft.checked, listed)
     collective, why = draft.collective, draft.why_collective
     if not collective:
         known = (
-            (only, "the only one that the file names"),
-            (_fitting(hint, seen, draft.rows), "the file's name"),
+            (read.named[0] if len(read.named) == 1 else "", "the only one that the file names"),
+            (_fitting(words.collective_of_name(name), seen, draft.rows), "the file's name"),
             (seen, "the columns and the ratio of its bandwidths"),
         )
         collective, why = next((pair for pair in known if pair[0]), ("", ""))
         if why:
             notes.append(f"{collective}: known from {why}")
     nranks, ranks_why = _ranks(draft, collective, notes)
-    if single_ranks:
-        notes.append(NO_MPI.format(count=single_ranks))
+    if draft.one_rank_tables:
+        notes.append(NO_MPI.format(count=draft.one_rank_tables))
     elif nranks == 1 and draft.rows:
         notes.append(ONE_RANK)
     if draft.title is not None and draft.title.cpu_time:
         notes.append("-C 1: the time is that of the CPU's calls, the bandwidths are of the GPU's time")
-    ended = draft.average is not None or (draft.bounds is not None and not draft.errors)
-    complete = ended and not draft.aborted
+    complete = (draft.closed or (draft.bounds is not None and not draft.errors)) and not draft.aborted
     if not complete and draft.rows and not draft.from_json:
         notes.append("no line ends it: the run was aborted, or this is an excerpt")
     devices = tuple(draft.devices[rank] for rank in sorted(draft.devices))
@@ -113,7 +105,7 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         commands=words.commands_of(draft.env),
         errors=tuple(draft.errors),
         failures=tuple(draft.failures),
-        warnings=warnings,
+        warnings=tuple(read.warnings),
         notes=tuple(notes),
         average_gbs=draft.average if draft.average is not None and draft.average >= 0 else None,
         out_of_bounds=draft.bounds,
@@ -177,18 +169,19 @@ def _listed(draft: Draft) -> tuple[int | None, str]:
     return len(draft.devices), "the device list"
 
 
-def _one_rank_tables(drafts: Sequence[Draft]) -> dict[int, int]:
-    """How many one-rank tables there are, for each of them: two or more of one program are a build without MPI."""
+def _count_one_rank_tables(drafts: Sequence[Draft]) -> None:
+    """Tells each one-rank table how many there are: two or more of one program are a build without MPI."""
     single_rank = [
         draft for draft in drafts if (not draft.devices and no_traffic(draft.rows)) or set(draft.devices) == {0}
     ]
     if len(single_rank) < 2:
-        return {}
+        return
     pids = [draft.devices[0].pid for draft in single_rank if draft.devices]
     mingled = any(_mingled(draft, single_rank[number + 1]) for number, draft in enumerate(single_rank[:-1]))
     if not mingled and len(pids) == len(single_rank) and len({draft.key for draft in single_rank}) == 1:
-        return {}  # one after the other: somebody ran several with one GPU each
-    return {id(draft): len(single_rank) for draft in single_rank}
+        return  # one after the other: somebody ran several with one GPU each
+    for draft in single_rank:
+        draft.one_rank_tables = len(single_rank)
 
 
 def _mingled(first: Draft, second: Draft) -> bool:

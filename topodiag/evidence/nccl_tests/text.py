@@ -63,6 +63,8 @@ class Draft:
     devices_cut: bool = False
     from_json: bool = False
     aborted: bool = False
+    one_rank_tables: int = 0
+    """How many tables of one rank there are, of which this is one, by a build without MPI."""
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -49,7 +49,7 @@ from operator import itemgetter
 from typing import Any
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import Item, to_int
+from topodiag.evidence.interface import Item, behind, to_int
 from topodiag.evidence.json_values import integer, line_of, load, objects, opens_list
 from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import rdma_words as words
@@ -190,7 +190,7 @@ class Qos(OfPage):
 def _asked(text: str) -> str:
     """The interface that a command names, "" in another line."""
     options = ("-i", "--interface") if "mlnx_qos " in text else ("dev",) if "dcb " in text and "pfc" in text else ()
-    return next((name for option, name in pairwise(text.replace("=", " ").split()) if option in options), "")
+    return behind(text, *options)
 
 
 def _said(text: str) -> Iterator[tuple[str, object]]:

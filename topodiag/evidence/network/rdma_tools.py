@@ -47,12 +47,11 @@ where no other adapter is known. Format: MFT 4.20 to 4.30, user manual, mlxlink 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import ClassVar
 
 from topodiag.evidence.draft import UNNAMED_NIC, Entity
 from topodiag.evidence.fabric_links import LANE_GBPS
-from topodiag.evidence.interface import to_int
+from topodiag.evidence.interface import behind, to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
@@ -322,8 +321,7 @@ class Mlxlink(OfPage):
         blocks: list[tuple[str, _MlxlinkRows]] = []
         for line in page.lines():
             text = line.bare
-            asked = pairwise(text.replace("=", " ").split()) if "mlxlink" in text else ()
-            if given := next((device for option, device in asked if option in ("-d", "--device")), ""):
+            if "mlxlink" in text and (given := behind(text, "-d", "--device")):
                 name = given.rpartition("/")[2]
                 device = "" if name.startswith("mt") or ":" in name else words.device_name(name) or ""
             elif above in _SECTIONS and text.startswith("------") and (above == _FIRST or not blocks):

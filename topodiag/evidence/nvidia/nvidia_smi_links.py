@@ -14,11 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_LINE, Blob, reading, to_float
+from topodiag.evidence.interface import MAX_LINE, Blob, behind, reading, to_float
 from topodiag.evidence.nvidia import smi_matrix as smi
 from topodiag.evidence.nvidia.nvidia_words import as_tag, distinct_uuids, fill_lost
 from topodiag.evidence.page import Line, OfPage, Page
@@ -49,7 +48,8 @@ class NvidiaSmiNvlink(OfPage):
         """Empty output is what a node without NVLink hardware gives (exit status 0): no records."""
         blob, draft = page.blob, page.draft
         fill_lost(blob, draft)
-        gpu = _asked_gpu(blob)
+        # Of one GPU that was asked for, old drivers print no header.
+        gpu = whole_number(behind(blob.item.command, "-i", "--id")) if blob.item else None
         inside = gpu is not None
         headers: list[tuple[int, str, Line]] = []
         for number, whole in blob.lines():
@@ -96,15 +96,6 @@ def _offer_link(line: Line, gpu: int | None, match: re.Match[str]) -> None:
             line.count(link, name, count)
 
 
-def _asked_gpu(blob: Blob) -> int | None:
-    """The GPU of `nvidia-smi nvlink ... -i N`: old drivers print no header then."""
-    argv = blob.item.argv if blob.item else ()
-    for flag, value in pairwise(argv):
-        if flag in ("-i", "--id") and value.isascii() and value.isdigit() and len(value) <= 4:
-            return int(value)
-    return None
-
-
 def _note(text: str) -> str:
     """What nvidia-smi says in place of the links of a GPU, "" in another line."""
     if "all links are inactive" in text:
@@ -145,9 +136,8 @@ CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "
 
 def capabilities(arguments: str) -> tuple[str, ...]:
     """The capabilities that a command line asks for, e.g. `topo -p2p rw`; empty when it does not say."""
-    words = arguments.replace("=", " ").split()
-    letters = next((letters for option, letters in pairwise(words) if option in ("-p2p", "--p2p_status")), "")
-    names = [CAPABILITIES.get(letter, "") for letter in dict.fromkeys(letters)]
+    letters = dict.fromkeys(behind(arguments, "-p2p", "--p2p_status"))
+    names = [CAPABILITIES.get(letter, "") for letter in letters]
     return tuple(names) if all(names) else ()
 
 
@@ -234,7 +224,7 @@ def _fill_affinity(gpu: Entity, row: smi.MatrixRow) -> None:
     if (numa := row.tail.get("numa")) is not None:
         gpu.offer("numa", first_node(numa), origin, f"nvidia-smi's NUMA affinity is {numa[:40] or 'empty'}")
     if "memory" in row.tail:
-        gpu.offer("memory_numa", single_node(row.tail["memory"]), origin)
+        gpu.offer("memory_numa", whole_number(row.tail["memory"]), origin)
 
 
 def first_node(text: str) -> int | None:
@@ -245,10 +235,10 @@ def first_node(text: str) -> int | None:
     """
     if not parse_cpulist(text):
         return None
-    return single_node(text.split(",", maxsplit=1)[0])
+    return whole_number(text.split(",", maxsplit=1)[0])
 
 
-def single_node(text: str) -> int | None:
-    """A cell that is one NUMA node number, or None."""
+def whole_number(text: str) -> int | None:
+    """A cell that is the number of one GPU or NUMA node, or None."""
     cleaned = text.strip()
     return int(cleaned) if cleaned.isascii() and cleaned.isdigit() and len(cleaned) <= 5 else None

@@ -36,7 +36,7 @@ from dataclasses import field
 from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, behind, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField, fill_report
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, LOST, fill_lost
 from topodiag.evidence.page import Line, OfPage, Page
@@ -282,7 +282,7 @@ def _rows(page: Page) -> Iterator[QueryRow]:
         asked = _LIKE["command"].search(line.text)
         if asked is not None:
             columns = _columns(asked[1].split(","))
-            picked = not {"-i", "--id"}.isdisjoint(line.text.replace("=", " ").split())
+            picked = bool(behind(line.text, "-i", "--id"))
             continue
         cells = [cell.strip() for cell in line.text.split(",", MAX_COLUMNS)]
         header = _columns(cells)

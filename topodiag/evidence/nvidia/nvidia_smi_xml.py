@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import partial
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import MAX_GPUS, Blob, reading, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, behind, reading, to_int
 from topodiag.evidence.nvidia import nvidia_words as nvidia
 from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.xml_tags import XmlTag, tags
@@ -194,7 +194,7 @@ def fill_report(page: Page, report: SmiReport, *, ordered: bool) -> None:
 
 def _is_numbered(blob: Blob, report: SmiReport) -> bool:
     """Whether the order of the elements is nvidia-smi's numbering: not when `-i` picked some of the GPUs."""
-    if blob.item is not None and any(word in ("-i", "--id") or word.startswith("--id=") for word in blob.item.argv):
+    if blob.item is not None and behind(blob.item.command, "-i", "--id"):
         return False
     return not report.whole or (report.counted or 0) <= len(report.gpus)
 
