@@ -185,7 +185,6 @@ def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
 TITLE = regex(r"(?:(?:\b(?:size|bytes)\s+(?:count|N)|\bN)\s+type)\b.{0,300}?\bbusbw\b.*")
 PREAMBLE = regex(rf"(?<![\w.+-])(\d{{1,20}})[ \t]+(?:(\d{{1,20}})[ \t]+)?({TYPE})(?![\w.])(?:[ \t]+({OP})(?![\w.]))?")
 """size, count, type and operation of a row, anywhere in a line. NCCL 1's own table had one number alone."""
-_CELLS = patterns("evidence/nccl_tests/lines", "table")
 MAX_CELLS = 40
 MAX_SIZE = 1 << 62
 
@@ -242,7 +241,7 @@ def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple
     """A row that begins in this text, with the rest of the text after its preamble; None where none begins."""
     match = PREAMBLE.search(text)
     if match is None or (match[2] is None and (title is None or "N" not in title.preamble)):
-        match = _CELLS["other"].match(text)
+        match = _LIKE["other"].match(text)
     if match is None:
         return None
     end = match.end(4) if match[4] else match.end(3)
@@ -270,10 +269,10 @@ def only_cells(text: str) -> bool:
 
 def _cells(text: str) -> tuple[list[str], str]:
     """The numbers at the start of a text, and what is left of it without the time stamp."""
-    text = _CELLS["stamp"].sub("", text, count=1)
+    text = _LIKE["stamp"].sub("", text, count=1)
     cells: list[str] = []
     at = 0
-    while (match := _CELLS["cell"].match(text, at)) is not None:
+    while (match := _LIKE["cell"].match(text, at)) is not None:
         cells.append(match[1])
         at = match.end()
     return cells, text[at:].strip()

@@ -166,7 +166,7 @@ def _read(line: Line, place: _Place, name: str, colon: str, cell: str) -> None:
     elif key == "vendor_part_id" and place.vendor == _MELLANOX:
         part = to_int(cell, low=1, high=0xFFFF)
         line.offer(place.device, "hca_type", None if part is None else f"MT{part}", "no part of Mellanox")
-    elif key in words.PORT_KEYS or key in ("rate", "active_speed"):
+    elif key in words.PORT_KEYS or key == "active_speed":
         name = words.PORT_KEYS.get(key, "rate_gbps")
         port = place.port_with(line.page, name)
         if port is None:

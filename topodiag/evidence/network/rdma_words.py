@@ -175,12 +175,17 @@ count = whole(0)
 """A counter's reading, or None."""
 
 
+def traffic_class(text: str) -> int | None:
+    """`Global tclass=106`."""
+    return to_int(text.removeprefix("Global ").removeprefix("tclass="), low=0, high=255) if "tclass=" in text else None
+
+
 CONVERT: Mapping[str, Convert] = {
     "state": port_state, "phys_state": phys_state, "link_layer": link_layer, "transport": transport, "lid": lid,
     "sm_lid": lid, "guid": guid, "node_guid": guid, "sys_image_guid": guid, "max_mtu": mtu, "active_mtu": mtu,
     "lanes": verbs_width, "netdev": device_name, "hca_type": value_text, "board_id": value_text, "firmware": firmware,
     "driver": driver, "bus_id": bus_id_in, "speed_mbps": interface_speed, "carrier": carrier, "operstate": operstate,
-    "kind": kind,
+    "kind": kind, "rate_gbps": gbps, "traffic_class": traffic_class, "numa": whole(-1, 65535), "mtu": whole(1, 2**31),
 }  # fmt: skip
 """How a tool's words become the value of a field of the model."""
 DEVICE_KEYS: Mapping[str, str] = _WORDS["device-keys"]

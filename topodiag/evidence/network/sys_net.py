@@ -22,7 +22,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 
 from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import to_int, whole
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.readings import Notes, OfTree, converted, link_name
 from topodiag.evidence.tree import TreeFile
@@ -34,11 +34,6 @@ _NOT_A_COUNTER = "lifespan"
 """How long the kernel keeps hw_counters before it asks the device again, in milliseconds."""
 _GIDS, _TYPES, _NDEVS = "gids/", "gid_attrs/types/", "gid_attrs/ndevs/"
 Files = Mapping[str, TreeFile]
-
-
-def _traffic_class(text: str) -> int | None:
-    """`Global tclass=106`."""
-    return to_int(text.removeprefix("Global ").removeprefix("tclass="), low=0, high=255) if "tclass=" in text else None
 
 
 class SysInfiniband(OfTree):
@@ -78,15 +73,16 @@ def _read_device(notes: Notes, name: str, files: Files) -> None:
 
 def _read_identity(notes: Notes, nic: Entity, files: Files) -> None:
     for path, file in files.items():
-        if path == "device/numa_node":
-            notes.convert(nic, "numa", whole(-1, 65535), file)
-        elif path == "device/driver" and words.device_name(driver := link_name(file)):
+        if path == "device/driver" and words.device_name(driver := link_name(file)):
             notes.take(nic, "driver", driver, file)
         elif path == "device/physfn" and file.link is not None:
             notes.take(nic, "is_vf", True, file)
         elif path in words.DEVICE_KEYS:
-            field = words.DEVICE_KEYS[path]
-            notes.convert(nic, field, words.CONVERT[field], file)
+            _convert(notes, nic, words.DEVICE_KEYS[path], file)
+
+
+def _convert(notes: Notes, entity: Entity, name: str, file: TreeFile) -> None:
+    notes.convert(entity, name, words.CONVERT[name], file)
 
 
 def _ports(files: Files) -> dict[int, dict[str, TreeFile]]:
@@ -135,14 +131,9 @@ def read_counters(notes: Notes, entity: Entity, files: Files, subject: str, *fol
 def _read_port(notes: Notes, port: Entity, files: Files) -> None:
     for path, file in files.items():
         if path in words.PORT_KEYS:
-            field = words.PORT_KEYS[path]
-            notes.convert(port, field, words.CONVERT[field], file)
-        elif path == "traffic_class":
-            notes.convert(port, path, _traffic_class, file)
-        elif path == "rate":
-            notes.convert(port, "rate_gbps", words.gbps, file)
-            if (lanes := words.rate(file.text or "")[1]) is not None:
-                notes.take(port, "lanes", lanes, file)
+            _convert(notes, port, words.PORT_KEYS[path], file)
+        if path == "rate" and (lanes := words.rate(file.text or "")[1]) is not None:
+            notes.take(port, "lanes", lanes, file)
     _read_gids(notes, port, files)
 
 
@@ -212,7 +203,7 @@ def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> No
     read_counters(notes, entity, counters, name, "statistics", "")
     for path, file in files.items():
         if path in _FILES:
-            notes.convert(entity, _FILES[path], words.CONVERT.get(_FILES[path], whole(1, 2**31)), file)
+            _convert(notes, entity, _FILES[path], file)
         elif path in _LINKS and words.device_name(target := link_name(file)):
             notes.take(entity, _LINKS[path], target, file)
     # A virtio interface's device is `virtio0`: the PCI function is further up the interface's own path.
