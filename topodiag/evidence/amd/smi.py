@@ -49,7 +49,7 @@ MEMORY, LINKS = "UMC", "XGMI_WAFL"
 _UNITS = ("GT/s", "MHz", "W", "%", "C", "°C")
 _NAMES = own_data("evidence/amd/names")
 _HELD_BY: Mapping[str, str] = _NAMES["held_by"]
-MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
+MAX_MHZ, MAX_W, MAX_PERCENT, MAX_GTPS = 10_000, 100_000, 100, 1_000
 MAX_LINES = 200_000
 
 
@@ -175,8 +175,7 @@ def _width(held: object) -> int | None:
 
 
 def _gen(held: object) -> int | None:
-    speed = values.member(held, "value") if isinstance(held, dict) else held
-    return GENERATIONS.get(float(speed)) if isinstance(speed, int | float) else None
+    return GENERATIONS.get(_measured(held, MAX_GTPS) or 0.0)
 
 
 def _of_text(blob: Blob) -> list[dict[str, Any]]:

@@ -68,18 +68,9 @@ def _is_summary_alone(draft: Draft) -> bool:
 
 def _run(draft: Draft, read: Read, name: str) -> BenchRun:
     notes = list(draft.notes)
-    listed, _ = _listed(draft)
-    seen = collective_of(draft.rows, draft.checked, listed)
-    collective, why = draft.collective, draft.why_collective
-    if not collective:
-        known = (
-            (read.named[0] if len(read.named) == 1 else "", "the only one that the file names"),
-            (_fitting(words.collective_of_name(name), seen, draft.rows), "the file's name"),
-            (seen, "the columns and the ratio of its bandwidths"),
-        )
-        collective, why = next((pair for pair in known if pair[0]), ("", ""))
-        if why:
-            notes.append(f"{collective}: known from {why}")
+    collective, why = (draft.collective, "") if draft.collective else _inferred(draft, read, name)
+    if why:
+        notes.append(f"{collective}: known from {why}")
     nranks, ranks_why = _ranks(draft, collective, notes)
     if draft.one_rank_tables:
         notes.append(NO_MPI.format(count=draft.one_rank_tables))
@@ -113,6 +104,17 @@ def _run(draft: Draft, read: Read, name: str) -> BenchRun:
         source=name,
         origin=draft.origin,
     )
+
+
+def _inferred(draft: Draft, read: Read, name: str) -> tuple[str, str]:
+    """The collective of a run that does not name it, and what tells it; "" where nothing does."""
+    seen = collective_of(draft.rows, draft.checked, _listed(draft)[0])
+    known = (
+        (read.named[0] if len(read.named) == 1 else "", "the only one that the file names"),
+        (_fitting(words.collective_of_name(name), seen, draft.rows), "the file's name"),
+        (seen, "the columns and the ratio of its bandwidths"),
+    )
+    return next((pair for pair in known if pair[0]), ("", ""))
 
 
 def _fitting(hint: str, seen: str, rows: Sequence[BenchRow]) -> str:
@@ -257,7 +259,6 @@ def read_json(data: bytes, source: str) -> Read | None:
 def _config(run: Draft, document: dict[str, Any]) -> None:
     named = [words.collective_of_binary(arg[:1000]) for arg in _texts(document.get("args"), 200)]
     run.collective = next(filter(None, named), "")
-    run.why_collective = "its command" if run.collective else ""
     run.nccl = words.version_of_code(integer(document.get("nccl_version")) or 0)
     for line in _texts(document.get("env"), 20_000):
         name, equals, value = line.partition("=")

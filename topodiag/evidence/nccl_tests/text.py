@@ -45,7 +45,8 @@ class Draft:
     key: Stream
     origin: Origin
     collective: str = ""
-    why_collective: str = ""
+    headed: bool = False
+    """Whether a header of its own said where the run starts."""
     title: Title | None = None
     rows: list[BenchRow] = field(default_factory=list)
     widths: list[int] = field(default_factory=list)
@@ -215,7 +216,7 @@ class TextReader:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
             if (run := self._current) is not None and not (run.rows or run.collective):
-                run.collective, run.why_collective = named, "its command"
+                run.collective = named
             return True
         return bool(given) or ("CCL version" in text and self._library(text))
 
@@ -281,7 +282,7 @@ class TextReader:
         draft.env.update(self._env)
         draft.nccl, self._nccl = self._nccl, ""
         if self._named:
-            draft.collective, draft.why_collective, self._named = self._named, "the command above it", ""
+            draft.collective, self._named = self._named, ""
         if len(self.made.drafts) < MAX_RUNS:
             self.made.drafts.append(draft)
         stream.runs.append(draft)
@@ -326,9 +327,9 @@ class TextReader:
             name = str(fields["name"])
             named = words.collective_of_binary(name) or words.collective_of_binary(name + "_perf")
             if kind == "starting":
-                again = newest is not None and (bool(newest.parameters) or newest.why_collective == "its header")
+                again = newest is not None and (bool(newest.parameters) or newest.headed)
                 run = self._next(stream, line, filled=again)
-                run.collective, run.why_collective = named or run.collective, "its header"
+                run.collective, run.headed = named or run.collective, True
             elif newest is not None:
                 newest.collective = newest.collective or named
         elif kind == "rccl version" and newest is not None:

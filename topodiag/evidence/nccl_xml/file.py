@@ -155,16 +155,16 @@ def read_file(data: bytes, name: str) -> NcclFile:
 
 def _joined(remarks: Iterable[tuple[lexer.Remark, lexer.Rules]], places: lexer.Places) -> tuple[Refusal, ...]:
     """Refusals or notes of each version, those that neighbouring versions say alike joined."""
-    said: list[Refusal] = []
+    joined: list[Refusal] = []
     known: dict[lexer.Remark, int] = {}
     for remark, rules in remarks:
         place = known.get(remark)
-        if place is not None and said[place].until + 1 == rules.since:
-            said[place] = replace(said[place], until=rules.until)
+        if place is not None and joined[place].until + 1 == rules.since:
+            joined[place] = replace(joined[place], until=rules.until)
         else:
-            known[remark] = len(said)
-            said.append(Refusal(remark.rule, remark.words, *places.of(remark.offset), rules.since, rules.until))
-    return tuple(said)
+            known[remark] = len(joined)
+            joined.append(Refusal(remark.rule, remark.words, *places.of(remark.offset), rules.since, rules.until))
+    return tuple(joined)
 
 
 _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")
