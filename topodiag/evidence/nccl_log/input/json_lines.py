@@ -30,14 +30,8 @@ _HEAD_LINES = 200
 def looks_wrapped(head: bytes) -> bool:
     """Whether the first bytes of a file hold such lines: one with a record of NCCL, or most of the lines."""
     lines = [line for line in head.split(b"\n")[:_HEAD_LINES] if line.strip()]
-    wrapped = 0
-    for line in lines:
-        text = unwrapped(line)
-        if text is not None:
-            if " NCCL " in text:
-                return True
-            wrapped += 1
-    return wrapped * 2 > len(lines)
+    texts = [text for line in lines if (text := unwrapped(line)) is not None]
+    return any(" NCCL " in text for text in texts) or len(texts) * 2 > len(lines)
 
 
 def unwrapped(line: bytes) -> str | None:

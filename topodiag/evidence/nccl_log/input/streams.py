@@ -13,14 +13,18 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 
 JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
 """Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-XZ_MAGIC = b"\xfd7zXZ\x00"
-BZIP2_MAGIC = regex(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
+_BLOCK_OF_BZIP2, _END_OF_BZIP2 = b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"
+_MAGIC = {
+    "gzip": (b"\x1f\x8b",),
+    "zstd": (b"\x28\xb5\x2f\xfd", *(b"%c\x2a\x4d\x18" % kind for kind in range(0x50, 0x60))),
+    "xz": (b"\xfd7zXZ\x00",),
+    "bzip2": tuple(b"BZh%d%b" % (n, block) for n in range(1, 10) for block in (_BLOCK_OF_BZIP2, _END_OF_BZIP2)),
+}
+"""How a file of each packer begins; that of pzstd with a frame to be skipped."""
 
 READ_BYTES = 1 << 20
 """How much of a file is read at a time."""
@@ -32,7 +36,6 @@ _STEP = 1 << 11
 64 MiB; those of gzip are 2 MiB at most."""
 _UNBOUNDED = frozenset({"xz", "bzip2"})
 """Layers whose answer to so little may be any size, and is asked for in parts."""
-_PACKERS = frozenset({"gzip", "zstd", "xz", "bzip2"})
 _MAX_WINDOW = 1 << 27
 """128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated. `xz -9` needs 65 MiB."""
 
@@ -53,14 +56,7 @@ class Reading:
 
 def packer_of(head: bytes) -> str:
     """The outermost layer that packs a file which starts like this, "" for none."""
-    if head.startswith(GZIP_MAGIC):
-        return "gzip"
-    skippable = len(head) > 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5  # written by pzstd
-    if head.startswith(ZSTD_MAGIC) or skippable:
-        return "zstd"
-    if head.startswith(XZ_MAGIC):
-        return "xz"
-    return "bzip2" if BZIP2_MAGIC.match(head) else ""
+    return next((packer for packer, begins in _MAGIC.items() if head.startswith(begins)), "")
 
 
 def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: int = READ_BYTES) -> Iterator[bytes]:
@@ -68,16 +64,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: i
     `most` bytes are read at a time."""
     blocks = _raw(stream, reading, most)
     for layer in coding:
-        if layer in _PACKERS:
+        if layer in _MAGIC:
             blocks = _unpacked(blocks, layer, reading)
-        elif layer == JSON_LINES:
-            from topodiag.evidence.nccl_log.input.json_lines import json_lines  # noqa: PLC0415 - see above
-
-            blocks = json_lines(blocks)
-        elif layer == WRAPPED_LINES:
-            from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
-
-            blocks = whole_lines(blocks)
         elif layer.startswith("utf-"):
             blocks = _decode(blocks, layer)
         else:
@@ -221,14 +209,10 @@ def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Gene
         # Progress bars redraw with \r and end no line: a record may follow the last one.
         redrawn = data.rfind(b"\r", at, at + MAX_LINE_BYTES)
         cut = redrawn + 1 if redrawn > at else at + MAX_LINE_BYTES
-        yield _piece(data[begun:cut], base + begun, last=False)
+        yield TextPiece(base + begun, data[begun:cut], cut=True)
         begun = at = cut
     if not whole:
         return begun
     if begun < len(data):
-        yield _piece(data[begun:] if begun else data, base + begun, last=ended)
+        yield TextPiece(base + begun, data[begun:], cut=not ended and not data.endswith(b"\n"))
     return len(data)
-
-
-def _piece(data: bytes, base: int, *, last: bool) -> TextPiece:
-    return TextPiece(base, data, not last and not data.endswith(b"\n"))

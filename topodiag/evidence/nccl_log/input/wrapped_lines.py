@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
+from topodiag.evidence.nccl_log.input.json_lines import json_lines
+from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES
 from topodiag.evidence.signatures.literals import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
@@ -46,6 +48,10 @@ def label_of(head: bytes, whole: bool) -> str:
 
 def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
+    if layer == JSON_LINES:
+        return json_lines(blocks)
+    if layer == WRAPPED_LINES:
+        return whole_lines(blocks)
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
     return plain(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in parts_of_lines(blocks, _LONGEST))
@@ -90,7 +96,7 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
     first = clean(lines[at])
     if _LIKE["watchdog"].search(first) is None:
         return None
-    text, work = first, None
+    text, work, has_work = first, None, _LIKE["watchdog_work"].search(first) is not None
     pieces = [piece for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (piece := clean(raw)).strip()]
     for number, piece in enumerate(pieces, 1):
         if _is_record(piece):
@@ -99,12 +105,8 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
         if _LIKE["watchdog"].search(text) is None:
             return text, number
-        if (
-            work is None
-            and _LIKE["watchdog_work"].search(first) is None
-            and _LIKE["watchdog_work"].search(text) is not None
-        ):
-            work = text, number
+        if not has_work and _LIKE["watchdog_work"].search(text) is not None:
+            work, has_work = (text, number), True
     return work
 
 
