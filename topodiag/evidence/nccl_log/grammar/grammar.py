@@ -35,7 +35,7 @@ _BY_START = grouped((start[:_WIDTH], (start, kind)) for start, kind in sorted(ST
 
 # Numbers that differ on every line and say nothing: queue pairs, keys, file descriptors.
 _REWRITTEN = frozenset({"qp", "ib note"})
-_QP_NOISE = compiled(r"\b(qpn|qp_num)[ =]\d{1,12}|\b(?:pd|comm|context)=0x[0-9a-f]{1,16}| (?:fifo|ctsFifo)[RL]key=.*$")
+_LIKE = patterns("evidence/nccl_log/grammar/lines", "pattern", re.ASCII)
 
 
 def kind_of(message: str) -> str | None:
@@ -59,7 +59,7 @@ def kind_of_start(start: str) -> str | None:
 def shown(kind: str, message: str) -> str:
     """The text as it is kept: equal facts give equal texts."""
     if kind in _REWRITTEN:
-        return _QP_NOISE.sub(lambda match: f"{match[1]} #" if match[1] else "", message).rstrip()
+        return _LIKE["qp_noise"].sub(lambda match: f"{match[1]} #" if match[1] else "", message).rstrip()
     return message
 
 
@@ -89,8 +89,7 @@ _OF_COLUMNS: dict[str, Reader] = {
 
 def reader(table: str, column: str) -> Reader:
     """What makes a cell of this column from the text of a line, None where it does not say it."""
-    own = _OF_COLUMNS.get(column)
-    return own if own is not None else _OF_TYPES[{**_SCHEMAS["row"], **_SCHEMAS["rows"][table]}[column]]
+    return _OF_COLUMNS.get(column) or _OF_TYPES[{**_SCHEMAS["row"], **_SCHEMAS["rows"][table]}[column]]
 
 
 @cache
@@ -109,9 +108,6 @@ def row_of(table: str, message: str, part: str = "") -> Rows | None:
     return None
 
 
-_END = compiled(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke|Finalize) (?:START|COMPLETE))\b")
-_EVENTS = {"Init START": "start", "Init COMPLETE": "complete", "COMPLETE": "complete"}
-_POINTER = compiled(r"0x[0-9a-fA-F]{1,16}|0x\.{3}|\(nil\)|[0-9a-fA-F]{6,16}")
 UNORDERED = frozenset({"Send", "Recv"})
 """Operations that do not advance opCount."""
 _READERS = [(column, words, reader("init", column)) for column, words in _LINES["communicator"].items()]
@@ -119,21 +115,21 @@ _READERS = [(column, words, reader("init", column)) for column, words in _LINES[
 
 def communicator(message: str) -> Rows | None:
     """`[Rank 2] ncclCommInitRank comm 0x.. rank 2 nranks 16 .. - Init START` and all older spellings."""
-    end = _END.search(message)
-    if end and end[1].startswith("Finalize"):
+    end = _LIKE["end"].search(message)
+    if end and end[1] == "Finalize":
         return []  # Destroy follows
     words = (message[: end.start()] if end else message).split()
     if "comm" not in words[:4]:
         return None
     at = words.index("comm")
-    if len(words) < at + 6 or words[at + 2] != "rank" or not _POINTER.fullmatch(words[at + 1]):
+    if len(words) < at + 6 or words[at + 2] != "rank" or not _LIKE["pointer"].fullmatch(words[at + 1]):
         return None
     values = dict(zip(words[at + 2 :: 2], words[at + 3 :: 2], strict=False))
     columns = {column: read(next(filter(None, map(values.get, names)), None)) for column, names, read in _READERS}
     if columns["nranks"] < 1 or columns["rank"] < 0:
         return None
     if end:
-        event = _EVENTS.get(end[1]) or end[1].split()[0].lower()
+        event = end[1].lower()
     elif "nNodes" in values:
         event = "member"
     elif at == 0 and (len(words) == 6 or (len(words) == 10 and words[6::2] == ["cudaDev", "nvmlDev"])):
@@ -154,21 +150,8 @@ def operation(message: str) -> Rows | None:
     return rows
 
 
-_TAIL = compiled(r" comm (?:0x)?[0-9a-f]+ nRanks .*$")
-_NETWORK = compiled(
-    r"((?:COLL)?NET/.+?)/(-?\d{1,9})(?:\((\d{1,9})\))?((?:/GDRDMA(?:\(PCI\))?)?(?:/GDCopy)?(?:/Shared)?)"
-    r"(?:/flush=\w{1,20})?$"
-)
-"""Receiving ends of 2.31 say how they flush, src/transport/net.cc: the transport is that of the sending end."""
-_INDIRECT = compiled(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$")
-_DIRECT = compiled(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
-
-_TREES = compiled(r"\[(\d{1,4})\] (\S+)")
 _TREES_WHOLE = 930
 """Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
-
-_ORDER = compiled(r"Channel (\d{1,4})(?:/(\d{1,4}))? :((?:\s+\d{1,9})+)( *\.{3}|\d*\.{3})?$")
-_OLD_FORMAT = compiled(r"  \d\d\b")
 _ORDER_RANKS = 20
 _ALGORITHMS = tuple(algorithm.name for algorithm in Algorithm)
 _PROTOCOLS = tuple(protocol.name for protocol in Protocol)
@@ -181,19 +164,19 @@ def connection(message: str) -> Rows | None:
     columns = rows[0][1]
     via = columns["via"]
     if " comm " in via:
-        via = _TAIL.sub("", via)
+        via = _LIKE["tail"].sub("", via)
     net_dev = proxy = -1
-    network = _NETWORK.match(via)
+    network = _LIKE["network"].match(via)
     if network:
         via, net_dev, proxy = network[1] + network[4], i32(network[2]), i32(network[3])
     elif via.startswith("P2P/indirect/"):
-        indirect = _INDIRECT.match(via)
+        indirect = _LIKE["indirect"].match(via)
         if not indirect:
             return None
         via, proxy = "P2P/indirect" + indirect[2], i32(indirect[1])
     elif via.startswith("direct shared memory"):
         via = "SHM/direct"
-    elif not _DIRECT.match(via):
+    elif not _LIKE["direct"].match(via):
         return None
     return [("conn", {**columns, "via": via, "net_dev": net_dev, "proxy": proxy})]
 
@@ -210,7 +193,7 @@ def ring(message: str) -> Rows | None:
 
 def trees(message: str) -> Rows | None:
     """All trees of one line; equal ones are one row. 2.5 to 2.7 print the up tree, `|`, and the down tree."""
-    tokens = _TREES.findall(message)
+    tokens = _LIKE["trees"].findall(message)
     if len(message) >= _TREES_WHOLE:
         tokens = tokens[:-1]
     shapes: dict[str, int] = {}  # most channels have one of two
@@ -227,22 +210,17 @@ def trees(message: str) -> Rows | None:
 
 def order(message: str) -> Rows | None:
     """`Channel 00/16 :    0   1   2`. Before 2.23 NCCL stops after 20 ranks and says nothing."""
-    matched = _ORDER.match(message)
+    matched = _LIKE["order"].match(message)
     if not matched:
         return None
     ranks = matched[3].split()
     cut = matched[4] is not None
     if not cut and len(ranks) == _ORDER_RANKS:
-        cut = bool(_OLD_FORMAT.search(matched[3])) or any(len(rank) > 2 for rank in ranks)
+        cut = bool(_LIKE["old_order"].search(matched[3])) or any(len(rank) > 2 for rank in ranks)
     if matched[4] and matched[4][0] != " " and len(ranks) > 1:
         ranks = ranks[:-1]  # the dots stand over the rest of a number
-    columns: dict[str, object] = {
-        "channel": i32(matched[1]),
-        "nchannels": i32(matched[2]),
-        "ranks": " ".join(str(int(rank)) for rank in ranks),
-        "cut": cut,
-    }
-    return [("order", columns)]
+    numbers = " ".join(str(int(rank)) for rank in ranks)
+    return [("order", {"channel": i32(matched[1]), "nchannels": i32(matched[2]), "ranks": numbers, "cut": cut})]
 
 
 def choice(message: str) -> Rows | None:
@@ -264,10 +242,6 @@ START = 16
 """Characters that `kind_by_start` judges by."""
 
 _PRINTED = patterns("evidence/nccl_log/grammar/system_print", "row", re.ASCII)
-_OF_FILE = compiled(
-    r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
-    r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
-)
 
 
 def _print(message: str) -> Rows | None:
@@ -355,7 +329,7 @@ def _retries(message: str, word: str) -> Rows | None:
     if kind is not None:
         return [] if kind == NOISE else [("text", {"kind": kind, "text": shown(kind, message)})]
     if ":" in word:
-        of_file = _OF_FILE.match(message)
+        of_file = _LIKE["of_file"].match(message)
         if of_file and of_file[2]:
             return [("event", {"level": "UNWIND", "place": of_file[1], "text": message})]
         if of_file:
