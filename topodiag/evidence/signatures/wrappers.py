@@ -54,8 +54,6 @@ _KEYS = {name: tuple(keys) for name, keys in _TABLES["keys"].items()}
 _MOST_AT_END = 50
 INSIDE = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
 """A label of mpirun in the middle of a line, which went on after another process had written."""
-FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
-"""Source of a pattern for the begin of a line, or the end of whatever label stands there."""
 
 Stream = tuple[str, int, int, str]
 """Whose output a line is: host, rank, process and container, as far as its labels name them."""

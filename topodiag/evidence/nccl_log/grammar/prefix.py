@@ -22,6 +22,8 @@ from topodiag.words.unfilled import is_unfilled
 
 _LIKE = patterns("evidence/nccl_log/grammar/prefix", "head", re.ASCII)
 IDENTITY, RECORD, BARE = _LIKE["identity"], _LIKE["record"], _LIKE["bare"]
+_HEADLESS = patterns("evidence/nccl_log/grammar/prefix", "headless", re.ASCII)
+"""Lines of NCCL that have no head, by their kind."""
 _LABEL_ENDS = ">:|)]-"
 """What a launcher's label ends with, in front of a record whose head was taken off: no word of prose does, and no
 piece of a torn head."""
@@ -150,14 +152,9 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
     if is_unfilled(text):
         return None
     if "CCL" in text or "ccl" in text or " version " in text or "|" in text:
-        version = _VERSION.search(text)
-        if version:
-            return "text", {"kind": "version", "text": "".join(filter(None, version.groups()))}
-        other = _RCCL.search(text)
-        if other:
-            return "text", {"kind": "rccl", "text": other[1].rstrip()}
-        if _LIKE["matrix"].match(text):
-            return "text", {"kind": "matrix", "text": text.rstrip()}
+        for kind, pattern in _HEADLESS.items():
+            if (match := pattern.search(text)) is not None:
+                return "text", {"kind": kind, "text": match[match.lastindex or 0].rstrip()}
     last = LAST_ERROR.search(text)
     if last is not None and wrappers.is_label(text[: last.start()]):
         label, ts = label_of(text[: last.start(1)])
@@ -189,11 +186,4 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     return "event", {"level": "APP", "place": "", "label": label, "text": _shortened(sentence.strip()), "ts": ts}
 
 
-# `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
-_VERSION = compiled(
-    wrappers.FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
-    # A label that ends like a word, before a line that nobody else ends so.
-    r"|^.{1,100}[ \t](NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\+cuda\d{1,3}\.\d{1,3})\s*$"
-)
-_RCCL = compiled(wrappers.FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
 LAST_ERROR = compiled(f"({'|'.join(own_data('evidence/nccl_log/grammar/texts')['last_warning'])})$")

@@ -37,6 +37,7 @@ from topodiag.evidence.signatures.entry import literals_of
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.evidence.signatures.wrappers import without_launcher
 from topodiag.lazy import regex
+from topodiag.words.own_data import own_data
 
 SIZE, HOST, RANK, COMMAND = "world size", "rank host", "rank device", "command"
 STATED = (SIZE, HOST, RANK, COMMAND)
@@ -46,13 +47,9 @@ _MOST = 10_000_000
 _MOST_COMMAND = 2000
 """Characters kept of a command."""
 
-_PROGRAMS = (
-    "mpirun ", "mpiexec ", "srun ", "torchrun ", "docker run ", "python ", "python3 ", "deepspeed ",
-    "accelerate launch ",
-)  # fmt: skip
+_TABLES = own_data("evidence/nccl_log/grammar/spoken")
+_LIKE = {name: regex("".join(pieces).encode(), re.M) for name, pieces in _TABLES["pattern"].items()}
 _SENTENCES = literals_of("job")
-_STATING = (b" Pid ", *_SENTENCES, *(word.encode() for word in _PROGRAMS))
-"""A line without any of these is none of theirs."""
 
 _ANY = Finder(_SENTENCES)
 _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
@@ -60,28 +57,22 @@ _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
 
 def stated_of(text: str) -> list[tuple[str, dict[str, object]]]:
     """Rows of the table `text`; none for most lines."""
-    pairs: list[tuple[str, dict[str, object]]] = []
     taken = list(events_of_job(text, "stated")) if _ANY.any(text.encode("utf-8", "replace")) else []
     stated = {what: sentence.fields for what, sentence in reversed(taken)}
     size, host = int(stated.get("size", {}).get("count", 0)), str(stated.get("host", {}).get("host", ""))
-    if 0 < size < _MOST:
-        pairs.append(("text", {"kind": SIZE, "text": str(size)}))
-    if host and host not in _NOBODY:
-        pairs.append(("text", {"kind": HOST, "text": host}))
     device = DEVICE.search(text) if " device " in text else None
-    if device is not None and device[3] and device[4]:
-        pairs.append(("text", {"kind": RANK, "text": device[0][:400]}))
-    if "nccl" in stated:
-        pairs.append(("text", {"kind": "version", "text": f"NCCL version {stated['nccl']['version']}"}))
-    if ("CCL_" in text or any(word in text for word in _PROGRAMS)) and stated_in(text) is not None:
-        pairs.append(("text", {"kind": COMMAND, "text": text.strip()[:_MOST_COMMAND]}))
-    return pairs
+    commands = ("CCL_" in text or any(map(text.__contains__, _TABLES["programs"]))) and stated_in(text) is not None
+    texts = (
+        (SIZE, str(size) if 0 < size < _MOST else ""),
+        (HOST, host if host not in _NOBODY else ""),
+        (RANK, device[0][:400] if device is not None and device[3] and device[4] else ""),
+        ("version", f"NCCL version {stated['nccl']['version']}" if "nccl" in stated else ""),
+        (COMMAND, text.strip()[:_MOST_COMMAND] if commands else ""),
+    )
+    return [("text", {"kind": kind, "text": words}) for kind, words in texts if words]
 
 
-SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
-           b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
-           b"HIP version", b"ROCm version",
-           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS, *_STATING)  # fmt: skip
+SPEAKS = (*map(str.encode, _TABLES["speaks"]), *map(str.encode, _TABLES["programs"]), *job_lines.WORDS, *_SENTENCES)
 """A line in which none of these stands holds no record, and says nothing to `prefix.application`
 and `stated_of`. What a training prints at every step should not be among them: to read a
 line costs as much as to search a hundred for these."""
@@ -102,16 +93,7 @@ def speaking() -> Finder:
     return Finder(SPEAKS)
 
 
-_TRACEBACK = regex(rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M)
-"""The head of a traceback, or a frame of one that was cut."""
-_EXCEPTION = regex(
-    r"\s{0,8}(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
-    r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
-)
-_PROMPT = regex(rb"^(?:[^\n#$%>]{1,80}[#$%]|[$%])[ \t](?![#\s])\S", re.M)
-"""A shell says no more of a program in the foreground that signal 9 ended: below the prompt with its command."""
 _NEAR = 1 << 16
-_BY_HAND = regex(rb"\bkill (?:-9|-KILL|-s)|\bpkill\b|\bkillall\b")
 _LAST = 8
 """Lines in which CUDA and JAX explain an exception behind it."""
 
@@ -139,25 +121,25 @@ def holds_job_lines(data: bytes) -> bool:
 
 
 def _holds_traceback(data: bytes) -> bool:
-    return (b"Traceback" in data or b'File "' in data) and _TRACEBACK.search(data) is not None
+    return (b"Traceback" in data or b'File "' in data) and _LIKE["traceback"].search(data) is not None
 
 
 def _is_told_by_shell(data: bytes) -> bool:
     """Whether `Killed` alone is a shell's word on the command above it, or the last word of a text, and nobody typed
     the signal."""
-    killed = re.search(rb"^Killed\s*$", data, re.M)
-    if killed is None or _BY_HAND.search(data) is not None:
+    killed = _LIKE["killed"].search(data)
+    if killed is None or _LIKE["by_hand"].search(data) is not None:
         return False
-    if re.search(rb"\S[ \t\r]*\nKilled\s*\Z", data[-_MOST_LINE:]) is not None:
+    if _LIKE["killed_last"].search(data[-_MOST_LINE:]) is not None:
         return True
-    return _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
+    return _LIKE["prompt"].search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
 
 
 def _ends_with_exception(data: bytes) -> bool:
     """Whether an exception opens one of the last lines, behind no more than a launcher's label: so a program ends."""
     last = data[-_MOST_LINE:].split(b"\n")
     lines = [line for line in last if line.strip()][-_LAST:]
-    return any(_EXCEPTION.match(without_launcher(clean(line))) for line in lines)
+    return any(_LIKE["exception"].match(without_launcher(clean(line)).encode("utf-8", "replace")) for line in lines)
 
 
 def _is_of_job(text: str, traceback: Callable[[], bool], by_shell: Callable[[], bool]) -> bool:
