@@ -9,7 +9,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import application
 def test_a_line_says_how_one_process_ended(text: str, named: dict[str, str]) -> None:
     kind, said = said_of(text) or ("", {})
     assert kind == "ended"
-    assert {name: said.get(name) for name in named} == named
+    assert {name: said.get(name, "") for name in named} == named
 
 
 @examples("text")

@@ -191,7 +191,8 @@ def _ending(taken: LineMatch, how: str, _text: str) -> Named:
     fields = taken.fields
     named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
     if how == "signal":
-        how = how_of_code(-_number_of(taken))
+        number = fields.get("code", fields.get("sequence"))
+        how = how_of_code(-int(number if number is not None else signal.Signals[str(fields["name"])]))
         # A launcher names the process that ended first: nobody's end aborted it.
         how = "crash" if how == "aborted" else how
         return {name: value for name, value in named.items() if name != "what"} | {"how": how}
@@ -215,18 +216,12 @@ def how_of_code(code: int) -> str:
     return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
 
 
-def _number_of(taken: LineMatch) -> int:
-    """The number of the signal that ended a process, by number or by name."""
-    number = taken.fields.get("code", taken.fields.get("sequence"))
-    return int(number) if number is not None else int(signal.Signals[str(taken.fields["name"])])
-
-
 def _stalled(taken: LineMatch, what: str, _text: str) -> Named:
     """`ranks` that others wait for, the operation (`op`), and `waited_ms`."""
     fields = taken.fields
     ranks = str(fields.get("ranks", "")).replace(" ", "")
-    named = {"ranks": _left_out(ranks) if what == "ready" else ranks, "op": str(fields.get("collective", ""))[-120:]}
-    return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
+    ranks = _left_out(ranks) if what == "ready" else ranks
+    return {"ranks": ranks, "op": str(fields.get("collective", ""))[-120:], "waited_ms": str(fields.get("count", ""))}
 
 
 def _left_out(ready: str) -> str:
@@ -242,16 +237,12 @@ def _calls(taken: LineMatch, _what: str, _text: str) -> Named:
     """The ranks whose calls differ, and operation, shape and type of each call, as far as its fingerprint has them."""
     fields = taken.fields
     details = {"ranks": ",".join(str(fields[name]) for name in ("rank", "peer") if name in fields)}
-    for side, call in (
-        ("one", str(fields.get("value", fields.get("size", "")))),
-        ("other", str(fields.get("name", ""))),
-    ):
-        parts = dict(_PART.findall(call))
+    calls = {"one": fields.get("value", fields.get("size", "")), "other": fields.get("name", "")}
+    for side, call in calls.items():
+        parts = dict(_PART.findall(str(call)))
         words = (parts.get(name, "") for name in ("OpType", "TensorShape", "TensorDtypes"))
-        if call:
-            details[side] = " ".join(filter(None, words)) if parts else call
-        if "SequenceNumber" in parts:
-            details[f"{side}_seq"] = parts["SequenceNumber"]
+        details[side] = " ".join(filter(None, words)) if parts else str(call)
+        details[f"{side}_seq"] = parts.get("SequenceNumber", "")
     return details
 
 
@@ -260,7 +251,7 @@ def _accused(taken: LineMatch, what: str, text: str) -> Named:
     ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
     if what == MISMATCH:
         ranks = ranks or list(dict.fromkeys(_RANK.findall(unwrap(text).text)))
-    return {"told": "1"} | ({"ranks": ",".join(ranks)} if ranks else {})
+    return {"told": "1", "ranks": ",".join(ranks)}
 
 
 def _met(taken: LineMatch, what: str, _text: str) -> Named:
@@ -381,9 +372,7 @@ def _first(text: str, asked: _Asked) -> Said | None:
         for what, taken in events_of_job(text, event):
             named = details(taken, what, text)
             if named is not None:
-                return kind or what, named if asked is _ENDS else {
-                    name: value for name, value in named.items() if value
-                }
+                return kind or what, {name: value for name, value in named.items() if value}
     return None
 
 
