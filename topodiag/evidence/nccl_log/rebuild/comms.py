@@ -5,9 +5,9 @@ Beside it the rows of connections with the world ranks and hosts of both ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ OF_COMMUNICATORS = frozenset({
 """Kinds of text that speak of a communicator."""
 
 
+K = TypeVar("K")
 Tail = tuple[tuple[int, str, int, int, int, int], ...]
 """As in Operations."""
 
@@ -115,18 +116,10 @@ class FieldCollector:
             self.fields[number]["trees"] = dict(sorted(trees.items()))
 
     def prints(self, member: Ints) -> None:
-        rows = self.frame["print"]
-        read: dict[int, Print] = {}
-        prints: dict[tuple[int, str], Print] = {}
         comm = self.comm_of[member]
-        order, _, _ = by_owner(np.lexsort((rows["offset"], self.rank_of[member])), comm)
-        for row, number, which, code in in_pieces(order, comm, member, rows["text"]):
-            known = prints.get((number, self.host_of[which]), Print())
-            if known.is_whole:
-                continue
-            if code not in read:
-                read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
-            prints[number, self.host_of[which]] = known.joined(read[code])
+        order, _, _ = by_owner(np.lexsort((self.frame["print"]["offset"], self.rank_of[member])), comm)
+        owned = ((row, (number, self.host_of[which])) for row, number, which in in_pieces(order, comm, member))
+        prints = first_prints(self.frame, owned)
         for (number, host), view in prints.items():
             fields = self.fields[number]
             if view.system is not None:
@@ -159,8 +152,6 @@ class FieldCollector:
         gigabyte."""
         rows = self.frame["op"]
         order, owners, starts = by_owner(np.argsort(rows["offset"], kind="stable"), member)
-        if not owners.size:
-            return
         table = _table(rows, ("func", "elements", "dtype", "count"), order)
         columns = (
             owners, self.comm_of[owners], self.rank_of[owners], np.add.reduceat(rows["digest"][order], starts),
@@ -187,8 +178,6 @@ class FieldCollector:
         """The last operations by member; equal ones are the same object."""
         rows = self.frame["tail"]
         order, owners, starts = by_owner(np.argsort(rows["offset"], kind="stable"), member)
-        if not owners.size:
-            return {}
         files = self.frame["threads"]["file"]
         funcs = rows.words["func"]
         table, file = _table(rows, _TAIL, order), files[rows["thread"][order]]
@@ -224,22 +213,42 @@ class FieldCollector:
 
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
-        kinds, texts = rows.words["kind"], rows.words["text"]
         comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self.comm_of[member], -1)  # few of very many
-        order, _, _ = by_owner(np.arange(len(rows)), comm)
-        row = (comm, rows["kind"], rows["text"])
-        order, count = once(order, row, rows["count"])
         kept: dict[int, list[Message]] = {}
-        columns = (*row, rows["thread"], rows["line"])
-        for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
-            if kinds[kind] == "network":
-                self.fields[number]["network"] = self.fields[number].get("network") or network_named(texts[text])
-            origin = Origin(self.frame.file_of(thread), line, texts[text])
-            kept.setdefault(number, []).append(
-                Message(kinds[kind], texts[text], origin, times, facts_of(texts[text], kinds[kind]))
-            )
+        for number, kind, text, file, line, count in owned_texts(self.frame, comm, np.arange(len(rows))):
+            if kind == "network":
+                self.fields[number]["network"] = self.fields[number].get("network") or network_named(text)
+            message = Message(kind, text, Origin(file, line, text), count, facts_of(text, kind))
+            kept.setdefault(number, []).append(message)
         for number, messages in kept.items():
             self.fields[number]["messages"] = tuple(messages)
+
+
+def first_prints(frame: Frame, owned: Iterable[tuple[int, K]]) -> dict[K, Print]:
+    """What each owner prints first of its system. `owned` are rows with their owners, in the order that counts."""
+    rows = frame["print"]
+    read: dict[int, Print] = {}
+    prints: dict[K, Print] = {}
+    for row, owner in owned:
+        known, code = prints.get(owner, Print()), int(rows["text"][row])
+        if known.is_whole:
+            continue
+        if code not in read:
+            read[code] = read_print(rows.words["text"][code], frame.origin(rows, row))
+        prints[owner] = known.joined(read[code])
+    return prints
+
+
+def owned_texts(frame: Frame, owner: Ints, order: Ints) -> Iterator[tuple[int, str, str, str, int, int]]:
+    """Owner, kind, text, file and line of the different texts of each owner (-1: nobody's), in this order of the rows,
+    and how often each stands there."""
+    rows = frame["text"]
+    kinds, texts = rows.words["kind"], rows.words["text"]
+    columns = (owner, rows["kind"], rows["text"])
+    order, counts = once(order[owner[order] >= 0], columns, rows["count"])
+    pieces = in_pieces(order, *columns, rows["thread"], rows["line"])
+    for (_, own, kind, text, thread, line), count in zip(pieces, counts, strict=True):
+        yield own, kinds[kind], texts[text], frame.file_of(thread), line, count
 
 
 def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:

@@ -9,12 +9,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.grammar.spoken import COMMAND, STATED
-from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
+from topodiag.evidence.nccl_log.grammar.system_print import Print
 from topodiag.evidence.nccl_log.rebuild import events, places
-from topodiag.evidence.nccl_log.rebuild.comms import ConnectionCollector, FieldCollector
-from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, in_pieces, once, whole_hosts
+from topodiag.evidence.nccl_log.rebuild.comms import ConnectionCollector, FieldCollector, first_prints, owned_texts
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, groups, whole_hosts
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, choices_apart, find_comms, find_jobs, find_openings
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, commanded, process_of
@@ -51,11 +52,9 @@ class _Builder:
         self.inferred = not self.members
         if self.inferred:
             self.members = places.inferred_members(frame, self.processes)
-        self.comms: list[Comm] = (
-            [Comm(self.members[0].nranks, list(range(len(self.members))))]
-            if self.inferred and self.members
-            else find_comms(self.members, self.processes)
-        )
+            self.comms = [Comm(self.members[0].nranks, list(range(len(self.members))))] if self.members else []
+        else:
+            self.comms = find_comms(self.members, self.processes)
         self.groups = find_jobs(self.comms, self.members) or [[]]
         """The communicators of each job; one job has none where no communicator began."""
         self.comm_of = np.full(len(self.members) + 1, -1, np.int64)
@@ -64,7 +63,7 @@ class _Builder:
             self.comm_of[comm.members] = number
         self.rank_of = np.array([member.rank for member in self.members], np.int64)
         self.host_of = [self.processes.host[member.process] for member in self.members]
-        kind = places.InferredPlaces if self.inferred and self.members else places.Places
+        kind = places.InferredPlaces if self.inferred else places.Places
         self.places = kind(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
         self._rest()
@@ -140,18 +139,11 @@ class _Builder:
         owner = self.processes.of(thread, offset)
         for row in np.flatnonzero((owner < 0) & ~rows.is_word("kind", COMMAND)).tolist():
             owner[row] = self.only_of_file.get(int(files[row]), -1)
-        order = np.lexsort((offset, files))
-        order = order[owner[order] >= 0]
-        order, count = once(order, (owner, rows["kind"], rows["text"]), rows["count"])
-        kinds, texts = rows.words["kind"], rows.words["text"]
-        placed = ~rows.is_word("kind", *OF_DEVICES)
         kept: dict[int, list[Text]] = {}
-        columns = (owner, rows["kind"], rows["text"], thread, rows["line"], placed)
-        for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
-            origin = None
-            if at or own not in kept or GDR_OFF in texts[text]:
-                origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
-            kept.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
+        for own, kind, text, file, line, count in owned_texts(self.frame, owner, np.lexsort((offset, files))):
+            placed = kind not in OF_DEVICES or own not in kept or GDR_OFF in text
+            origin = Origin(file, line, text[:MAX_QUOTE]) if placed else None
+            kept.setdefault(own, []).append((kind, text, origin, count))
         return kept
 
     def _lone_prints(self) -> dict[int, Print]:
@@ -159,13 +151,8 @@ class _Builder:
         rows = self.frame["print"]
         process = self.processes.of(rows["thread"], rows["offset"])
         lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
-        prints: dict[int, Print] = {}
-        for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
-            known = prints.get(int(process[row]), Print())
-            if not known.is_whole:
-                view = read_print(rows.word("text", row), self.frame.origin(rows, row))
-                prints[int(process[row])] = known.joined(view)
-        return prints
+        order = lone[np.argsort(rows["offset"][lone], kind="stable")]
+        return first_prints(self.frame, zip(order.tolist(), process[order].tolist(), strict=True))
 
     def _process(self, number: int) -> Process:
         host, pid = self.processes.host[number], self.processes.pid[number]
@@ -266,19 +253,19 @@ class _Builder:
         rank = self.rank_of[comm.members]
         seated = (rank >= 0) & (rank < size)
         world = np.array([comm.world.get(value, -1) for value in rank.tolist()], np.int64)
-        ranks = np.full(size, -1, np.int64)
-        ranks[rank[seated]] = world[seated]
-        started, completed = np.zeros(size, bool), np.zeros(size, bool)
-        started[rank[seated & [member.started for member in own]]] = True
-        completed[rank[seated & [member.completed for member in own]]] = True
-        finished_ts = np.full(size, np.nan)
-        finished_ts[rank[seated]] = np.array([member.complete_ts for member in own], np.float64)[seated]
+
+        def by_rank(values: Sequence[float], unknown: float) -> npt.NDArray[Any]:
+            """The values of the members by their ranks; of several of one rank the largest."""
+            column = np.full(size, unknown)
+            np.fmax.at(column, rank[seated], np.array(values, column.dtype)[seated])
+            return column
+
         first = min(own, key=lambda member: (member.rank, member.offset))
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
         return Communicator(
             index=i,
             nranks=size,
-            ranks=ranks,
+            ranks=by_rank(world.tolist(), -1),
             name=next((self.names[m] for m in comm.members if m in self.names), ""),
             parent=index.get(comm.parent, -1),
             color=first.color,
@@ -288,9 +275,9 @@ class _Builder:
             nodes=most_of((member.nodes for member in own if member.nodes > 0), -1),
             hosts=tuple(sorted({self.processes.host[member.process] for member in own})),
             mnnvl=(1 in mnnvl) if mnnvl else None,
-            started=started,
-            completed=completed,
-            completed_ts=finished_ts,
+            started=by_rank([member.started for member in own], False),
+            completed=by_rank([member.completed for member in own], False),
+            completed_ts=by_rank([member.complete_ts for member in own], math.nan),
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             aborted=sum(member.aborted for member in own),
