@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -247,39 +247,36 @@ def _operations(communicator: Communicator) -> set[str]:
     return {name for done in communicator.operations.values() for name in done.bytes_by_collective}
 
 
-def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _RoleGuess]]:
+def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> Iterator[tuple[_Family, _RoleGuess]]:
     """Families whose strides follow from each other: neighbours, then blocks of those, up to all ranks."""
-    pairs: list[tuple[_Family, _RoleGuess]] = []
+    start = 1
     inner = next((family for family in families if family.stride == 1), None)
     if inner is not None and (inner.size <= _MOST_TENSOR or inner.size == per_host) and not inner.sends:
         outer = [family for family in families if family.stride == inner.size]
         confidence = Confidence.MEDIUM if inner.whole and any(family.whole for family in outer) else Confidence.LOW
         why = f"inferred: blocks of {inner.size} neighbouring ranks"
-        pairs.append((inner, _RoleGuess(Role.TP, confidence, f"{why}, and groups across them" if outer else why)))
+        yield inner, _RoleGuess(Role.TP, confidence, f"{why}, and groups across them" if outer else why)
         start = inner.size
-    else:
-        start = 1
-    return pairs + _outside(families, start, world_size)
+    yield from _outside(families, start, world_size)
 
 
-def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[tuple[_Family, _RoleGuess]]:
+def _outside(families: Sequence[_Family], start: int, world_size: int) -> Iterator[tuple[_Family, _RoleGuess]]:
     """The families outside the tensor groups of size `start` (1: there are none)."""
     level = [family for family in families if family.stride == start]
     if not level:
-        return []
+        return
     first, last = level[0], level[-1]
-    if len(level) > 1 or first.end == world_size:
+    if len(level) == 1 and first.end != world_size:
+        across = [family for family in families if family.stride == first.end and family.end == world_size]
+        yield from _two_dimensions(first, across[0]) if across else ()
+    elif last.end == world_size and not last.sends:
         # The largest spans everything outside the tensor groups; smaller ones divide it in a way that sizes do not
         # tell: context, expert or shard groups.
-        if last.end != world_size or last.sends:
-            return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
         confidence = Confidence.MEDIUM if last.whole and last.stride > 1 else Confidence.LOW
-        pairs = [(last, _RoleGuess(Role.DP, confidence, why))]
+        yield last, _RoleGuess(Role.DP, confidence, why)
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
-        return pairs + [(family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1]]
-    across = next((family for family in families if family.stride == first.end and family.end == world_size), None)
-    return [] if across is None else _two_dimensions(first, across)
+        yield from ((family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1])
 
 
 def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _RoleGuess]]:
