@@ -215,17 +215,15 @@ def choices_apart(
         taken[number, of, amount][who].setdefault(tuple(choice), row)
     aparts = []
     for (_, of, amount), chosen_by in taken.items():
-        groups: dict[tuple[int, ...], dict[int, int]] = defaultdict(dict)
-        for who, chosen in chosen_by.items():
-            if len(chosen) == 1:  # a rank that chose several ways for one size tells nothing of its peers
-                [(way, row)] = chosen.items()
-                groups[way][who] = row
+        # A rank that chose several ways for one size tells nothing of its peers.
+        one_way = [(place[who], chosen) for who, chosen in chosen_by.items() if len(chosen) == 1]
+        groups = grouped((way, (rank, row)) for rank, chosen in one_way for way, row in chosen.items())
         if len(groups) > 1:
             ranks = {
-                f"{words[1][by]}/{words[2][over]}": tuple(sorted(place[who] for who in rows_of))
-                for (by, over), rows_of in groups.items()
+                f"{words[1][by]}/{words[2][over]}": tuple(rank for rank, _ in sorted(choosers))
+                for (by, over), choosers in groups.items()
             }
-            origins = tuple(frame.origin(rows, next(iter(rows_of.values()))) for rows_of in groups.values())
+            origins = tuple(frame.origin(rows, choosers[0][1]) for choosers in groups.values())
             aparts.append(ChoiceApart(words[0][of], amount, ranks, origins))
     return tuple(aparts[:MOST_KEPT])
 
@@ -268,14 +266,14 @@ def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
     rows = frame["text"]
     texts, kinds = rows.words["text"], rows.words["kind"]
     chosen = np.flatnonzero(rows.is_word("kind", "config", NO_COLOUR))
-    thread, offset = rows["thread"], rows["offset"]
-    process = processes.of(thread[chosen], offset[chosen])
-    columns = (rows[name] for name in ("thread", "offset", "count", "line", "kind", "text"))
+    chosen = chosen[np.argsort(rows["offset"][chosen], kind="stable")]
+    owners = processes.of(rows["thread"][chosen], rows["offset"][chosen]).tolist()
+    columns = (rows[name] for name in ("offset", "count", "kind", "text"))
     calls: dict[int, list[_Call]] = defaultdict(list)
-    for owner, (row, _, at, count, _, kind, text) in zip(process.tolist(), in_pieces(chosen, *columns), strict=True):
+    for owner, (row, at, count, kind, text) in zip(owners, in_pieces(chosen, *columns), strict=True):
         if owner >= 0 and (kinds[kind] == NO_COLOUR or NAMED in texts[text]):
             calls[owner].append(_Call(at, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
-    return {owner: sorted(calls, key=lambda call: call.offset) for owner, calls in calls.items()}
+    return calls
 
 
 def _names(calls: Sequence[_Call], begun: Sequence[tuple[int, int]]) -> dict[int, str]:
