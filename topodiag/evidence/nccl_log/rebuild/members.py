@@ -30,8 +30,6 @@ _ENDS = ("destroy", "abort", "revoke")
 OF_ANYBODY = ("version", "rccl", "git version", "matrix", *STATED)
 """Kinds of text that are printed without a head."""
 
-_NEVER = (1 << 63) - 1
-
 MOST_RANKS = 1 << 21
 """A larger communicator is a damaged number, and would take the memory of one."""
 
@@ -70,11 +68,8 @@ def find_processes(frame: Frame) -> Processes:
     threads, init, text = frame["threads"], frame["init"], frame["text"]
     keys = list(zip(threads["file"].tolist(), frame.hosts, threads["pid"].tolist(), strict=True))
     first_init: dict[Key, int] = {}
-    earliest = np.full(len(threads), _NEVER)
-    np.minimum.at(earliest, init["thread"], init["offset"])
-    for key, offset in zip(keys, earliest.tolist(), strict=True):
-        if offset < _NEVER:
-            first_init[key] = min(offset, first_init.get(key, offset))
+    for _, thread, offset in in_pieces(np.arange(len(init)), init["thread"], init["offset"]):
+        first_init[keys[thread]] = min(offset, first_init.get(keys[thread], offset))
     begun: dict[Key, dict[str, list[int]]] = {}
     kinds = text.words["kind"]
     chosen = np.flatnonzero(text.is_word("kind", *_BEGINNINGS))

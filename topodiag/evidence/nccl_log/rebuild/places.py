@@ -15,7 +15,8 @@ What NCCL prints once in a while and what a job prints at all: versions, the lib
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -129,8 +130,7 @@ class Places:
         members = self._of_rows("conn", rows, process)
         if not self.members:
             return members
-        received = rows["direction"] == 2
-        mine = np.where(received, rows["peer"], rows["rank"])
+        received, mine = rows["direction"] == 2, _mine("conn", rows)
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
         fits = (members >= 0) & self._fits(members, mine, other, other_dev)
@@ -193,6 +193,8 @@ MOST_ROWS = 1 << 20
 
 _OTHERS = {"ring": ("prev", "next"), "tree": ("up", "d0", "d1", "d2"), "conn": ("rank", "peer")}
 """Columns that name ranks beside the one that prints."""
+_NAMING = ("ring", "tree", "order", "channels", "choice")
+"""Tables, beside that of connections, in which ranks print what is of one communicator."""
 
 
 _Lanes = dict[Lane, dict[int, tuple[int, int, int]]]
@@ -236,9 +238,7 @@ class InferredPlaces(Places):
         thread = rows["thread"]
         devs = self.frame["threads"]["dev"][thread]
         owners = zip(process.tolist(), devs.tolist(), strict=True)
-        places = np.array(
-            [self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64
-        )  # fmt: skip
+        places = np.array([self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64)
         if table in _OTHERS and len(rows):
             mine = _mine(table, rows)
             known = (mine >= 0) & (mine < len(self.by_rank) - 1)
@@ -261,7 +261,8 @@ def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
     """The lanes, and the highest rank that any line names; none where the log is too large to be an excerpt."""
     lanes: _Lanes = defaultdict(dict)
     highest = -1
-    for table, rows in _tables(frame) if frame.connection_rows <= MOST_ROWS else ():
+    tables = chain(((name, frame[name]) for name in _NAMING), (("conn", rows) for rows in frame.connections()))
+    for table, rows in tables if frame.connection_rows <= MOST_ROWS else ():
         thread, offset = rows["thread"], rows["offset"]
         process = processes.of(thread, offset)
         devs = frame["threads"]["dev"][thread]
@@ -277,14 +278,6 @@ def _lanes(frame: Frame, processes: Processes) -> tuple[_Lanes, int]:
             whole = np.flatnonzero(~rows["cut"]).tolist()
             highest = max([highest, *(len(rows.word("ranks", row).split()) - 1 for row in whole)])
     return lanes, highest
-
-
-def _tables(frame: Frame) -> Iterator[tuple[str, Table]]:
-    for name in ("ring", "tree", "order", "channels", "choice"):
-        if len(frame[name]):
-            yield name, frame[name]
-    for rows in frame.connections():
-        yield "conn", rows
 
 
 def _one_communicator(lanes: _Lanes, processes: Processes) -> bool:
@@ -359,9 +352,8 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
 def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
     """RCCL names itself in its version, which no head precedes, and in lines of its own."""
     asked = processes[:_ASKED]
-    if any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
-        return "RCCL"
-    if any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events):
+    spoken = any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events)
+    if spoken or any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}

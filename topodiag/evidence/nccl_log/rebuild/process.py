@@ -18,10 +18,11 @@ import numpy as np
 from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.grammar.spoken import COMMAND
-from topodiag.evidence.nccl_log.rebuild.frame import Frame
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, in_pieces
 from topodiag.evidence.nccl_log.rebuild.members import Processes
 from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import unique_rows
 from topodiag.model.devices import ports_of
 from topodiag.model.job import GivenSetting, Hca, Message, Process
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -48,9 +49,9 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
     listed = _listed(texts)
     named = sorted(_numbered(texts, listed).values(), key=lambda nic: (-len(ports_of(nic.name)), nic.index))
     gdr = {port: nic for nic in named if nic.gdr is not None for port in ports_of(nic.name)}
-    if listed is None and any(kind == "no hca" for kind, *_ in texts):
+    if not listed[0] and any(kind == "no hca" for kind, *_ in texts):
         return (), ()
-    if listed is None:  # an excerpt without the list: what is said of each device stands for it
+    if not listed[0]:  # an excerpt without the list: what is said of each device stands for it
         ports = tuple(nic if nic.name == port else replace(nic, index=-1, name=port) for port, nic in gdr.items())
         return ports, _virtual(ports, named)
     details: dict[str, tuple[int | None, str]] = {
@@ -65,17 +66,15 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
     return ports, _virtual(ports, named)
 
 
-def _listed(texts: Sequence[Text]) -> tuple[str, Origin | None] | None:
-    """The first list of ports with its end, `; OOB` (NCCL src/transport/net_ib.cc), else the first."""
+def _listed(texts: Sequence[Text]) -> tuple[str, Origin | None]:
+    """The first list of ports with its end, `; OOB` (NCCL src/transport/net_ib.cc), else the first; "" without any."""
     lists = [(text, origin) for kind, text, origin, _ in texts if kind == "hcas"]
-    return next((words for words in lists if ";" in words[0]), lists[0] if lists else None)
+    return next((words for words in lists if ";" in words[0]), lists[0] if lists else ("", None))
 
 
-def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -> dict[tuple[int, str], Hca]:
+def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None]) -> dict[tuple[int, str], Hca]:
     """The devices that lines give a number, and what such lines say of them."""
-    hcas: dict[tuple[int, str], Hca] = {}
-    for nic in _virtual_nics(listed[0]) if listed is not None else ():
-        hcas[nic.index, nic.name] = replace(nic, origin=listed[1] if listed is not None else None)
+    hcas = {(nic.index, nic.name): replace(nic, origin=listed[1]) for nic in _virtual_nics(listed[0])}
     for kind, text, origin, _ in texts:
         if kind == "virtual nic" and (match := _LIKE["virtual"].search(text)) is not None:
             nic = Hca(int(match[1]), match[2], speed_mbps=int(match[3]), origin=origin)
@@ -160,7 +159,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[st
     messages = tuple(Message(*text, facts_of(text[1], text[0])) for text in texts if text[0] not in OF_DEVICES)
     return Process(
         host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
-        addresses=tuple(addresses), hcas_cut=";" not in (_listed(texts) or ";")[0],
+        addresses=tuple(addresses), hcas_cut=";" not in (_listed(texts)[0] or ";"),
     )  # fmt: skip
 
 
@@ -265,12 +264,11 @@ def _firsts(frame: Frame, processes: Processes) -> dict[tuple[int, int], int]:
         rows = frame[table]
         files, offset = frame["threads"]["file"][rows["thread"]], rows["offset"]
         owner = processes.of(rows["thread"], offset)
-        order = np.lexsort((offset, owner, files))
+        order = np.argsort(offset)
         order = order[owner[order] >= 0]
-        new = np.flatnonzero((np.diff(files[order], prepend=-1) != 0) | (np.diff(owner[order], prepend=-1) != 0))
-        for row in order[new].tolist():
-            key = int(files[row]), int(owner[row])
-            firsts[key] = min(int(offset[row]), firsts.get(key, int(offset[row])))
+        first, _ = unique_rows([files[order], owner[order]])
+        for _, file, process, at in in_pieces(order[first], files, owner, offset):
+            firsts[file, process] = min(at, firsts.get((file, process), at))
     return firsts
 
 
