@@ -205,10 +205,8 @@ def _timed(texts: Sequence[str]) -> int:
 
 def above_epilogue(texts: Sequence[str], at: int) -> int:
     """The line at or above `at` that is the program's own; the last looked at where all are what its end leaves."""
-    for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
-        if not _is_left(texts[line]):
-            return line
-    return max(at - _MOST_EPILOGUE, 0)
+    least = max(at - _MOST_EPILOGUE, 0)
+    return next((line for line in range(at, least, -1) if not _is_left(texts[line])), least)
 
 
 def _raised_by_main(texts: Sequence[str], at: int) -> int:
@@ -264,10 +262,10 @@ def _head_of_ipython(texts: Sequence[str], last: int) -> int | None:
     None where no such head names it."""
     if (raised := _LIKE["raised"].match(texts[last])) is None:
         return None
-    for at in range(last - 1, max(last - _MOST_EPILOGUE, 0) - 1, -1):
-        if (head := _LIKE["of_ipython"].match(texts[at])) is not None:
-            return at if head[1] == raised[2] else None
-    return None
+    lines = range(last - 1, max(last - _MOST_EPILOGUE, 0) - 1, -1)
+    heads = ((at, head[1]) for at in lines if (head := _LIKE["of_ipython"].match(texts[at])) is not None)
+    at, name = next(heads, (None, ""))
+    return at if name == raised[2] else None
 
 
 def _begins_traceback(text: str) -> bool:

@@ -114,14 +114,12 @@ def role_of_name(name: str) -> Role | None:
     roles = {_WORDS[word] for word in words if word in _WORDS}
     if any(word.startswith("emb") for word in words):
         return Role.OTHER
-    if len(roles) > 1:
-        if "and" in words:
-            return Role.OTHER
-        if roles == {Role.EP, Role.TP} and "expert" in words and "tensor" in words:
+    if len(roles) > 1 and "and" not in words:
+        if roles == {Role.EP, Role.TP} and {"expert", "tensor"} <= set(words):
             return Role.TP
-        # DATA_PARALLEL_GROUP_WITH_CP, EXPERT_DATA_PARALLEL_GROUP
-        return Role.DP if Role.DP in roles and (roles <= _COPIES or roles == {Role.DP, Role.EP}) else Role.OTHER
-    return roles.pop() if roles else None
+        if Role.DP in roles and (roles <= _COPIES or roles == {Role.DP, Role.EP}):
+            return Role.DP  # DATA_PARALLEL_GROUP_WITH_CP, EXPERT_DATA_PARALLEL_GROUP
+    return Role.OTHER if len(roles) > 1 else next(iter(roles), None)
 
 
 def _by_name(name: str, communicator: Communicator) -> _RoleGuess | None:
@@ -164,9 +162,8 @@ def _by_layout(communicator: Communicator, groups: LayoutGroups) -> _RoleGuess |
 
 
 def _complete(communicator: Communicator) -> bool:
-    return bool(
-        len(communicator.ranks) == communicator.nranks and communicator.ranks.size and communicator.ranks.min() >= 0
-    )
+    ranks = communicator.ranks
+    return 0 < len(ranks) == communicator.nranks and bool(ranks.min() >= 0)
 
 
 def _progression(communicator: Communicator) -> tuple[int, int] | None:
@@ -178,14 +175,10 @@ def _progression(communicator: Communicator) -> tuple[int, int] | None:
     at = np.flatnonzero(ranks >= 0)
     if at.size < 2:
         return None
-    rise, steps = int(ranks[at[1]] - ranks[at[0]]), int(at[1] - at[0])
-    if rise <= 0 or rise % steps:
-        return None
-    stride = rise // steps
+    stride = int(ranks[at[1]] - ranks[at[0]]) // int(at[1] - at[0])
     base = int(ranks[at[0]]) - stride * int(at[0])
-    if base < 0 or not bool((ranks[at] == base + stride * at).all()):
-        return None
-    return base, stride
+    is_even = stride > 0 and base >= 0 and bool((ranks[at] == base + stride * at).all())
+    return (base, stride) if is_even else None
 
 
 @dataclass(frozen=True, slots=True)
