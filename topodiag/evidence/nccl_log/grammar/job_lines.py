@@ -147,7 +147,7 @@ def fault_of(text: str) -> str:
 def refused_of(text: str) -> Named:
     """`refused`: why a driver refuses a queue pair, or a program makes nothing of an address or a GID (`fault`);
     nothing for all other lines."""
-    return next((_refused(taken, what, text) for what, taken in events_of_job(text, "refused")), {})
+    return next((_named(taken) for _, taken in events_of_job(text, "refused")), {})
 
 
 def task_of(text: str) -> str:
@@ -159,47 +159,30 @@ def task_of(text: str) -> str:
 
 # --- what the fields of an event are called --------------------------------------------------------------------------
 
-_DETAILS = {
-    "name": "what", "reason": "what", "value": "at", "ranks": "tasks", "rank": "named_rank", "host": "host",
-    "local_rank": "local_rank",
-}  # fmt: skip
-"""Fields of an end."""
-_SIGNALS = {
-    1: "hung up", 2: "cancelled", 3: "stopped", 4: "crash", 6: "aborted", 7: "crash", 8: "crash", 9: "killed",
-    11: "crash", 15: "stopped", 24: "limit",
-}  # fmt: skip
-_STARTS = {
-    "rank": {"world": "expected", "rank": "rank", "at": "address"},
-    "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
-}
-_REMARKS = {"iwarp": {"transport": "iwarp"}, "loopback": {"loopback": "own"}}
+_TABLES = own_data("evidence/nccl_log/grammar/job_lines")
 _CLOCK = compiled(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
 _RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 """Of the fingerprint of a call, as torch prints it."""
 
 
-def _nothing(_taken: LineMatch, _what: str, _text: str) -> Named:
-    return {}
-
-
-def _renamed(taken: LineMatch, names: Mapping[str, str]) -> Named:
-    return {name: str(taken.fields[field]) for name, field in names.items() if field in taken.fields}
+def _named(taken: LineMatch, _what: str = "", _text: str = "") -> Named:
+    """What an event names by the tables of `job_lines.toml`."""
+    says = taken.entry.says
+    names, fields = (_TABLES[of].get(says, _TABLES[of].get(says.partition(".")[0], {})) for of in ("names", "fields"))
+    return {**names, **{fields[field]: str(value) for field, value in taken.fields.items() if field in fields}}
 
 
 def _ending(taken: LineMatch, how: str, _text: str) -> Named:
-    fields = taken.fields
-    named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
+    fields, named = taken.fields, _named(taken)
     if how == "signal":
         number = fields.get("code", fields.get("sequence"))
         how = how_of_code(-int(number if number is not None else signal.Signals[str(fields["name"])]))
         # A launcher names the process that ended first: nobody's end aborted it.
         how = "crash" if how == "aborted" else how
         return {name: value for name, value in named.items() if name != "what"} | {"how": how}
-    if how == "frame":
-        return {"how": "context", "symbol": str(fields["name"]), "so": str(fields.get("version", ""))}
-    if how == "root":
-        return {"how": "context", "root": "1"}
+    if "how" in named:
+        return named
     if how == "exception":
         message, uncaught = str(fields.get("reason", ""))[:200], "1" if "rank" in fields else ""
         return {"how": how, "what": str(fields["name"]), "message": message, "uncaught": uncaught}
@@ -213,7 +196,7 @@ def _ending(taken: LineMatch, how: str, _text: str) -> Named:
 
 def how_of_code(code: int) -> str:
     """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
-    return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
+    return str(_TABLES["signals"].get(str(-code if code < 0 else code - 128), "exit"))
 
 
 def _stalled(taken: LineMatch, what: str, _text: str) -> Named:
@@ -254,26 +237,12 @@ def _accused(taken: LineMatch, what: str, text: str) -> Named:
     return {"told": "1", "ranks": ",".join(ranks)}
 
 
-def _met(taken: LineMatch, what: str, _text: str) -> Named:
-    """Of a barrier at torch's store, which each start prints: `key` and `ranks` (the one rank that speaks); `world` and
-    `came`, how many it waits for and saw, or `all`, of how many it saw all."""
-    size = "all" if what == "all" else "world"
-    return _renamed(taken, {"key": "name", "ranks": "ranks", size: "expected", "came": "count"})
-
-
-def _refused(taken: LineMatch, what: str, _text: str) -> Named:
-    if what == "handle":
-        return {"refused": "no address handle for it", "provider": "libfabric"}
-    why = str(taken.fields.get("reason", "refused" if what == "qp" else "Invalid argument"))
-    return {"refused": why} | ({"fault": "gid"} if what == "gid" else {})
-
-
 def _started(taken: LineMatch, what: str, text: str) -> Named | None:
     """What a process prints of its own start: `nodes`, `node`, `each` (processes of the node), or `world`, `rank`;
     `at`, where they meet; `clock`, seconds of the day. None for starts of one process or node."""
     if int(taken.fields["expected"]) < 2:
         return None
-    named, clock = _renamed(taken, _STARTS[what]), _CLOCK.search(text) if what == "rank" else None
+    named, clock = _named(taken), _CLOCK.search(text) if what == "rank" else None
     if clock is None:
         return named
     return named | {"clock": str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3]))}
@@ -296,17 +265,12 @@ def _unanswered(taken: LineMatch, _what: str, _text: str) -> Named:
     return {"peer": peer, "why": "own" if peer in OWN_BRIDGES else "silent"}
 
 
-def _blocked(taken: LineMatch, _what: str, _text: str) -> Named:
-    """Whom a launcher's daemon does not reach, where its line does not say it another node."""
-    return {"peer": str(taken.fields.get("peer", "another node")), "why": "silent"}
-
-
 def _of_gloo(taken: LineMatch, _what: str, text: str) -> Named | None:
     """Ranks that did not meet (`mesh`): `gloo` is an interface that is not there, `loopback` the address of a peer. A
     line that names a pair of ranks says more."""
     if not taken.fields and any(events_of_job(text, "gloo pair")):
         return None
-    return {**_renamed(taken, {"gloo": "value", "loopback": "address", "size": "count"}), "mesh": "1"}
+    return _named(taken)
 
 
 def _of_gloo_pair(taken: LineMatch, _what: str, text: str) -> Named:
@@ -318,7 +282,7 @@ def _of_gloo_pair(taken: LineMatch, _what: str, text: str) -> Named:
 
 def _of_device(taken: LineMatch, what: str, _text: str) -> Named:
     """Device, port, status or event of an entry about communication."""
-    named = _renamed(taken, {"hca": "nic", "port": "port"})
+    named = _named(taken)
     if taken.entry.says.startswith("ib async"):
         return {**named, "event": str(taken.fields.get("reason", what))}
     if what == "libfabric":
@@ -332,29 +296,29 @@ _Asked = Mapping[str, tuple[str, Callable[[LineMatch, str, str], Named | None]]]
 catalogue's own name has it behind a dot, and what names its fields; None where the entry says nothing after all."""
 
 _BEFORE_ENDS: _Asked = {
-    "interrupted": ("ended", lambda *_: {"how": "cancelled", "what": "KeyboardInterrupt"}),
-    "note": ("note", _nothing),
+    "interrupted": ("ended", _named),
+    "note": ("note", _named),
     "launched": (LAUNCHED, _started),
-    "met": (MET, _met),
-    "port taken": ("ended", lambda *_: {"how": "port taken"}),
+    "met": (MET, _named),
+    "port taken": ("ended", _named),
     "address shared": ("connect", _shared),
     "awaited": (STALLED, _stalled),
     "ib completion": ("ib completion", _of_device),
-    "refused": ("connect", _refused),
+    "refused": ("connect", _named),
     "connect": ("connect", _of_device),
     "timeout": ("timeout", _of_device),
     "plugin": ("plugin", _of_device),
     "cuda": ("cuda", _of_device),
     "ib async": ("ib async", _of_device),
-    "remark": ("note", lambda _taken, what, _text: _REMARKS.get(what, {})),
-    "peer closed": ("peer closed", lambda taken, *_: _renamed(taken, {"peer": "peer"})),
+    "remark": ("note", _named),
+    "peer closed": ("peer closed", _named),
     "store": ("connect", _of_store),
     "no answer": ("connect", _unanswered),
-    "blocked": ("connect", _blocked),
+    "blocked": ("connect", _named),
     "gloo": ("connect", _of_gloo),
     "gloo pair": ("connect", _of_gloo_pair),
-    "no launch": ("ended", lambda taken, *_: {"how": "not launched", **_renamed(taken, {"host": "host"})}),
-    "unheard": ("", _nothing),
+    "no launch": ("ended", _named),
+    "unheard": ("", _named),
 }
 _ENDS: _Asked = {
     "calls differ": (MISMATCH, _calls),
@@ -362,7 +326,7 @@ _ENDS: _Asked = {
     "ended": ("ended", _ending),
     "job ended": ("ended", _ending),
 }
-_OF_TRANSPORT: _Asked = {"transport": ("", lambda *_: {"transport": "1"})}
+_OF_TRANSPORT: _Asked = {"transport": ("", _named)}
 _ACCUSED: _Asked = {"accused": ("", _accused)}
 
 
