@@ -21,6 +21,7 @@ from topodiag.evidence.nccl_log.tables.saved import SMALL_BYTES, Columns, narrow
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label, unique_rows
 from topodiag.model.job import PHASES, Channels, Choice, Job, Message, Operations
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import own_data
 
 _HALF, _LOW = 32, (1 << 32) - 1
 """Two ranks in one number: the upper is shifted, the lower not negative."""
@@ -29,13 +30,8 @@ _TYPE_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 """By NCCL's number of a datatype (nccl.h): int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16,
 fp8e4m3, fp8e5m2."""
 
+_OF_COMMUNICATORS = own_data("evidence/nccl_log/rebuild/printed")["of_communicators"]
 _TAIL = ("op_count", "func", "elements", "dtype", "redop", "root")
-
-OF_COMMUNICATORS = frozenset({
-    "connected", "nvls", "nvls comm", "nvls head", "nvls tree", "mnnvl", "collnet", "config", "p2p type", "chunk size",
-    "thresholds", "assigned", "kernel", "split", "network", "search", "devices", "connect time",
-})  # fmt: skip
-"""Kinds of text that speak of a communicator."""
 
 
 K = TypeVar("K")
@@ -213,7 +209,7 @@ class FieldCollector:
 
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
-        comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self.comm_of[member], -1)  # few of very many
+        comm = np.where(rows.is_word("kind", *_OF_COMMUNICATORS), self.comm_of[member], -1)  # few of very many
         kept: dict[int, list[Message]] = {}
         for number, kind, text, file, line, count in owned_texts(self.frame, comm, np.arange(len(rows))):
             if kind == "network":

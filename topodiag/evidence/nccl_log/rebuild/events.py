@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_log.tables.facts import Table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.job import Event
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 FLUSHED = "5"
 
@@ -39,13 +39,11 @@ class _Entry:
 
 
 _TABLES = own_data("evidence/nccl_log/rebuild/events")
-_MORE = {name: regex(pattern) for name, pattern in _TABLES["more"].items()}
+_MORE, _KINDS, _LIKE = (patterns("evidence/nccl_log/rebuild/events", table) for table in ("more", "kinds", "words"))
 _ENTRIES = {
     table: [_Entry(**{**row, "pattern": regex(row["pattern"])}) for row in _TABLES[table]]
     for table in ("by_anyone", "by_nccl")
 }
-_KINDS = {kind: regex(pattern) for kind, pattern in _TABLES["kinds"].items()}
-_LIKE = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
 
 
 @lru_cache(maxsize=65536)

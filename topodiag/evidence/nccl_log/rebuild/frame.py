@@ -9,6 +9,7 @@ of a real host's name is left: `n0` of `x3207c0s25b1n0`. If the middle was, both
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -124,13 +125,12 @@ def whole_hosts(facts: Facts) -> Facts:
         return facts
     files, pids, tids = (threads.values(name) for name in ("file", "pid", "tid"))
     counts = _lines_by_thread(facts, len(hosts))
-    by_process: dict[tuple[int, int], dict[str, int]] = {}
-    by_thread: dict[tuple[int, int, int], dict[str, int]] = {}
+    lines: dict[tuple[int, ...], Counter[str]] = defaultdict(Counter)
     for file, host, pid, tid, count in zip(files, hosts, pids, tids, counts.tolist(), strict=True):
-        for lines in (by_process.setdefault((file, pid), {}), by_thread.setdefault((file, pid, tid), {})):
-            lines[host] = lines.get(host, 0) + count
+        lines[file, pid][host] += count
+        lines[file, pid, tid][host] += count
     renamed = [
-        _full_name(host, by_process[file, pid], by_thread[file, pid, tid])
+        _full_name(host, lines[file, pid], lines[file, pid, tid])
         for file, host, pid, tid in zip(files, hosts, pids, tids, strict=True)
     ]
     if renamed == hosts:
@@ -150,19 +150,14 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     return counts.astype(np.int64)
 
 
-def _full_name(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> str:
+def _full_name(host: str, of_process: Mapping[str, int], of_thread: Mapping[str, int]) -> str:
     """Lines by host of this one's process id, and of its thread: a head that lost its beginning still has both."""
     total = max(of_process[host], 1)
-    likely = [
-        other
-        for other, count in of_process.items()
-        if other and other != host and host.endswith(other) and count >= _MANY * total
-    ]
-    likely += [
-        other
-        for other, count in of_thread.items()
-        if host and other != host and count >= _MANY * total and (other.endswith(host) or _without_middle(host, other))
-    ]
+    others = [other for other, count in of_process.items() if other and other != host and count >= _MANY * total]
+    likely = [other for other in others if host.endswith(other)]
+    if host:
+        of_both = [other for other in others if of_thread.get(other, 0) >= _MANY * total]
+        likely += [other for other in of_both if other.endswith(host) or _without_middle(host, other)]
     return max(likely, key=lambda other: (of_process[other], other), default=host)
 
 

@@ -89,8 +89,6 @@ class Places:
         return self._of_rows(table, rows, self.processes.of(rows["thread"], rows["offset"]))
 
     def _of_rows(self, table: str, rows: Table, process: Ints) -> Ints:
-        if not len(rows):
-            return np.zeros(0, np.int64)
         thread, offset, ctx, gen = (rows[name] for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
         starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
@@ -239,7 +237,7 @@ class InferredPlaces(Places):
         devs = self.frame["threads"]["dev"][thread]
         owners = zip(process.tolist(), devs.tolist(), strict=True)
         places = np.array([self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64)
-        if table in _OTHERS and len(rows):
+        if table in _OTHERS:
             mine = _mine(table, rows)
             known = (mine >= 0) & (mine < len(self.by_rank) - 1)
             seats = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
