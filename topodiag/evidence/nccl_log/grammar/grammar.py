@@ -287,15 +287,10 @@ def parse(level: str, message: str) -> Rows | None:
 
 def _information(message: str) -> Rows | None:
     word = message.partition(" ")[0]
-    reader = _BY_WORD.get(word)
-    if reader is not None:
-        rows = reader(message)
-        return _retries(message, word) if rows is None and word in ("comm", "Init") else rows
-    for reader in _readers(word):
-        rows = reader(message)
-        if rows is not None:
+    for reader in (_BY_WORD[word],) if word in _BY_WORD else _readers(word):
+        if (rows := reader(message)) is not None:
             return rows
-    return _retries(message, word)
+    return _retries(message, word) if word not in _BY_WORD or word in ("comm", "Init") else None
 
 
 def _readers(word: str) -> Iterator[Callable[[str], Rows | None]]:

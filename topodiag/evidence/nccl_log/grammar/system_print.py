@@ -40,8 +40,6 @@ class TuningReader:
         self._algorithms: list[str] = []
 
     def read(self, row: str) -> None:
-        if "|" not in row:
-            return
         label, *cells = (cell.strip() for cell in row[:2048].split("|"))
         if label == "Latency/AlgBw":
             self._columns = [_names(*cell.partition("/")[::2]) for cell in cells if cell]
@@ -72,12 +70,9 @@ def _names(algorithm: str, protocol: str) -> tuple[str, str]:
 _LINK_KINDS = {"QPI": "SYS"}
 """`QPI` is what 2.5 calls the link between sockets."""
 
-_PATH_TYPES = {**PathType.__members__, "XGMI": PathType.NVL}
-"""RCCL prints XGMI where NCCL prints NVL."""
-
-_NUMBERED_TYPES = {"0": PathType.LOC, "1": PathType.NVL}
-"""NCCL 2.5 prints a path's widest kind of link as a number. 2 (PCI) and 3 (through a CPU) each stand for several path
-types: such paths are left out."""
+_PATH_TYPES = {**PathType.__members__, "XGMI": PathType.NVL, "0": PathType.LOC, "1": PathType.NVL}
+"""RCCL prints XGMI where NCCL prints NVL. NCCL 2.5 prints a path's widest kind of link as a number: 2 (PCI) and 3
+(through a CPU) each stand for several path types, and such paths are left out."""
 
 _BEFORE_2_21 = {"DIS": "NET"}
 """Up to 2.20 the table of names lacks NET, and DIS stands in its place (src/graph/topo.cc, topoPathTypeStr): peers of a
@@ -221,9 +216,9 @@ class _Reader:
         self.in_tree = False
         start = vertex_name(match[1], match[2])
         for kind, printed, hops, gbs, word in _LIKE["path"].findall(row, match.end()):
-            path = _path(int(hops), gbs, _BEFORE_2_21.get(word, word) if "-" not in printed else word)
-            if path is not None:
-                draft.paths[start, vertex_name(kind, printed)] = path
+            known = _PATH_TYPES.get(_BEFORE_2_21.get(word, word) if "-" not in printed else word)
+            if known is not None:
+                draft.paths[start, vertex_name(kind, printed)] = SystemPath(int(hops), float(gbs), known)
 
     def result(self) -> Print:
         return Print(self._system(), tuple(self._graph(*graph) for graph in self.graphs), self.tuning.table)
@@ -284,9 +279,3 @@ def _with_detail(device: SystemDevice, detail: str) -> SystemDevice:
 
 def _int(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
-
-
-def _path(hops: int, gbs: str, word: str) -> SystemPath | None:
-    """(hops/GB/s/type), or None for a type that is not known."""
-    known = _PATH_TYPES.get(word, _NUMBERED_TYPES.get(word))
-    return SystemPath(hops, float(gbs), known) if known is not None else None

@@ -99,7 +99,7 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
     text, work, has_work = first, None, _LIKE["watchdog_work"].search(first) is not None
     pieces = [piece for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (piece := clean(raw)).strip()]
     for number, piece in enumerate(pieces, 1):
-        if _is_record(piece):
+        if RECORD.search(piece) is not None or next(records(piece), None) is not None:
             break
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
@@ -108,7 +108,3 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
         if not has_work and _LIKE["watchdog_work"].search(text) is not None:
             work, has_work = (text, number), True
     return work
-
-
-def _is_record(line: str) -> bool:
-    return RECORD.search(line) is not None or any(True for _ in records(line))

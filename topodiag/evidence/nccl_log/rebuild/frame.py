@@ -107,9 +107,7 @@ def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tupl
 def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
     """(key, rows in their order) for each key that is not negative."""
     order, values, starts = by_owner(np.arange(len(keys)), keys)
-    bounds = [*starts.tolist(), len(order)]
-    for number, key in enumerate(values.tolist()):
-        yield key, order[bounds[number] : bounds[number + 1]]
+    yield from zip(values.tolist(), np.split(order, starts[1:]), strict=False)
 
 
 _MANY = 4
