@@ -82,12 +82,11 @@ class FieldCollector:
                     rings |= dict.fromkeys(channels, shared[key])
             self.fields[number]["rings"] = dict(sorted(rings.items()))
         orders = self.frame["order"]
-        for number, own in groups(self.comm_of[order_member]):
-            for row in own.tolist():
-                ring = _order(orders.word("ranks", row), self.nranks[number])
-                channel = int(orders["channel"][row])
-                if ring and not orders["cut"][row]:
-                    self.fields[number].setdefault("rings", {}).setdefault(channel, ring)
+        comm = self.comm_of[order_member]
+        whole = np.flatnonzero(~orders["cut"] & (comm >= 0))
+        for _, number, channel, code in in_pieces(whole, comm, orders["channel"], orders["ranks"]):
+            if ring := _order(orders.words["ranks"][code], self.nranks[number]):
+                self.fields[number].setdefault("rings", {}).setdefault(channel, ring)
 
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]

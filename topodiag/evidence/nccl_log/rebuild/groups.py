@@ -119,13 +119,13 @@ def _by_host_and_gpu(members: Sequence[Member], group: Sequence[int], processes:
     most = max(len(same) for same in by_rank.values())
     if most == 1 or members[group[0]].comm_id:
         return [list(group)]
-    parts: list[list[int]] = [[] for _ in range(most)]
-    for same in by_rank.values():
-        ordered = sorted(same, key=lambda i: (processes.host[members[i].process], members[i].bus_id,
-                                              members[i].cuda_dev, members[i].process))  # fmt: skip
-        for place, i in enumerate(ordered):
-            parts[place].append(i)
-    return parts
+
+    def place(i: int) -> tuple[str, int, int, int]:
+        member = members[i]
+        return processes.host[member.process], member.bus_id, member.cuda_dev, member.process
+
+    ordered = [sorted(same, key=place) for same in by_rank.values()]
+    return [[same[at] for same in ordered if at < len(same)] for at in range(most)]
 
 
 def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int]]:
@@ -177,14 +177,11 @@ def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members
         there = sorted({lane(members[i]) for number in job for i in comms[number].members})
         lanes = [(row, rank) for rank, row in enumerate(there)]
     by_lane, by_own = dict(lanes), grouped((row[0], rank) for row, rank in lanes)
+    only = {process: ranks[0] for process, ranks in by_own.items() if len(set(ranks)) == 1}
     for number in job:
         for i in comms[number].members:
             member = members[i]
-            number_of_lane = by_lane.get(lane(member))
-            if number_of_lane is None:
-                numbers = set(by_own.get(member.process, ()))
-                number_of_lane = next(iter(numbers)) if len(numbers) == 1 else -1
-            comms[number].world[member.rank] = number_of_lane
+            comms[number].world[member.rank] = by_lane.get(lane(member), only.get(member.process, -1))
 
 
 MOST_ROWS = 1 << 20

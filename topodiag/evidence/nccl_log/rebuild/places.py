@@ -31,6 +31,7 @@ from topodiag.evidence.nccl_log.rebuild.process import version_of
 from topodiag.evidence.nccl_log.tables.facts import Marks, Table, breaks, distinct, place_in
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
+from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")
@@ -126,8 +127,6 @@ class Places:
     def of_connections(self, rows: Table, process: Ints) -> Ints:
         """Members of these rows of `conn`, checked against what the lines print; `seat` comes first."""
         members = self._of_rows("conn", rows, process)
-        if not self.members:
-            return members
         received, mine = rows["direction"] == 2, _mine("conn", rows)
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
@@ -321,13 +320,12 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     chosen = rows.is_word("kind", *STATED)
     if files is not None:
         chosen &= np.isin(frame["threads"]["file"][rows["thread"]], list(files))
-    by_kind: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
-    for row in np.flatnonzero(chosen).tolist():
-        by_kind[rows.word("kind", row)][rows.word("text", row)] = None
+    by_kind = grouped((rows.word("kind", row), rows.word("text", row)) for row in np.flatnonzero(chosen).tolist())
+    sizes = set(by_kind.get(SIZE, ()))
     return Stated(
-        size=int(*by_kind[SIZE]) if len(by_kind[SIZE]) == 1 else -1,
-        ranks=_listed(by_kind[RANK]),
-        hosts=tuple(sorted(by_kind[HOST])),
+        size=int(*sizes) if len(sizes) == 1 else -1,
+        ranks=_listed(by_kind.get(RANK, ())),
+        hosts=tuple(sorted(set(by_kind.get(HOST, ())))),
         comm_sizes=printed_sizes(frame) if files is None else (),
     )
 

@@ -114,11 +114,8 @@ def _hca(text: str) -> tuple[str, int, str] | None:
 @lru_cache(maxsize=4096)
 def _hcas(text: str) -> tuple[Hca, ...]:
     """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, the ports of merged `[0]={[0] mlx5_0:1/IB, ..}`."""
-    hcas = []
-    for match in _LIKE["hca"].finditer(text.partition("; OOB")[0].partition(" ;")[0]):
-        layer = (match[4] or "").strip("/")
-        hcas.append(Hca(int(match[1]), match[2], int(match[3] or 1), layer))
-    return tuple(hcas)
+    matches = _LIKE["hca"].finditer(text.partition("; OOB")[0].partition(" ;")[0])
+    return tuple(Hca(int(match[1]), match[2], int(match[3] or 1), (match[4] or "").strip("/")) for match in matches)
 
 
 @lru_cache(maxsize=4096)
