@@ -242,10 +242,9 @@ def _started(taken: LineMatch, what: str, text: str) -> Named | None:
     `at`, where they meet; `clock`, seconds of the day. None for starts of one process or node."""
     if int(taken.fields["expected"]) < 2:
         return None
-    named, clock = _named(taken), _CLOCK.search(text) if what == "rank" else None
-    if clock is None:
-        return named
-    return named | {"clock": str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3]))}
+    clock = _CLOCK.search(text) if what == "rank" else None
+    time_s = str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3])) if clock is not None else ""
+    return _named(taken) | {"clock": time_s}
 
 
 def _shared(taken: LineMatch, _what: str, _text: str) -> Named | None:

@@ -308,11 +308,8 @@ class ConnectionCollector:
     below each other (`world`, `host`), and -1 for those that are unknown behind the last; `base` is where those of each
     communicator begin. They have the types of the columns: wider ones would take more memory."""
 
-    def __init__(  # noqa: PLR0917 - what a job knows of itself
-        self, frame: Frame, job: Job, group: Sequence[int], comms: int, host_of_process: Sequence[str],
-        spans: Mapping[str, tuple[int, int]],
-    ) -> None:  # fmt: skip
-        """`group` are the numbers of the job's communicators among the `comms` of all jobs."""
+    def __init__(self, frame: Frame, job: Job, group: Sequence[int], comms: int, hosts: Sequence[str]) -> None:
+        """`group` are the numbers of the job's communicators among the `comms` of all jobs; `hosts` are by process."""
         self.frame, self.hosts = frame, job.hosts
         self.lines: Counter[tuple[int, int, int]] = Counter()
         """How many by communicator of the job, via and device."""
@@ -322,7 +319,7 @@ class ConnectionCollector:
         host_of_rank = np.full(max((rank.rank for rank in job.ranks), default=-1) + 2, -1, np.int64)
         for rank in job.ranks:
             host_of_rank[rank.rank] = number_of_host.get(rank.host, -1)
-        kinds = {name: narrowest(*span) for name, span in spans.items()}
+        kinds = {name: narrowest(*span) for name, span in frame.connection_spans.items()}
         kinds["channels"], kinds["line"] = np.dtype(np.uint64), np.dtype(np.int32)
         of_ranks, of_hosts = narrowest(-1, int(world.max(initial=-1))), narrowest(-1, len(job.hosts))
         kinds |= dict.fromkeys(("world", "world_peer", "printed_by"), of_ranks)
@@ -335,19 +332,16 @@ class ConnectionCollector:
         self.index[list(group)] = np.arange(len(group))
         self.world = world.astype(of_ranks)
         self.host = host_of_rank[np.where(world < len(host_of_rank), world, -1)].astype(of_hosts)
-        self.host_of_process = np.array([number_of_host.get(name, -1) for name in host_of_process], of_hosts)
+        self.host_of_process = np.array([number_of_host.get(name, -1) for name in hosts], of_hosts)
         self.columns = Columns(
             {name: kinds[name] for name in COLUMNS}, frame.connection_rows, SMALL_BYTES, "connections"
         )
 
     def _places(self, comm: npt.NDArray[Any], rank: npt.NDArray[Any]) -> Ints:
         """Places in `world` and `host` of ranks of the job's communicators."""
-        unknown = len(self.world) - 1
-        first, size = self.base[:-1], np.diff(self.base)
-        if not size.size:
-            return np.full(len(comm), unknown)
-        good = (comm >= 0) & (rank >= 0) & (rank < size[comm])
-        return np.where(good, first[comm] + rank, unknown)
+        size = np.append(np.diff(self.base), 0)  # behind the last what is of none
+        good = (rank >= 0) & (rank < size[comm])
+        return np.where(good, self.base[comm] + rank, len(self.world) - 1)
 
     def add(self, rows: Table, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""

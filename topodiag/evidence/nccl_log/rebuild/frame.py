@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class Frame:
             yield batch
             self.facts.rest()
 
+    @cached_property
     def connection_spans(self) -> Mapping[str, tuple[int, int]]:
         """Least and largest number of those columns of connections that the lines fill; 0 and 0 without any."""
         spans: dict[str, tuple[int, int]] = {}
@@ -139,9 +141,7 @@ def whole_hosts(facts: Facts) -> Facts:
 
 def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     counts = np.zeros(threads, np.float64)
-    for name in ROW_TABLES:
-        if name == "tail":
-            continue  # the lines of `op` once more
+    for name in set(ROW_TABLES) - {"tail"}:  # which has lines of `op` once more
         for rows in facts[name].batches(BATCH_ROWS):
             counts += np.bincount(rows["thread"], rows["count"], minlength=threads)
         facts.rest()

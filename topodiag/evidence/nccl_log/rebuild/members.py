@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def find_processes(frame: Frame) -> Processes:
         if (host, pid) in owner and not (key in begun and key in first_init):
             processes.starts[key] = ([0], [owner[host, pid]])
             continue
-        offsets = [0, *_restarts(begun.get(key, {}), first_init.get(key))]
+        offsets = [0, *_restarts(begun.get(key, {}), first_init.get(key, inf))]
         which = [len(processes.host) + place for place in range(len(offsets))]
         processes.host += [host] * len(offsets)
         processes.pid += [pid] * len(offsets)
@@ -114,10 +114,8 @@ def _real(frame: Frame, keys: Sequence[Key]) -> set[Key]:
     return named | {key for thread, key in bare if thread in spoke}
 
 
-def _restarts(begun: dict[str, list[int]], first_init: int | None) -> list[int]:
+def _restarts(begun: dict[str, list[int]], first_init: float) -> list[int]:
     """Where the same pid begins anew: a line that a process prints once, again after its first communicator."""
-    if first_init is None:
-        return []
     several = ([at for at in sorted(begun.get(kind, []))[1:] if at > first_init] for kind in _BEGINNINGS)
     return next(filter(None, several), [])
 

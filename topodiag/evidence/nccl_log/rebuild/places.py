@@ -209,8 +209,7 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     size = size if size <= MOST_RANKS else -1
     members = []
     for (process, dev), ranks in sorted(lanes.items()):
-        known = [rank for rank in ranks if rank >= 0] or [-1]
-        for rank in known:
+        for rank in [rank for rank in ranks if rank >= 0] or [-1]:
             offset, thread, line = ranks[rank]
             members.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
     return members
@@ -221,27 +220,21 @@ class InferredPlaces(Places):
 
     def __init__(self, frame: Frame, processes: Processes, members: Sequence[Member]) -> None:
         super().__init__(frame, processes, members)
-        highest = max((member.rank for member in members), default=-1)
-        self.by_rank = np.full(highest + 2, -1, np.int64)
-        self.by_lane: dict[Lane, int] = {}
-        self.by_process: dict[int, int] = {}
-        for number, member in enumerate(members):
-            if member.rank >= 0:
-                self.by_rank[member.rank] = number
-            self.by_lane.setdefault((member.process, member.cuda_dev), number)
-            self.by_process.setdefault(member.process, number)
+        self.process, self.rank, thread = (
+            np.array([getattr(member, name) for member in members], np.int64) for name in ("process", "rank", "thread")
+        )
+        self.lane = self._lane(self.process, thread)
 
     def _of_rows(self, table: str, rows: Table, process: Ints) -> Ints:
-        thread = rows["thread"]
-        devs = self.frame["threads"]["dev"][thread]
-        owners = zip(process.tolist(), devs.tolist(), strict=True)
-        places = np.array([self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64)
+        asked = [(self.process, process), (self.lane, self._lane(process, rows["thread"]))]
         if table in _OTHERS:
-            mine = _mine(table, rows)
-            known = (mine >= 0) & (mine < len(self.by_rank) - 1)
-            seats = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
-            places = np.where(seats >= 0, seats, places)
-        return places
+            asked.append((self.rank, _mine(table, rows)))
+        members = np.full(len(rows), -1, np.int64)
+        for own, wanted in asked:  # what says more comes later
+            keys, first = np.unique(own, return_index=True)
+            place = place_in(keys, wanted)
+            members = np.where((place >= 0) & (wanted >= 0), _values_of(first, place), members)
+        return members
 
     def of_connections(self, rows: Table, process: Ints) -> Ints:
         return self._of_rows("conn", rows, process)
@@ -282,9 +275,8 @@ def _one_communicator(lanes: _Lanes, processes: Processes) -> bool:
     owner: dict[int, Lane] = {}
     for lane, ranks in lanes.items():
         known = [rank for rank in ranks if rank >= 0]
-        if len(known) > 1 and processes.host[lane[0]]:
-            return False
-        if any(owner.setdefault(rank, lane) != lane for rank in known):
+        of_several = len(known) > 1 and bool(processes.host[lane[0]])
+        if of_several or any(owner.setdefault(rank, lane) != lane for rank in known):
             return False
     return bool(lanes)
 

@@ -195,10 +195,8 @@ def _bootstrap(text: str) -> str:
 @lru_cache(maxsize=65536)
 def _addresses(text: str) -> tuple[str, ...]:
     """Addresses of the process's own interfaces, without its loopback."""
-    addresses = (match[1] or match[2] for match in _LIKE["address"].finditer(text))
-    return tuple(
-        address.strip("[]") for address in addresses if not address.startswith("127.") and address.strip("[]") != "::1"
-    )
+    addresses = ((match[1] or match[2]).strip("[]") for match in _LIKE["address"].finditer(text))
+    return tuple(address for address in addresses if not address.startswith("127.") and address != "::1")
 
 
 def version_of(text: str) -> str:

@@ -289,11 +289,8 @@ class _Builder:
 
     def _gather(self, drafts: Mapping[int, Job]) -> dict[int, ConnectionCollector]:
         """Connections by job, with their communicator."""
-        spans = self.frame.connection_spans()
         collectors = {
-            number: ConnectionCollector(
-                self.frame, job, self.groups[number], len(self.comms), self.processes.host, spans
-            )
+            number: ConnectionCollector(self.frame, job, self.groups[number], len(self.comms), self.processes.host)
             for number, job in drafts.items()
         }
         jobs = np.array(self.job_of_process, np.int64)
