@@ -16,7 +16,8 @@ from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
-from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
+from topodiag.evidence.nccl_log.input.json_lines import MENDED
+from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.literals import windows
 from topodiag.evidence.signatures.wrappers import of_one_process
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
-_MENDED = (JSON_LINES, WRAPPED_LINES)
-"""Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[TextRead]:
 def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
     """What the plain files of an intake (spool) hold, for `with_progress`; standard input was read, and is left out."""
     pieces = {
-        piece.name: replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED))
+        piece.name: replace(piece, coding=tuple(layer for layer in piece.coding if layer not in MENDED))
         for piece in intake.pieces
         if piece.path != STDIN
     }

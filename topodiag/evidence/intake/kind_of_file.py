@@ -17,8 +17,8 @@ from topodiag.evidence.intake.genre import is_json, program_text, strings_of_bin
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, Kind
-from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
-from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
+from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, WRAPPED_LINES, looks_wrapped
+from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.evidence.registry import HEADS, RECORDS, as_table, held, line_kinds, recognise_bare
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.kind_of_file import kind_of_file
-from topodiag.evidence.nccl_log.input.json_lines import json_lines, looks_wrapped, unwrapped
-from topodiag.evidence.nccl_log.input.streams import JSON_LINES, Reading, text_of
+from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, json_lines, looks_wrapped, unwrapped
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 
 RECORD = "node00:7:9 [0] NCCL INFO Using network IB"
 WARNING = "node00:7:9 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 12"

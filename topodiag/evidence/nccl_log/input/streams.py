@@ -15,8 +15,6 @@ from typing import Any, BinaryIO
 
 from topodiag.lazy import dataclass
 
-JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
-"""Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 _BLOCK_OF_BZIP2, _END_OF_BZIP2 = b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"
 _MAGIC = {
     "gzip": (b"\x1f\x8b",),
@@ -69,7 +67,7 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: i
         elif layer.startswith("utf-"):
             blocks = _decode(blocks, layer)
         else:
-            from topodiag.evidence.nccl_log.input.wrapped_lines import undressed  # noqa: PLC0415 - see above
+            from topodiag.evidence.nccl_log.input.wrapped_lines import undressed  # noqa: PLC0415 - knows records of NCCL
 
             blocks = undressed(blocks, layer)
     return blocks

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
-from topodiag.evidence.nccl_log.input.json_lines import json_lines
-from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES
+from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, WRAPPED_LINES, json_lines
 from topodiag.evidence.signatures.literals import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
