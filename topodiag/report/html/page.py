@@ -26,6 +26,7 @@ from topodiag.report.documents.write_json import plain
 from topodiag.report.findings import cost_words
 from topodiag.report.html.interface import Section, Sheet, markup
 from topodiag.report.html.sections.shared import quotes
+from topodiag.report.html.sections.terminal import hued
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.places import Places
 from topodiag.report.words import KINDS, SIGNS
@@ -136,7 +137,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     built.filters.update(anchor=_anchor, names=_names, own=markup, pieces=pieces, typed=_typed)
-    built.filters.update(word=KINDS.get, sign=SIGNS.get, cost=cost_words, quotes=quotes)
+    built.filters.update(word=KINDS.get, sign=SIGNS.get, cost=cost_words, quotes=quotes, hued=hued)
     built.tests.update(command=_is_command, name=_is_name)
     return built
 

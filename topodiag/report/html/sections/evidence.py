@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import FINDINGS_SHOWN, anchors
+from topodiag.report.html.sections.shared import Anchors
 from topodiag.report.places import Places
 
 MOST = 1000
@@ -15,9 +15,8 @@ def section(sheet: Sheet) -> Section | None:
     """None where no finding quotes anything."""
     result = sheet.result
     places = Places(result)
-    shown = result.findings[:FINDINGS_SHOWN]
     lines: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    for finding, anchor in zip(shown, anchors(shown), strict=True):
+    for anchor, finding in Anchors(result).named:
         for origin in finding.evidence:
             key = (places.spell(origin, finding), " ".join(origin.text.split()), origin.command)
             used = lines.setdefault(key, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import FINDINGS_SHOWN, Anchors, anchors
+from topodiag.report.html.sections.shared import Anchors
 from topodiag.report.places import Places
 from topodiag.report.words import KINDS
 
@@ -20,14 +20,15 @@ OPENED_OF_MANY = 4
 def section(sheet: Sheet) -> Section | None:
     """None where nothing was found: the verdict says that."""
     result = sheet.result
-    shown = result.findings[:FINDINGS_SHOWN]
+    anchors = Anchors(result)
+    shown = anchors.named
     if not shown:
         return None
-    counts = Counter(KINDS[finding.severity] for finding in shown)
+    counts = Counter(KINDS[finding.severity] for _, finding in shown)
     values = {
-        "findings": list(zip(anchors(shown), shown, strict=True)),
+        "findings": shown,
         "kinds": [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]],
-        "anchors": Anchors(result),
+        "anchors": anchors,
         "places": Places(result),
         "quoted": EVIDENCE_SHOWN,
         "opened": OPENED if len(shown) <= OPENED else OPENED_OF_MANY,

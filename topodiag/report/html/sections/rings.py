@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from topodiag.draw.rings import draw_rings as svg_of_rings
-from topodiag.model.job import Job
 from topodiag.report.html.interface import Section, Sheet, drawings_of
-from topodiag.report.html.sections.terminal import Line, lines_of
 from topodiag.report.interface import Style
 from topodiag.report.job.rings import draw_rings
 from topodiag.report.text import Page
@@ -21,11 +19,7 @@ def section(sheet: Sheet) -> Section | None:
         return None
     pictures = [(f"Rings of {job.name or 'the job'}", svg_of_rings(job, prefix=f"rings{number}"))
                 for number, job in enumerate(jobs)]  # fmt: skip
-    shown = [(job.name or "job", _drawn(job)) for job in jobs]
-    return Section("rings", "Rings", {"jobs": shown, "drawings": drawings_of(*pictures)})
-
-
-def _drawn(job: Job) -> list[Line]:
-    page = Page(Style(width=WIDE))
-    draw_rings(page, job)
-    return lines_of(page.lines)
+    pages = [(job.name or "job", Page(Style(width=WIDE))) for job in jobs]
+    for job, (_, page) in zip(jobs, pages, strict=True):
+        draw_rings(page, job)
+    return Section("rings", "Rings", {"jobs": pages, "drawings": drawings_of(*pictures)})

@@ -23,29 +23,23 @@ Quote = tuple[str, str, str]
 """A line of evidence: where it stands, what it says, and the command that printed it."""
 
 
-def anchors(findings: Sequence[Finding]) -> list[str]:
-    """An id for each finding: its check and its number among those of this check."""
-    seen: Counter[str] = Counter()
-    lines = []
-    for finding in findings:
-        seen[finding.id] += 1
-        lines.append(f"{finding.id}-{seen[finding.id]}")
-    return lines
-
-
 def quotes(lines: Iterable[Origin], finding: Finding, places: Places) -> list[Quote]:
     """Lines that speak of a finding."""
     return [(places.spell(line, finding), " ".join(line.text.split()), line.command) for line in lines]
 
 
 class Anchors:
-    """Where on the page each finding of a result stands, and where in the cluster."""
+    """Where on the page each finding of a result stands, and where in the cluster. `named` has the findings that are
+    shown behind their anchors: the check and a number among those of this check."""
 
     def __init__(self, result: Result) -> None:
-        shown = result.findings[:FINDINGS_SHOWN]
-        named = list(zip(shown, anchors(shown), strict=True))
-        self._exact = dict(reversed(named))
-        self._near = {(finding.id, finding.message): anchor for finding, anchor in reversed(named)}
+        seen: Counter[str] = Counter()
+        self.named: list[tuple[str, Finding]] = []
+        for finding in result.findings[:FINDINGS_SHOWN]:
+            seen[finding.id] += 1
+            self.named.append((f"{finding.id}-{seen[finding.id]}", finding))
+        self._exact = {finding: anchor for anchor, finding in reversed(self.named)}
+        self._near = {(finding.id, finding.message): anchor for anchor, finding in reversed(self.named)}
         self._several = len(result.nodes) != 1 or bool(result.jobs)
         self.dialect = dialect_of_all(result)
 

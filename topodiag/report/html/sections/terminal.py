@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import groupby
 
 from rich.text import Text
@@ -16,7 +16,7 @@ MOST = 2000
 
 def section(sheet: Sheet) -> Section | None:
     """None where the command prints nothing."""
-    lines = lines_of(sheet.page.lines[:MOST])
+    lines = sheet.page.lines[:MOST]
     if not lines:
         return None
     folded = not sheet.leading or bool(sheet.result.findings)
@@ -26,15 +26,9 @@ def section(sheet: Sheet) -> Section | None:
 
 _HUES: Mapping[str, str] = own_data("report/hues")["page"]
 
-Line = list[tuple[str, str]]
 
-
-def lines_of(lines: Sequence[Text]) -> list[Line]:
-    """Each line as (text, hue); the hue is "" for plain text."""
-    return [_pieces(line) for line in lines]
-
-
-def _pieces(line: Text) -> Line:
+def hued(line: Text) -> list[tuple[str, str]]:
+    """A line as (text, hue); the hue is "" for plain text."""
     edges = {at for span in line.spans for at in (span.start, span.end) if 0 < at < len(line)}
     pieces = [(piece.plain, _HUES.get(str(piece.spans[-1].style), "") if piece.spans else "")
               for piece in line.divide(sorted(edges))]  # fmt: skip
