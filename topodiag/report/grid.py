@@ -1,4 +1,5 @@
-"""Tables that fit the page: columns give way, then go, before a line would be too long."""
+"""Tables as their columns describe them, for terminal and page of HTML alike. On a terminal columns give way, then go,
+before a line would be too long."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from typing import TypeVar
 from rich.text import Text
 
 from topodiag.lazy import dataclass
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, plain
 
 _GAP = 2
+UNKNOWN = -1e300
+"""By this value what is not known is sorted before every number."""
 T = TypeVar("T")
 
 
@@ -25,8 +28,38 @@ class Field:
     drop: int = 0
 
 
-Columns = Mapping[Field, Callable[[T], Part]]
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Words, and the number by which a page sorts them (None: by themselves)."""
+
+    part: Part
+    value: float | None = None
+
+    @property
+    def text(self) -> str:
+        return plain(self.part)
+
+    @property
+    def hue(self) -> str:
+        return self.part[1] if isinstance(self.part, tuple) else ""
+
+
+Entry = Cell | Part | int
+"""What is written into a cell: a cell, words alone, or a count."""
+Columns = Mapping[Field, Callable[[T], Entry]]
 """The columns of a table of items, each with what gives its cells."""
+
+
+def cell_of(entry: Entry) -> Cell:
+    """A count is its own value."""
+    if isinstance(entry, Cell):
+        return entry
+    return Cell(str(entry), entry) if isinstance(entry, int) else Cell(entry)
+
+
+def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:
+    """A number in these words, sorted by itself; what is not known comes first."""
+    return Cell(unknown, UNKNOWN) if value is None else Cell(words(value), value)
 
 
 def draw_table(page: Page, columns: Columns[T], items: Iterable[T], indent: int = 2) -> None:
@@ -48,9 +81,9 @@ def draw_sides(page: Page, titles: tuple[str, str, str], rows: Iterable[tuple[st
     draw_grid(page, fields, [[what, old, (new, "doubtful" if old != new else "dim")] for what, old, new in rows])
 
 
-def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]], indent: int = 2) -> None:
+def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Entry]], indent: int = 2) -> None:
     """Heading and rows. A column whose cells are all empty is left out."""
-    cells = [[page.text(cell) for cell in row] for row in rows]
+    cells = [[page.text(cell_of(entry).part) for entry in row] for row in rows]
     kept = [i for i in range(len(fields)) if any(row[i].plain for row in cells)]
     widths = {i: max(len(fields[i].title), *(row[i].cell_len for row in cells)) for i in kept}
     _fit(fields, widths, kept, page.width - indent)

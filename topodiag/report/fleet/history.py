@@ -11,7 +11,7 @@ from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter, sp
 from topodiag.model.provenance import NotObserved
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
-from topodiag.report.grid import Columns, Field, draw_listed
+from topodiag.report.grid import Cell, Columns, Field, draw_listed, figure
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS
 from topodiag.words.fold import few, fold_hosts, grouped, plural
@@ -71,10 +71,14 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
     return f"{compared}: nothing changed for the worse{quiet}", *CLEAN
 
 
+def _part(count: int, total: int) -> Cell:
+    return Cell(f"{count} of {total}", count / total)
+
+
 FAILING: Columns[NodeFailures] = {
     Field("node", least=8): lambda failure: (failure.host, "strong"),
-    Field("new failures", right=True): lambda failure: str(failure.times),
-    Field("captures with errors", right=True, drop=1): lambda failure: str(failure.captures),
+    Field("new failures", right=True): lambda failure: failure.times,
+    Field("captures with errors", right=True, drop=1): lambda failure: failure.captures,
     Field("first"): lambda failure: failure.first,
     Field("last"): lambda failure: failure.last,
     Field("what", least=16): lambda failure: few([f"{name} ({count}x)" for name, count in failure.failures], 4),
@@ -84,14 +88,14 @@ RISING: Columns[RisingCounter] = {
     Field("node", least=8): lambda growth: (growth.host, "strong"),
     Field("part", least=8): lambda growth: label_of(growth.part),
     Field("counter", least=16): lambda growth: growth.key,
-    Field("rose by", right=True): lambda growth: str(growth.count),
-    Field("days", right=True): lambda growth: number(growth.hours / 24),
-    Field("rises on", right=True): lambda growth: f"{growth.parts} of {growth.total}",
+    Field("rose by", right=True): lambda growth: growth.count,
+    Field("days", right=True): lambda growth: figure(growth.hours / 24, number),
+    Field("rises on", right=True): lambda growth: _part(growth.parts, growth.total),
 }
 """Counters that rise on few of the parts that have them."""
 COMMON: Columns[tuple[str, int, int]] = {
     Field("counter"): lambda row: row[0],
-    Field("rises on", right=True): lambda row: f"{row[1]} of {row[2]}",
+    Field("rises on", right=True): lambda row: _part(*row[1:]),
 }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.draw.history import draw_history
-from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact
 from topodiag.model.fleet_words import spelled
 from topodiag.model.history import FleetHistory
 from topodiag.report.fleet.history import tables_of
-from topodiag.report.html.interface import Cell, Columns, Extras, Grid, as_drawn, drawings_of, grid_of, marked
+from topodiag.report.grid import Cell, Columns, Field
+from topodiag.report.html.interface import Extras, Grid, drawings_of, grid_of
 from topodiag.report.words import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels
 
@@ -28,43 +28,41 @@ def fleet_extras(result: FleetResult) -> Extras:
 
 def _exclusions(result: FleetResult) -> Grid:
     columns: Columns[Exclusion] = {
-        "Nodes": lambda exclusion: fold_hosts(exclusion.nodes),
-        ">Count": lambda exclusion: len(exclusion.nodes),
-        "Severity": lambda exclusion: _severity(exclusion.severity),
-        "Why": lambda exclusion: "; ".join(f"{check} {message}" for check, message in exclusion.reasons),
+        Field("Nodes"): lambda exclusion: fold_hosts(exclusion.nodes),
+        Field("Count", right=True): lambda exclusion: len(exclusion.nodes),
+        Field("Severity"): lambda exclusion: Cell(
+            (f"{SIGNS[exclusion.severity]} {exclusion.severity}", str(exclusion.severity)), exclusion.severity
+        ),
+        Field("Why"): lambda exclusion: "; ".join(f"{check} {message}" for check, message in exclusion.reasons),
     }
     return grid_of("exclude", "Nodes to exclude now", columns, result.exclusions)
 
 
-def _severity(severity: Severity) -> Cell:
-    return marked(f"{SIGNS[severity]} {severity}", str(severity), float(severity))
-
-
 _OUTLIERS: Columns[Outlier] = {
-    "Family": lambda outlier: outlier.family,
-    "Fact": lambda outlier: outlier.key,
-    "Parts": lambda outlier: _parts(outlier.parts),
-    "Here": lambda outlier: spelled(outlier.value, outlier.unit),
-    "Usual": lambda outlier: Cell(
+    Field("Family"): lambda outlier: outlier.family,
+    Field("Fact"): lambda outlier: outlier.key,
+    Field("Parts"): lambda outlier: _parts(outlier.parts),
+    Field("Here"): lambda outlier: spelled(outlier.value, outlier.unit),
+    Field("Usual"): lambda outlier: Cell(
         f"{spelled(outlier.usual, outlier.unit)} on {outlier.usual_count} of {outlier.total}", outlier.usual_count
     ),
-    "Nodes": lambda outlier: fold_hosts(outlier.nodes),
-    ">Count": lambda outlier: len(outlier.nodes),
-    "Explained by": lambda outlier: outlier.explained_by,
+    Field("Nodes"): lambda outlier: fold_hosts(outlier.nodes),
+    Field("Count", right=True): lambda outlier: len(outlier.nodes),
+    Field("Explained by"): lambda outlier: outlier.explained_by,
 }
 _POPULATIONS: Columns[tuple[Populations, Population]] = {
-    "Facts": lambda row: few([f"{family} {key}" for family, key, _ in row[0].facts], 4),
-    "Value": lambda row: ", ".join(row[1].values),
-    ">Count": lambda row: len(row[1].nodes),
-    "Nodes": lambda row: fold_hosts(row[1].nodes),
-    "Goes with": lambda row: row[0].association.attribute if row[0].association is not None else "",
+    Field("Facts"): lambda row: few([f"{family} {key}" for family, key, _ in row[0].facts], 4),
+    Field("Value"): lambda row: ", ".join(row[1].values),
+    Field("Count", right=True): lambda row: len(row[1].nodes),
+    Field("Nodes"): lambda row: fold_hosts(row[1].nodes),
+    Field("Goes with"): lambda row: row[0].association.attribute if row[0].association is not None else "",
 }
 _SAME: Columns[SharedFact] = {
-    "Family": lambda fact: fact.family,
-    "Fact": lambda fact: fact.key,
-    "Parts": lambda fact: _parts(fact.parts),
-    "Value": lambda fact: ", ".join(spelled(value, fact.unit) for value in fact.values),
-    ">Known on": lambda fact: fact.known,
+    Field("Family"): lambda fact: fact.family,
+    Field("Fact"): lambda fact: fact.key,
+    Field("Parts"): lambda fact: _parts(fact.parts),
+    Field("Value"): lambda fact: ", ".join(spelled(value, fact.unit) for value in fact.values),
+    Field("Known on", right=True): lambda fact: fact.known,
 }
 
 
@@ -88,5 +86,5 @@ def history_extras(answers: FleetHistory) -> Extras:
     """The picture and the tables of the section of nodes."""
     drawings = drawings_of(("Nodes over time", draw_history(answers.tracks, prefix="history")))
     tables = enumerate(tables_of(answers))
-    grids = (grid_of(f"history-{n}", title, as_drawn(columns), rows) for n, (title, columns, rows, _) in tables)
+    grids = (grid_of(f"history-{n}", title, columns, rows) for n, (title, columns, rows, _) in tables)
     return Extras("nodes", drawings, tuple(grids))

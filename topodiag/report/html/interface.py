@@ -6,18 +6,16 @@ tables alone need none), and a line in `sections.toml`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from topodiag.lazy import dataclass
 from topodiag.model.result import Result
-from topodiag.report import grid
 from topodiag.report.documents.from_model import Document
-from topodiag.report.text import Page, Part, plain
-from topodiag.words.units import read_number
+from topodiag.report.grid import Cell, Columns, cell_of
+from topodiag.report.text import Page
 
 T = TypeVar("T")
 
@@ -37,16 +35,6 @@ def drawings_of(*pictures: tuple[str, str]) -> tuple[Drawing, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of a table: its text, the number by which it is sorted (None: by its text), and a mark: `error`,
-    `warning`, `ok`."""
-
-    text: str
-    value: float | None = None
-    mark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Grid:
     """A table: a name that is unique on the page, a caption, headings (those in `right` are of numbers) and rows.
     `left_out` says what was not listed, "" for nothing."""
@@ -59,8 +47,6 @@ class Grid:
     left_out: str = ""
 
 
-Columns = Mapping[str, Callable[[T], "Cell | str | int"]]
-"""What gives the cells below each heading: a cell, a text or a count. A heading behind `>` is of numbers."""
 ROWS_SHOWN = 500
 IN_JSON = "rows are in the JSON"
 
@@ -69,40 +55,11 @@ def grid_of(  # noqa: PLR0917 - what a table is made of
     name: str, caption: str, columns: Columns[T], items: Sequence[T], most: int = ROWS_SHOWN, rest: str = IN_JSON
 ) -> Grid:
     """A table with a row for each item, of `most` at most; `rest` says where the others are."""
-    heads = tuple(head.removeprefix(">") for head in columns)
-    rows = [[_cell(value(item)) for value in columns.values()] for item in items[:most]]
+    heads = tuple(field.title[:1].upper() + field.title[1:] for field in columns)
+    rows = [[cell_of(cell(item)) for cell in columns.values()] for item in items[:most]]
     left = len(items) - most
-    right = frozenset(at for at, head in enumerate(columns) if head.startswith(">"))
+    right = frozenset(at for at, field in enumerate(columns) if field.right)
     return Grid(name, caption, heads, rows, right, f"{left} more {rest}" if left > 0 else "")
-
-
-def _cell(value: Cell | str | int) -> Cell:
-    return value if isinstance(value, Cell) else Cell(str(value), value if isinstance(value, int) else None)
-
-
-_MARKS = {"error": "error", "warning": "warning", "doubtful": "warning", "ok": "ok"}
-
-
-def as_drawn(columns: grid.Columns[T]) -> Columns[T]:
-    """The columns of a table of the terminal: a hue marks its cell, a number is sorted as one."""
-    heads = {field: field.title[:1].upper() + field.title[1:] for field in columns}
-    return {f"{'>' if field.right else ''}{heads[field]}": partial(_drawn, cell) for field, cell in columns.items()}
-
-
-def _drawn(cell: Callable[[T], Part], item: T) -> Cell:
-    part = cell(item)
-    text = plain(part)
-    return marked(text, part[1] if isinstance(part, tuple) else "", read_number(text))
-
-
-def marked(text: str, hue: str, value: float | None = None) -> Cell:
-    """A cell with the mark that a hue of the terminal stands for."""
-    return Cell(text, value, _MARKS.get(hue, ""))
-
-
-def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:
-    """A number in these words, sorted by itself; what is not known comes first."""
-    return Cell(unknown, -1.0) if value is None else Cell(words(value), value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ PLAIN_BYTES = 16_384
 OUTCOMES_KEPT = 20_000
 FINDINGS_KEPT = 5_000
 INPUTS_KEPT = 5_000
+_MARKS = {"error": "error", "warning": "warning", "doubtful": "warning", "ok": "ok"}
+"""How a page marks the cells of a hue."""
 _UNSAFE = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
@@ -137,7 +139,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     built.filters.update(anchor=_anchor, names=_names, own=markup, pieces=pieces, typed=_typed)
-    built.filters.update(word=KINDS.get, sign=SIGNS.get, cost=cost_words, quotes=quotes, hued=hued)
+    built.filters.update(word=KINDS.get, mark=_MARKS.get, sign=SIGNS.get, cost=cost_words, quotes=quotes, hued=hued)
     built.tests.update(command=_is_command, name=_is_name)
     return built
 

@@ -9,12 +9,12 @@ from topodiag.model.job import Communicator, Job, Rank
 from topodiag.model.job_wires import nics_of
 from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.job.words import (
+    channels_cell,
     init_words,
     name_of,
-    spell_channels,
+    nodes_cell,
     spell_connections,
     spell_hosts,
-    spell_nodes,
     spell_ranks,
 )
 from topodiag.report.text import Page
@@ -86,10 +86,10 @@ _COMMUNICATORS: Columns[Communicator] = {
     ),
     Field("ranks", right=True): lambda comm: str(comm.nranks),
     Field("members", least=12): _members,
-    Field("nodes", right=True): spell_nodes,
+    Field("nodes", right=True): nodes_cell,
     Field("on", least=11, drop=4): lambda comm: spell_hosts(comm.hosts, 40),
     Field("of", right=True, drop=2): lambda comm: str(comm.parent) if comm.parent >= 0 else "",
-    Field("channels", drop=1): spell_channels,
+    Field("channels", drop=1): channels_cell,
     Field("connections", least=16): lambda comm: spell_connections(comm.transports),
     Field("init"): lambda comm: init_words(comm, complete="complete"),
     Field("role by", least=10, drop=3): lambda comm: (

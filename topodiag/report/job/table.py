@@ -19,14 +19,14 @@ from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.words import (
     Family,
+    channels_cell,
     families,
     init_words,
     median,
+    nodes_cell,
     seconds,
-    spell_channels,
     spell_connections,
     spell_hosts,
-    spell_nodes,
 )
 from topodiag.report.node.header import draw_verdict
 from topodiag.report.places import Places
@@ -243,10 +243,10 @@ FAMILIES: Columns[Family] = {
     Field("role"): lambda family: (
         family.name + ("" if family.first.role_why == "" or family.first.role_sure >= 3 else "?")
     ),
-    Field("count", right=True): lambda family: str(len(family.members)),
-    Field("ranks", right=True): lambda family: str(family.first.nranks),
-    Field("nodes", right=True): lambda family: spell_nodes(family.first),
-    Field("channels", drop=1): lambda family: spell_channels(family.first),
+    Field("count", right=True): lambda family: len(family.members),
+    Field("ranks", right=True): lambda family: family.first.nranks,
+    Field("nodes", right=True): lambda family: nodes_cell(family.first),
+    Field("channels", drop=1): lambda family: channels_cell(family.first),
     Field("connections", least=24): lambda family: spell_connections(family.transports),
     Field("algorithms", drop=4): lambda family: family.algorithms,
     Field("init"): lambda family: init_words(*family.members),

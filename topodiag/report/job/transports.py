@@ -9,9 +9,9 @@ from functools import partial
 from topodiag.lazy import dataclass
 from topodiag.model.job import Job
 from topodiag.model.transports import short_transport
-from topodiag.report.grid import Columns, Field, draw_listed, draw_table
+from topodiag.report.grid import Cell, Columns, Field, cell_of, draw_listed, draw_table
 from topodiag.report.job.words import spell_hosts
-from topodiag.report.text import Page, Part, plain
+from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
 HOSTS_DRAWN = 12
@@ -78,7 +78,8 @@ def matrix_of(by_pair: Mixes) -> Columns[str]:
 
 def _width(columns: Columns[str], hosts: Sequence[str]) -> int:
     return sum(
-        2 + max(len(plain(part)) for part in (field.title, *map(cell, hosts))) for field, cell in columns.items()
+        2 + max(len(cell_of(entry).text) for entry in (field.title, *map(cell, hosts)))
+        for field, cell in columns.items()
     )
 
 
@@ -109,7 +110,7 @@ def folded(by_pair: Mixes) -> list[Folded]:
 
 
 FOLDED: Columns[Folded] = {
-    Field("pairs"): lambda fold: fold.where,
+    Field("pairs"): lambda fold: Cell(fold.where, len(fold.pairs)),
     Field("over, lines", least=24): lambda fold: (
         ", ".join(f"{name} {count}" for name, count in fold.lines.most_common()), _hue(fold.lines)
     ),

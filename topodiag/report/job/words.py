@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.job import Communicator, Job
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
-from topodiag.report.text import Part
+from topodiag.report.grid import UNKNOWN, Cell, figure
 from topodiag.words.fold import fold_hosts, fold_numbers
 from topodiag.words.units import spell_s
 
@@ -69,11 +69,11 @@ def spell_connections(transports: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in transports_by(transports, short_transport).items())
 
 
-def spell_channels(communicator: Communicator) -> str:
+def channels_cell(communicator: Communicator) -> Cell:
     """`16 +16 nvls`: those of rings and trees, then NVLink SHARP's; what is zero or was not printed is left out."""
     counts = communicator.channels
     words = [str(counts.coll)] if counts.coll >= 0 else []
-    return " ".join([*words, *([f"+{counts.nvls} nvls"] if counts.nvls > 0 else [])])
+    return Cell(" ".join([*words, *([f"+{counts.nvls} nvls"] if counts.nvls > 0 else [])]), counts.coll)
 
 
 def seconds(value: float) -> str:
@@ -93,8 +93,8 @@ def slowest_s(*comms: Communicator) -> float:
     return max((float(np.nanmax(comm.init_s)) for comm in comms if np.isfinite(comm.init_s).any()), default=np.nan)
 
 
-def spell_nodes(comm: Communicator) -> str:
-    return str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?")
+def nodes_cell(comm: Communicator) -> Cell:
+    return figure((comm.nodes if comm.nodes > 0 else len(comm.hosts)) or None, str, "?")
 
 
 def clock(ts: float | None, *, date: bool = False) -> str:
@@ -148,12 +148,13 @@ def families(job: Job) -> list[Family]:
     return list(alike.values())
 
 
-def init_words(*comms: Communicator, complete: str = "") -> Part:
+def init_words(*comms: Communicator, complete: str = "") -> Cell:
     """The init of the slowest rank of communicators that are alike, or how far it came."""
     first = comms[0]
     if first.init_complete and not first.inferred:
-        return seconds(slowest_s(*comms)) or complete
+        slowest = slowest_s(*comms)
+        return Cell(seconds(slowest) or complete, slowest if np.isfinite(slowest) else UNKNOWN)
     if first.inferred:
-        return "not logged", "unknown"
+        return Cell(("not logged", "unknown"), UNKNOWN)
     done = int(first.completed.sum()) if first.completed.size else 0
-    return f"{done} of {first.nranks} done", "doubtful"
+    return Cell((f"{done} of {first.nranks} done", "doubtful"), UNKNOWN)

@@ -16,7 +16,7 @@ from topodiag.placement.groups import ids_by_rank
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Cell, Columns, Field, draw_grid, draw_table, figure
 from topodiag.report.model.words import spell_size
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
@@ -76,19 +76,20 @@ def _head(page: Page, audit: Audit, action: str) -> None:
 def dimension_columns(audit: Audit) -> Columns[DimensionAudit]:
     """What each dimension costs as it lies, and what the same GPUs could give."""
 
-    def lost(dimension: DimensionAudit) -> Part:
+    def lost(dimension: DimensionAudit) -> Cell:
         share = audit.lost(dimension)
-        return (percent(share) if abs(share) >= _SHARE_SHOWN else "0", "error" if share >= _SHARE_SHOWN else "")
+        words = percent(share) if abs(share) >= _SHARE_SHOWN else "0"
+        return Cell((words, "error" if share >= _SHARE_SHOWN else ""), share)
 
     return {
         Field("dimension"): lambda dim: (dim.dimension, "name"),
-        Field("groups", right=True, drop=2): lambda dim: str(len(dim.groups)),
-        Field("ranks", right=True, drop=3): lambda dim: str(dim.demand.size),
+        Field("groups", right=True, drop=2): lambda dim: len(dim.groups),
+        Field("ranks", right=True, drop=3): lambda dim: dim.demand.size,
         Field("over", least=17): lambda dim: _levels(audit, dim),
-        Field("split", right=True): lambda dim: (str(dim.split.size) if dim.split.size else "", "error"),
-        Field("waited for", right=True): lambda dim: spell_time(dim.step_us),
-        Field("could be", right=True): lambda dim: spell_time(dim.best_us),
-        Field("alone", right=True, drop=4): lambda dim: spell_time(dim.bound_us),
+        Field("split", right=True): lambda dim: Cell((str(dim.split.size or ""), "error"), dim.split.size),
+        Field("waited for", right=True): lambda dim: figure(dim.step_us, spell_time),
+        Field("could be", right=True): lambda dim: figure(dim.best_us, spell_time),
+        Field("alone", right=True, drop=4): lambda dim: figure(dim.bound_us, spell_time),
         Field("lost", right=True): lost,
         Field(f"traffic of a {audit.talk.unit}", least=16, drop=5): lambda dim: "; ".join(
             _traffic(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now

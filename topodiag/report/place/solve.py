@@ -14,7 +14,7 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved, split_findings
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.grid import Cell, Columns, Field, draw_table, figure
 from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
@@ -82,14 +82,18 @@ Costs = tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]
 
 def dimension_columns(solved: Solved) -> Columns[tuple[str, Costs]]:
     """What each dimension costs in the map that was found, and before."""
+
+    def summed(times: Iterable[float]) -> Cell:
+        return figure(fsum(times), spell_time)
+
     return {
         Field("dimension"): lambda row: (row[0], "name"),
-        Field("groups", right=True, drop=2): lambda row: str(len(row[1][0][0].demand.groups)),
-        Field("ranks", right=True, drop=3): lambda row: str(row[1][0][0].demand.size),
+        Field("groups", right=True, drop=2): lambda row: len(row[1][0][0].demand.groups),
+        Field("ranks", right=True, drop=3): lambda row: row[1][0][0].demand.size,
         Field("over", least=8): lambda row: _level(solved.cluster, row[1][0][0]),
-        Field("waits", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][0])),
-        Field("before", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][1])),
-        Field("alone", right=True, drop=4): lambda row: spell_time(fsum(cost.bound_us for cost in row[1][0])),
+        Field("waits", right=True): lambda row: summed(cost.step_us for cost in row[1][0]),
+        Field("before", right=True): lambda row: summed(cost.step_us for cost in row[1][1]),
+        Field("alone", right=True, drop=4): lambda row: summed(cost.bound_us for cost in row[1][0]),
     }
 
 

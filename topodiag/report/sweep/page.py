@@ -11,7 +11,7 @@ from topodiag.model.finding import Input
 from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
-from topodiag.report.grid import Columns, Field, draw_listed, draw_table
+from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, draw_listed, draw_table
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
 from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
@@ -101,7 +101,7 @@ def rails_of(judged: SweepJudgement, fabric: Fabric) -> tuple[list[str], Columns
     best = best_by_rail(judged)
     measured = {node for node, _ in best}
 
-    def share(rail: int, node: str) -> Part:
+    def share(rail: int, node: str) -> Cell:
         return _share(best.get((node, rail)))
 
     rails = {Field(str(rail), right=True): partial(share, rail) for rail in range(fabric.rails)}
@@ -121,11 +121,11 @@ def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
     return best
 
 
-def _share(judged_run: JudgedRun | None) -> Part:
+def _share(judged_run: JudgedRun | None) -> Cell:
     if judged_run is None or judged_run.share is None:
-        return ("-", "dim")
+        return Cell(("-", "dim"), UNKNOWN)
     hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
-    return (f"{100 * judged_run.share:.0f}", hue)
+    return Cell((f"{100 * judged_run.share:.0f}", hue), judged_run.share)
 
 
 def _draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.timeline import Clock
-from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.grid import Columns, Field, draw_table, figure
 from topodiag.report.text import BELOW, Page
 from topodiag.words.units import signed_s, spell_s
 
 CLOCKS: Columns[Clock] = {
     Field("clock of", least=12): lambda clock: clock.source,
     Field("node", least=8): lambda clock: clock.host,
-    Field("ahead", right=True): lambda clock: "not known" if clock.skew_s is None else signed_s(clock.skew_s),
-    Field("within", right=True): lambda clock: "not known" if clock.within_s is None else spell_s(clock.within_s),
+    Field("ahead", right=True): lambda clock: figure(clock.skew_s, signed_s, "not known"),
+    Field("within", right=True): lambda clock: figure(clock.within_s, spell_s, "not known"),
     Field("how it is known", least=16): lambda clock: (clock.how, "dim"),
 }
 

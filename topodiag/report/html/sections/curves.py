@@ -7,7 +7,8 @@ from topodiag.draw.scale import SIZE
 from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, figure, figures, grid_of, marked
+from topodiag.report.grid import Cell, Columns, Field, figure
+from topodiag.report.html.interface import Drawing, Section, Sheet, figures, grid_of
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_gbs
 
@@ -35,26 +36,30 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
     return [Drawing(title, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves"))]
 
 
-def _verdict(benchmark: Benchmark) -> Cell:
+def _verdict(benchmark: Benchmark) -> tuple[str, str]:
     sign, hue = sign_of(benchmark)
-    return marked(f"{sign} {verdict_word(benchmark)}", hue)
+    return f"{sign} {verdict_word(benchmark)}", hue
 
 
 _RUNS: Columns[tuple[int, Benchmark]] = {
-    ">Run": lambda row: row[0],
-    "Collective": lambda row: collective_words(row[1].run),
-    "Ranks": lambda row: Cell(ranks_words(row[1].run), row[1].run.nranks),
-    ">Measured, GB/s": lambda row: figure(row[1].run.top[1] if row[1].run.top else None, spell_gbs),
-    ">Expected, GB/s": lambda row: figure(row[1].expected.busbw_gbs if row[1].expected else None, spell_gbs),
-    ">Normal from": lambda row: figure(row[1].expected.normal_gbs if row[1].expected else None, spell_gbs),
-    "Verdict": lambda row: _verdict(row[1]),
-    "Why": lambda row: row[1].why or (row[1].expected.machine if row[1].expected else ""),
+    Field("Run", right=True): lambda row: row[0],
+    Field("Collective"): lambda row: collective_words(row[1].run),
+    Field("Ranks"): lambda row: Cell(ranks_words(row[1].run), row[1].run.nranks),
+    Field("Measured, GB/s", right=True): lambda row: figure(row[1].run.top[1] if row[1].run.top else None, spell_gbs),
+    Field("Expected, GB/s", right=True): lambda row: figure(
+        row[1].expected.busbw_gbs if row[1].expected else None, spell_gbs
+    ),
+    Field("Normal from", right=True): lambda row: figure(
+        row[1].expected.normal_gbs if row[1].expected else None, spell_gbs
+    ),
+    Field("Verdict"): lambda row: _verdict(row[1]),
+    Field("Why"): lambda row: row[1].why or (row[1].expected.machine if row[1].expected else ""),
 }
 _HYPOTHESES: Columns[tuple[int, Hypothesis]] = {
-    ">Run": lambda row: row[0],
-    "Cause": lambda row: row[1].cause,
-    ">Predicts, GB/s": lambda row: figure(row[1].predicted_gbs, spell_gbs),
-    ">Likely": lambda row: figure(row[1].likelihood, percent),
-    "Evidence": lambda row: "; ".join(row[1].evidence),
-    "Check with": lambda row: "; ".join(row[1].confirm),
+    Field("Run", right=True): lambda row: row[0],
+    Field("Cause"): lambda row: row[1].cause,
+    Field("Predicts, GB/s", right=True): lambda row: figure(row[1].predicted_gbs, spell_gbs),
+    Field("Likely", right=True): lambda row: figure(row[1].likelihood, percent),
+    Field("Evidence"): lambda row: "; ".join(row[1].evidence),
+    Field("Check with"): lambda row: "; ".join(row[1].confirm),
 }

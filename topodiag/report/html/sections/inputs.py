@@ -6,7 +6,8 @@ import hashlib
 
 from topodiag.model.finding import Input
 from topodiag.model.maker import dialect_of_all
-from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, grid_of
+from topodiag.report.grid import Cell, Columns, Field
+from topodiag.report.html.interface import Grid, Section, Sheet, grid_of
 from topodiag.words.dialect import Dialect
 from topodiag.words.fold import grouped, plural
 
@@ -23,11 +24,11 @@ def section(sheet: Sheet) -> Section:
 
 def _files(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     columns: Columns[Input] = {
-        "Input": lambda file: file.path,
-        "Kind": lambda file: spoken.say(file.kind),
-        ">Lines": lambda file: _count(file.lines),
-        ">Not understood": lambda file: _count(file.unparsed),
-        "SHA-256": lambda file: file.sha256,
+        Field("Input"): lambda file: file.path,
+        Field("Kind"): lambda file: spoken.say(file.kind),
+        Field("Lines", right=True): lambda file: _count(file.lines),
+        Field("Not understood", right=True): lambda file: _count(file.unparsed),
+        Field("SHA-256"): lambda file: file.sha256,
     }
     return grid_of("input-files", "What was read", columns, inputs)
 
@@ -36,11 +37,11 @@ def _kinds(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     """One line for each kind."""
     kinds = grouped((file.kind, file) for file in inputs)
     columns: Columns[tuple[str, list[Input]]] = {
-        "Kind": lambda row: spoken.say(row[0]),
-        ">Inputs": lambda row: _count(len(row[1])),
-        ">Lines": lambda row: _count(sum(file.lines for file in row[1])),
-        ">Not understood": lambda row: _count(sum(file.unparsed for file in row[1])),
-        "SHA-256 of their list": lambda row: _digest(row[1]),
+        Field("Kind"): lambda row: spoken.say(row[0]),
+        Field("Inputs", right=True): lambda row: _count(len(row[1])),
+        Field("Lines", right=True): lambda row: _count(sum(file.lines for file in row[1])),
+        Field("Not understood", right=True): lambda row: _count(sum(file.unparsed for file in row[1])),
+        Field("SHA-256 of their list"): lambda row: _digest(row[1]),
     }
     return grid_of("input-kinds", "What was read, by kind", columns, sorted(kinds.items()))
 

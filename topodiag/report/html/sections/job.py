@@ -5,16 +5,8 @@ from __future__ import annotations
 from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
-from topodiag.report.html.interface import (
-    Cell,
-    Columns,
-    Grid,
-    Section,
-    Sheet,
-    as_drawn,
-    drawings_of,
-    grid_of,
-)
+from topodiag.report.grid import Cell, Columns, Field
+from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, grid_of
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.table import FAMILIES, places_of, software_of, summary_of
 from topodiag.report.job.transports import FOLDED, MATRIX, folded, hosts_of, matrix_of, mixes
@@ -53,7 +45,7 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 
 def _grids(job: Job, number: int) -> list[Grid]:
     caption = "Communicators, those alike together"
-    comms = grid_of(f"comms-{number}", caption, as_drawn(FAMILIES), families(job), ROWS_SHOWN, CSV)
+    comms = grid_of(f"comms-{number}", caption, FAMILIES, families(job), ROWS_SHOWN, CSV)
     return [
         grid for grid in (_ranks(job, number), comms, _transports(job, number), _settings(job, number)) if grid.rows
     ]
@@ -73,12 +65,14 @@ def _ranks(job: Job, number: int) -> Grid:
         for place, device in enumerate(alike)
     ]
     columns: Columns[tuple[list[str], list[int], tuple[int, str, str]]] = {
-        "Nodes": lambda row: spell_hosts(row[0], 200),
-        ">Alike": lambda row: Cell(f"x {len(row[0])}", len(row[0])),
-        "Ranks": lambda row: Cell(spell_ranks(row[1]), min(row[1])),
-        f">{dialect_of(job).say('CUDA device')}": lambda row: Cell(str(row[2][0]) if row[2][0] >= 0 else "", row[2][0]),
-        "Bus id": lambda row: row[2][1],
-        "Network devices": lambda row: row[2][2],
+        Field("Nodes"): lambda row: spell_hosts(row[0], 200),
+        Field("Alike", right=True): lambda row: Cell(f"x {len(row[0])}", len(row[0])),
+        Field("Ranks"): lambda row: Cell(spell_ranks(row[1]), min(row[1])),
+        Field(dialect_of(job).say("CUDA device"), right=True): lambda row: (
+            row[2][0] if row[2][0] >= 0 else Cell("", -1)
+        ),
+        Field("Bus id"): lambda row: row[2][1],
+        Field("Network devices"): lambda row: row[2][2],
     }
     return grid_of(f"ranks-{number}", "Where the ranks ran", columns, places, ROWS_SHOWN, CSV)
 
@@ -87,18 +81,18 @@ def _transports(job: Job, number: int) -> Grid:
     by_pair = mixes(job)
     hosts = hosts_of(by_pair)
     if len(hosts) <= HOSTS_IN_MATRIX:
-        return grid_of(f"transports-{number}", f"Transports: {MATRIX}", as_drawn(matrix_of(by_pair)), hosts)
+        return grid_of(f"transports-{number}", f"Transports: {MATRIX}", matrix_of(by_pair), hosts)
     caption = "Transports, pairs alike together"
-    return grid_of(f"transports-{number}", caption, as_drawn(FOLDED), folded(by_pair), ROWS_SHOWN, CSV)
+    return grid_of(f"transports-{number}", caption, FOLDED, folded(by_pair), ROWS_SHOWN, CSV)
 
 
 Setting = tuple[str, str, list[str], bool]
 """A variable, a value, the hosts of the processes that have it, and whether others have another."""
 _SETTINGS: Columns[Setting] = {
-    "Name": lambda row: row[0],
-    "Value": lambda row: Cell(row[1], mark="warning" if row[3] else ""),
-    ">Processes": lambda row: len(row[2]),
-    "Nodes": lambda row: spell_hosts(row[2], 200),
+    Field("Name"): lambda row: row[0],
+    Field("Value"): lambda row: (row[1], "warning" if row[3] else ""),
+    Field("Processes", right=True): lambda row: len(row[2]),
+    Field("Nodes"): lambda row: spell_hosts(row[2], 200),
 }
 
 

@@ -10,7 +10,8 @@ from topodiag.model.finding import Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Columns, Grid, Section, Sheet, drawings_of, figures, grid_of, marked
+from topodiag.report.grid import Cell, Columns, Field
+from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, figures, grid_of
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.words import SIGNS, of_hosts
 from topodiag.words.fold import fold_hosts, plural
@@ -47,7 +48,7 @@ def _findings(unseen: str, pairs: Sequence[tuple[str, Severity]]) -> Cell:
     words = f"{SIGNS[worst]} {', '.join(check for check, _ in pairs)}" if worst is not None else "none"
     if unseen:
         words = f"{words}; ? GPUs not seen: {unseen}" if pairs else f"? GPUs not seen: {unseen}"
-    return marked(words, str(worst), float(worst or 0))
+    return Cell((words, str(worst)), worst or 0)
 
 
 def _captured(nodes: Sequence[Node]) -> str:
@@ -56,9 +57,9 @@ def _captured(nodes: Sequence[Node]) -> str:
 
 
 _COLUMNS: Columns[tuple[Kind, list[Node]]] = {
-    "Nodes": lambda row: fold_hosts([node.host or "this node" for node in row[1]]),
-    ">Count": lambda row: len(row[1]),
-    "Findings": lambda row: _findings(row[0][2], row[0][3]),
-    "Machine": lambda row: row[0][0],
-    "Software": lambda row: " · ".join(filter(None, (row[0][1], _captured(row[1])))),
+    Field("Nodes"): lambda row: fold_hosts([node.host or "this node" for node in row[1]]),
+    Field("Count", right=True): lambda row: len(row[1]),
+    Field("Findings"): lambda row: _findings(row[0][2], row[0][3]),
+    Field("Machine"): lambda row: row[0][0],
+    Field("Software"): lambda row: " · ".join(filter(None, (row[0][1], _captured(row[1])))),
 }

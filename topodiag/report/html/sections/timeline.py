@@ -7,7 +7,8 @@ from topodiag.draw.waits import draw_waits
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.result import Result
 from topodiag.model.timeline import Moment
-from topodiag.report.html.interface import Cell, Columns, Drawing, Section, Sheet, as_drawn, drawings_of, grid_of
+from topodiag.report.grid import Cell, Columns, Field
+from topodiag.report.html.interface import Drawing, Section, Sheet, drawings_of, grid_of
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
 from topodiag.report.verdict.clocks import CLOCKS
@@ -27,16 +28,16 @@ def section(sheet: Sheet) -> Section | None:
     near = {id(moment) for moment in around_first_error(sheet.result)}
     places = Places(sheet.result)
     columns: Columns[Moment] = {
-        "Time (UTC)": _time,
-        "Node": lambda moment: moment.host,
-        ">Rank": lambda moment: Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
-        "What": lambda moment: Cell(" ".join(moment.what.split()), mark="warning" if id(moment) in near else ""),
-        ">Times": lambda moment: Cell(str(moment.count) if moment.count > 1 else "", moment.count),
-        "Where it stands": lambda moment: places.spell(moment.origin) if moment.origin is not None else "",
+        Field("Time (UTC)"): _time,
+        Field("Node"): lambda moment: moment.host,
+        Field("Rank", right=True): lambda moment: Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
+        Field("What"): lambda moment: (" ".join(moment.what.split()), "warning" if id(moment) in near else ""),
+        Field("Times", right=True): lambda moment: Cell(str(moment.count) if moment.count > 1 else "", moment.count),
+        Field("Where it stands"): lambda moment: places.spell(moment.origin) if moment.origin is not None else "",
     }
     grids = (
         grid_of("events", "Events in order", columns, timeline.moments, MOST, "events are in the JSON"),
-        grid_of("clocks", "Clocks", as_drawn(CLOCKS), timeline.clocks, MOST, "clocks are in the JSON"),
+        grid_of("clocks", "Clocks", CLOCKS, timeline.clocks, MOST, "clocks are in the JSON"),
     )
     values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows], "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from topodiag.draw.waterfall import draw_waterfall
 from topodiag.model.verdict import Cause, Quantity
-from topodiag.report.html.interface import Cell, Columns, Section, Sheet, drawings_of, figure, grid_of
+from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, figure
+from topodiag.report.html.interface import Section, Sheet, drawings_of, grid_of
 from topodiag.report.html.sections.shared import distinct
 from topodiag.report.places import Places
 from topodiag.words.units import number, percent
@@ -33,15 +34,15 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _quantity(quantity: Quantity | None) -> Cell:
-    return UNKNOWN if quantity is None else Cell(f"{number(quantity.value)} {quantity.unit}", quantity.value)
+    words = "not known" if quantity is None else f"{number(quantity.value)} {quantity.unit}"
+    return Cell(words, UNKNOWN if quantity is None else quantity.value)
 
 
-UNKNOWN = Cell("not known", -1.0)
 _PRICES: Columns[Cause] = {
-    "Cause": lambda cause: f"{cause.finding.id}  {cause.finding.message}",
-    ">With no cause": lambda cause: _quantity(cause.price.all_gone),
-    ">Without this cause": lambda cause: _quantity(cause.price.alone),
-    ">With all causes": lambda cause: _quantity(cause.price.predicted),
-    ">Measured": lambda cause: _quantity(cause.price.measured),
-    ">This cause takes": lambda cause: figure(cause.price.job_share, percent, "not known"),
+    Field("Cause"): lambda cause: f"{cause.finding.id}  {cause.finding.message}",
+    Field("With no cause", right=True): lambda cause: _quantity(cause.price.all_gone),
+    Field("Without this cause", right=True): lambda cause: _quantity(cause.price.alone),
+    Field("With all causes", right=True): lambda cause: _quantity(cause.price.predicted),
+    Field("Measured", right=True): lambda cause: _quantity(cause.price.measured),
+    Field("This cause takes", right=True): lambda cause: figure(cause.price.job_share, percent, "not known"),
 }
