@@ -56,7 +56,19 @@ def draw_answer(page: Page, cause: Cause) -> None:
     page.entry("verdict", (status, hue), (meaning, "dim"))
 
 
-def draw_chain(page: Page, cause: Cause) -> None:
+def draw_cause(page: Page, cause: Cause, result: Result, places: Places, *, first: bool) -> None:
+    """All of a cause; of the `first` one the head of the page has what it costs and what to do first. Below what the
+    check saw stand the lines that show it, then those that speak against it."""
+    _draw_where(page, cause, result)
+    if not first:
+        draw_answer(page, cause)
+    _draw_fix(page, cause, first=int(first))
+    _draw_chain(page, cause)
+    _draw_lines(page, "", cause.finding.evidence, cause.finding, places)
+    _draw_lines(page, "against it", cause.contradicted_by, cause.finding, places)
+
+
+def _draw_chain(page: Page, cause: Cause) -> None:
     """The check that found the cause, and what follows from it as a tree."""
     seen = cause.finding.observed or cause.finding.message
     page.entry("evidence", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
@@ -87,7 +99,7 @@ def _draw_consequence(page: Page, group: Sequence[Consequence], left: int) -> No
         page.add(" " * lead.cell_len, (consequence.why, "dim"))
 
 
-def draw_where(page: Page, cause: Cause, result: Result) -> None:
+def _draw_where(page: Page, cause: Cause, result: Result) -> None:
     """The place, and how many of the nodes it is."""
     finding = cause.finding
     place = finding.where
@@ -101,7 +113,7 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
     page.entry("where", words, (share, "strong"))
 
 
-def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
+def _draw_fix(page: Page, cause: Cause, *, first: int) -> None:
     """The steps from the number `first` on, numbered where there are several, and the commands that show whether it
     worked."""
     draw_steps(page, cause.finding.fix, first, STEPS_SHOWN - first)
@@ -114,13 +126,8 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
             page.add("    ", (command, "close"))
 
 
-def draw_evidence(page: Page, cause: Cause, places: Places) -> None:
-    """Lines that show it, below what the check saw, and below them those that speak against it."""
-    _draw_lines(page, "", cause.finding.evidence, cause.finding, places)
-    _draw_lines(page, "against it", cause.contradicted_by, cause.finding, places)
-
-
 def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Finding, places: Places) -> None:
+    """Lines of the evidence that speak of a finding."""
     shown = page.some(lines, EVIDENCE_SHOWN)
     rest = f"  … and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
     names = [page.fitting(places.spell(line, finding), LABEL + 2) for line in shown]
@@ -143,9 +150,10 @@ def draw_when(page: Page, result: Result) -> None:
     if page.style.verbose:
         _draw_moments(page, result.timeline.moments[:MOST])
         page.add_more(len(result.timeline.moments) - MOST, "event", indent=BELOW)
-        from topodiag.report.verdict.clocks import draw_clocks  # noqa: PLC0415 - only where all is printed
+        from topodiag.report.grid import draw_table  # noqa: PLC0415 - only where all is printed
+        from topodiag.report.verdict.clocks import CLOCKS  # noqa: PLC0415 - as above
 
-        draw_clocks(page, result.timeline.clocks)
+        draw_table(page, CLOCKS, result.timeline.clocks, len(BELOW))
         return
     if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
         return

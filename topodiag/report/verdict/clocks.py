@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from topodiag.model.timeline import Clock
-from topodiag.report.grid import Columns, Field, draw_table, figure
-from topodiag.report.text import BELOW, Page
+from topodiag.report.grid import Columns, Field, figure
 from topodiag.words.units import signed_s, spell_s
 
 CLOCKS: Columns[Clock] = {
@@ -16,8 +13,3 @@ CLOCKS: Columns[Clock] = {
     Field("within", right=True): lambda clock: figure(clock.within_s, spell_s, "not known"),
     Field("how it is known", least=16): lambda clock: (clock.how, "dim"),
 }
-
-
-def draw_clocks(page: Page, clocks: Sequence[Clock]) -> None:
-    """A row for each, below the events."""
-    draw_table(page, CLOCKS, clocks, len(BELOW))

@@ -11,16 +11,7 @@ from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
 from topodiag.report.text import FEW_LINES, Page, Part, more
-from topodiag.report.verdict.cause import (
-    draw_answer,
-    draw_chain,
-    draw_do,
-    draw_evidence,
-    draw_fix,
-    draw_when,
-    draw_where,
-    is_fault,
-)
+from topodiag.report.verdict.cause import draw_answer, draw_cause, draw_do, draw_when, is_fault
 from topodiag.words.fold import few, fold_hosts, plural, short_hosts
 from topodiag.words.units import in_gbs, spell_bytes
 
@@ -95,12 +86,7 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
             page.blank()
             lead = page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}  ", "strong"))
             page.add(lead, cause.finding.message)
-        draw_where(page, cause, result)
-        if number:
-            draw_answer(page, cause)
-        draw_fix(page, cause, first=0 if number else 1)
-        draw_chain(page, cause)
-        draw_evidence(page, cause, places)
+        draw_cause(page, cause, result, places, first=number == 0)
     others = verdict.causes[len(whole) :]
     for number, cause in enumerate(others[:OTHERS_SHOWN]):
         finding = cause.finding
