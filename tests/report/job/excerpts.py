@@ -2,7 +2,7 @@
 
 from tests.checks.excerpts import jobs_of
 from topodiag.report.interface import Style
-from topodiag.report.job.ranks import draw_comms
+from topodiag.report.job.comms import draw_comms
 from topodiag.report.job.registry import VIEWS
 from topodiag.report.text import Page
 

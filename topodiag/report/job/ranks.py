@@ -1,27 +1,18 @@
-"""`--ranks` and `--comms`: which rank ran where, and every communicator."""
+"""`--ranks`: which rank ran where."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topodiag.model.connections import distinct
-from topodiag.model.job import Communicator, Job, Rank
+from topodiag.model.job import Job, Rank
 from topodiag.model.job_wires import nics_of
 from topodiag.report.grid import Columns, Field, draw_listed
-from topodiag.report.job.words import (
-    channels_cell,
-    init_words,
-    name_of,
-    nodes_cell,
-    spell_connections,
-    spell_hosts,
-    spell_ranks,
-)
+from topodiag.report.job.words import spell_ranks
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_labels
 
 RANKS_SHOWN = 64
-COMMS_SHOWN = 40
 
 
 def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
@@ -65,34 +56,3 @@ def draw_ranks(page: Page, job: Job) -> None:
 
 def _number_text(value: int) -> str:
     return str(value) if value >= 0 else "?"
-
-
-def draw_comms(page: Page, job: Job) -> None:
-    if job.communicators:
-        draw_listed(page, _COMMUNICATORS, job.communicators, COMMS_SHOWN, "communicator")
-    else:
-        page.add("  ", ("no communicator is in the logs", "unknown"))
-
-
-def _members(comm: Communicator) -> str:
-    unseen = int((comm.ranks < 0).sum())
-    return spell_ranks(comm.ranks, 6) + (f" +{unseen} unseen" if unseen else "")
-
-
-_COMMUNICATORS: Columns[Communicator] = {
-    Field("#", right=True): lambda comm: str(comm.index),
-    Field("name", least=10): lambda comm: (
-        (name_of(comm) or "?") + (f" {comm.color}" if comm.color >= 0 and comm.parent >= 0 else "")
-    ),
-    Field("ranks", right=True): lambda comm: str(comm.nranks),
-    Field("members", least=12): _members,
-    Field("nodes", right=True): nodes_cell,
-    Field("on", least=11, drop=4): lambda comm: spell_hosts(comm.hosts, 40),
-    Field("of", right=True, drop=2): lambda comm: str(comm.parent) if comm.parent >= 0 else "",
-    Field("channels", drop=1): channels_cell,
-    Field("connections", least=16): lambda comm: spell_connections(comm.transports),
-    Field("init"): lambda comm: init_words(comm, complete="complete"),
-    Field("role by", least=10, drop=3): lambda comm: (
-        f"{comm.role_why} ({comm.role_sure} confidence)" if comm.role_why else ""
-    ),
-}

@@ -15,19 +15,10 @@ from topodiag.model.step_pace import says_steps
 from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
-from topodiag.report.grid import Columns, Field, draw_listed
+from topodiag.report.grid import draw_listed
+from topodiag.report.job.comms import FAMILIES, families
 from topodiag.report.job.registry import VIEWS, View
-from topodiag.report.job.words import (
-    Family,
-    channels_cell,
-    families,
-    init_words,
-    median,
-    nodes_cell,
-    seconds,
-    spell_connections,
-    spell_hosts,
-)
+from topodiag.report.job.words import median, seconds, spell_hosts
 from topodiag.report.node.header import draw_verdict
 from topodiag.report.places import Places
 from topodiag.report.text import Page, Part, more
@@ -237,18 +228,3 @@ def _settings(job: Job, *, verbose: bool) -> str:
         value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
         lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
     return few(lines, len(lines) if verbose else 6, " ")
-
-
-FAMILIES: Columns[Family] = {
-    Field("role"): lambda family: (
-        family.name + ("" if family.first.role_why == "" or family.first.role_sure >= 3 else "?")
-    ),
-    Field("count", right=True): lambda family: len(family.members),
-    Field("ranks", right=True): lambda family: family.first.nranks,
-    Field("nodes", right=True): lambda family: nodes_cell(family.first),
-    Field("channels", drop=1): lambda family: channels_cell(family.first),
-    Field("connections", least=24): lambda family: spell_connections(family.transports),
-    Field("algorithms", drop=4): lambda family: family.algorithms,
-    Field("init"): lambda family: init_words(*family.members),
-    Field("members", least=8, drop=5): lambda family: family.ranks,
-}

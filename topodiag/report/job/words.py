@@ -10,11 +10,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S
-from topodiag.model.job import Communicator, Job
-from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
-from topodiag.report.grid import UNKNOWN, Cell, figure
+from topodiag.model.job import Communicator
+from topodiag.model.transports import bare_transport, is_net, uses_gdr
 from topodiag.words.fold import fold_hosts, fold_numbers
 from topodiag.words.units import spell_s
 
@@ -64,18 +62,6 @@ def name_of(communicator: Communicator) -> str:
     return communicator.name or communicator.role.value
 
 
-def spell_connections(transports: Mapping[str, int]) -> str:
-    """`P2P 688, IB+GDR 1024`."""
-    return ", ".join(f"{name} {count}" for name, count in transports_by(transports, short_transport).items())
-
-
-def channels_cell(communicator: Communicator) -> Cell:
-    """`16 +16 nvls`: those of rings and trees, then NVLink SHARP's; what is zero or was not printed is left out."""
-    counts = communicator.channels
-    words = [str(counts.coll)] if counts.coll >= 0 else []
-    return Cell(" ".join([*words, *([f"+{counts.nvls} nvls"] if counts.nvls > 0 else [])]), counts.coll)
-
-
 def seconds(value: float) -> str:
     """`1.52 s`, `31 ms`; "" for NaN."""
     if not np.isfinite(value):
@@ -93,10 +79,6 @@ def slowest_s(*comms: Communicator) -> float:
     return max((float(np.nanmax(comm.init_s)) for comm in comms if np.isfinite(comm.init_s).any()), default=np.nan)
 
 
-def nodes_cell(comm: Communicator) -> Cell:
-    return figure((comm.nodes if comm.nodes > 0 else len(comm.hosts)) or None, str, "?")
-
-
 def clock(ts: float | None, *, date: bool = False) -> str:
     """`13:05:07.250` in the log's own zone; "" without a time."""
     if ts is None or not 0 <= ts <= LAST_S:
@@ -104,57 +86,3 @@ def clock(ts: float | None, *, date: bool = False) -> str:
     when = datetime.fromtimestamp(ts, UTC)
     text = when.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
     return f"{text}.{when.microsecond // 1000:03d}" if when.microsecond else text
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Communicators of one role, size and state, which use the same transports."""
-
-    members: list[Communicator]
-
-    @property
-    def first(self) -> Communicator:
-        return self.members[0]
-
-    @property
-    def name(self) -> str:
-        return (name_of(self.first) if len(self.members) == 1 else self.first.role.value) or "other"
-
-    @property
-    def transports(self) -> Counter[str]:
-        """Connections of all of them by transport."""
-        transports: Counter[str] = Counter()
-        for member in self.members:
-            transports.update({name: int(count) for name, count in member.transports.items()})
-        return transports
-
-    @property
-    def algorithms(self) -> str:
-        return " ".join(sorted({name for member in self.members for name in algorithms_of(member)}))
-
-    @property
-    def ranks(self) -> str:
-        """The ranks of one communicator; "" of several."""
-        return spell_ranks(self.first.ranks) if len(self.members) == 1 else ""
-
-
-def families(job: Job) -> list[Family]:
-    """In the order of their first communicators."""
-    alike: dict[tuple[object, ...], Family] = {}
-    for comm in job.communicators:
-        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
-               tuple(transports_by(comm.transports)))  # fmt: skip
-        alike.setdefault(key, Family([])).members.append(comm)
-    return list(alike.values())
-
-
-def init_words(*comms: Communicator, complete: str = "") -> Cell:
-    """The init of the slowest rank of communicators that are alike, or how far it came."""
-    first = comms[0]
-    if first.init_complete and not first.inferred:
-        slowest = slowest_s(*comms)
-        return Cell(seconds(slowest) or complete, slowest if np.isfinite(slowest) else UNKNOWN)
-    if first.inferred:
-        return Cell(("not logged", "unknown"), UNKNOWN)
-    done = int(first.completed.sum()) if first.completed.size else 0
-    return Cell((f"{done} of {first.nranks} done", "doubtful"), UNKNOWN)

@@ -7,10 +7,11 @@ from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
 from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, grid_of
+from topodiag.report.job.comms import FAMILIES, families
 from topodiag.report.job.ranks import nics_by_rank
-from topodiag.report.job.table import FAMILIES, places_of, software_of, summary_of
+from topodiag.report.job.table import places_of, software_of, summary_of
 from topodiag.report.job.transports import FOLDED, MATRIX, folded, hosts_of, matrix_of, mixes
-from topodiag.report.job.words import families, spell_hosts, spell_ranks
+from topodiag.report.job.words import spell_hosts, spell_ranks
 from topodiag.report.text import plain
 from topodiag.words.fold import fold_labels, grouped
 
@@ -46,9 +47,7 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 def _grids(job: Job, number: int) -> list[Grid]:
     caption = "Communicators, those alike together"
     comms = grid_of(f"comms-{number}", caption, FAMILIES, families(job), ROWS_SHOWN, CSV)
-    return [
-        grid for grid in (_ranks(job, number), comms, _transports(job, number), _settings(job, number)) if grid.rows
-    ]
+    return [_ranks(job, number), comms, _transports(job, number), _settings(job, number)]
 
 
 def _ranks(job: Job, number: int) -> Grid:

@@ -39,7 +39,7 @@ def section(sheet: Sheet) -> Section | None:
         grid_of("events", "Events in order", columns, timeline.moments, MOST, "events are in the JSON"),
         grid_of("clocks", "Clocks", CLOCKS, timeline.clocks, MOST, "clocks are in the JSON"),
     )
-    values = {"drawings": drawings, "grids": [grid for grid in grids if grid.rows], "near": len(near)}
+    values = {"drawings": drawings, "grids": grids, "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
 
 
