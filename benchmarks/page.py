@@ -21,8 +21,7 @@ from topodiag.app.scan import scan
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.report.html.page import html_of
-from topodiag.report.html.sheets import result_sheet
+from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.job.table import draw_logs
 from topodiag.report.table import draw_result
 from topodiag.report.verdict.table import draw_diagnosis

@@ -30,8 +30,7 @@ from fixtures.generate.machines.blackwell import gb200_tray  # noqa: E402
 from fixtures.generate.wiring import take_down  # noqa: E402
 from topodiag.cli import cli  # noqa: E402
 from topodiag.cli.errors import run  # noqa: E402
-from topodiag.report.html.page import html_of  # noqa: E402
-from topodiag.report.html.sheets import result_sheet  # noqa: E402
+from topodiag.report.html.page import html_of, result_sheet  # noqa: E402
 from topodiag.report.table import draw_result  # noqa: E402
 
 WIDTHS = (1280, 390)

@@ -59,7 +59,7 @@ from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.model.finding import Outcome
 from topodiag.model.result import Result, UnreadLine
 from topodiag.model.step_pace import last_starts
-from topodiag.report.formats.json_report import document
+from topodiag.report.formats.json import document
 from topodiag.report.interface import Style
 from topodiag.report.page import print_drawn
 from topodiag.report.registry import names, report

@@ -160,7 +160,7 @@ class Diagnosis(Answer):
         return ", ".join(texts) or "no node, job or run in the evidence"
 
     def to_json(self) -> str:
-        from topodiag.report.formats.json_report import document  # noqa: PLC0415 - only where it is asked for
+        from topodiag.report.formats.json import document  # noqa: PLC0415 - only where it is asked for
 
         return _text(document(self.result), RESULT_INDENT)
 

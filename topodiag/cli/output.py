@@ -169,7 +169,7 @@ def write_answer(  # noqa: PLR0917 - the parts of a page
     if printing.format_ in {"table", "json"}:
         write_page(draw, dump, printing)
     if printing.html is not None:
-        from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415 - for a page only
+        from topodiag.report.html.page import drawn_sheet  # noqa: PLC0415 - for a page only
 
         _write_html(printing.html, drawn_sheet(command, draw, dump(), result(), more()))
 
@@ -185,7 +185,7 @@ def write_result_page(
 ) -> None:
     """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
     if printing.html is not None:
-        from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415 - for a page only
+        from topodiag.report.html.page import result_sheet  # noqa: PLC0415 - for a page only
 
         more = None if solved is None else _placed(solved)
         _write_html(printing.html, result_sheet(command, result, draw, more))

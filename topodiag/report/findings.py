@@ -52,14 +52,13 @@ def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) ->
         below = below and follows
         keys, hue = list(kind), str(severity)
         lead = page.text("  └ " if follows else page.text((SIGNS[severity], hue), " "), (check, hue), "  ")
-        for key in keys[:LIKE_SHOWN]:
+        for key in page.listed(keys, LIKE_SHOWN, "like this", "like this", indent=" " * 10):
             places = list(dict.fromkeys(where_words(finding.where, several_nodes) for finding in alike[key]))
             where = page.text(f"  {places[0] if len(places) == 1 else f'{len(alike[key])} places'}".rstrip())
             most = page.width - 2 * len(MARK) - len(key[3]) if follows else page.width // 2
             where = where if where.cell_len <= most else page.text("")  # what follows is where its cause is
             words = page.cut(page.text(key[3]), page.width - lead.cell_len - where.cell_len)
             page.lines.append(page.text(lead, words, (where.plain, "dim")))
-        page.add_more(len(keys) - LIKE_SHOWN, "like this", "like this", indent=" " * 10)
     if alike:
         mark = page.text((MARK, "dim"))
         page.lines[-1] = page.text(page.cut(page.lines[-1], page.width - mark.cell_len), mark)

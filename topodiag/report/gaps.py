@@ -91,9 +91,8 @@ def _draw_counts(page: Page, result: Result) -> None:
         page.blank()
     if words:
         page.add_items(("? ", "unknown"), [*words, ("-v says why", "dim")])
-    for gap in inputs[:SHOWN]:
+    for gap in page.listed(inputs, SHOWN, "input", indent=BELOW):
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
-    page.add_more(len(inputs) - SHOWN, "input", indent=BELOW)
     page.entry("next", _remedy(result), hue="ok")
 
 

@@ -1,5 +1,5 @@
-"""Every format of a result beside the table, one line each: a function that writes it on a stream. `--format` of
-`topodiag scan` offers these names."""
+"""Every format of a result beside the table by the name of its module, whose `write` writes it on a stream. `--format`
+of `topodiag scan` offers these names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from topodiag.report.interface import Report
 
-_REPORTS = {
-    "json": "json_report",
-    "prometheus": "prometheus",
-    "nagios": "nagios",
-}
+_REPORTS = ("json", "prometheus", "nagios")
 
 
 def names() -> tuple[str, ...]:
@@ -21,6 +17,6 @@ def names() -> tuple[str, ...]:
 
 
 def report(name: str) -> Report:
-    """What writes a result in this format; KeyError when there is none."""
-    write: Report = import_module(f"topodiag.report.formats.{_REPORTS[name]}").write
+    """What writes a result in this format; ModuleNotFoundError when there is none."""
+    write: Report = import_module(f"topodiag.report.formats.{name}").write
     return write

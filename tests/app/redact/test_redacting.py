@@ -18,8 +18,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.result import Result, Trouble
 from topodiag.model.sweep import SweepRun
-from topodiag.report.html.page import html_of
-from topodiag.report.html.sheets import result_sheet
+from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.job.table import draw_logs
 from topodiag.report.table import draw_result
 from topodiag_probes.redact import Redactor

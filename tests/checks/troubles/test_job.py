@@ -11,7 +11,8 @@ from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
 from topodiag.checks.troubles.job import troubles, why_harmless
 from topodiag.model.result import Result
-from topodiag.report.formats import json_report, nagios, prometheus
+from topodiag.report.formats import json as as_json
+from topodiag.report.formats import nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
 from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
@@ -66,7 +67,7 @@ def test_a_harmless_warning_is_named_with_its_reason_and_leaves_the_verdict_alon
 def test_every_output_has_the_line(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
     stream = io.StringIO()
-    json_report.write(result, stream, Style())
+    as_json.write(result, stream, Style())
     assert [each["text"] for each in json.loads(stream.getvalue())["unexplained"]] == [STRANGE]
     stream = io.StringIO()
     prometheus.write(result, stream, Style(), clock=lambda: 0.0)

@@ -21,8 +21,7 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.report.bench.table import draw_bench
-from topodiag.report.html.page import html_of
-from topodiag.report.html.sheets import result_sheet
+from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.job.table import draw_logs
 from topodiag.report.table import draw_result
 from topodiag.report.verdict.table import draw_diagnosis

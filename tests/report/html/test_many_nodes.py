@@ -7,8 +7,7 @@ from tests.report.html.pages import by_id, many_nodes, named, read
 from topodiag.app.scan import scan
 from topodiag.model.provenance import Fact
 from topodiag.model.result import Result
-from topodiag.report.html.page import html_of
-from topodiag.report.html.sheets import result_sheet
+from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.table import draw_result
 
 

@@ -23,7 +23,7 @@ def show(file: str, printing: Printing) -> None:
     """
     from topodiag.app.scan import scan  # noqa: PLC0415
     from topodiag.cli.output import printable, write_answer  # noqa: PLC0415
-    from topodiag.report.formats.json_report import document  # noqa: PLC0415
+    from topodiag.report.formats.json import document  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
     from topodiag.report.table import draw_machine  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415

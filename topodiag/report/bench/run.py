@@ -21,7 +21,7 @@ from topodiag.report.bench.words import (
     sign_of,
     verdict_word,
 )
-from topodiag.report.grid import Columns, Field, draw_listed, draw_table
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table, figure
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import BELOW, Page, Part
 from topodiag.report.verdict.cause import draw_answer
@@ -122,7 +122,7 @@ def _draw_rows(page: Page, benchmark: Benchmark) -> None:
         Field("type"): lambda row: " ".join(
             word for word in (row.dtype, row.redop) if kinds and word not in {"", "none"}
         ),
-        Field("time", right=True): lambda row: spell_us(row.best.time_us) if row.best.time_us is not None else "",
+        Field("time", right=True): lambda row: figure(row.best.time_us, spell_us),
         Field("algbw", right=True, drop=2): lambda row: _gbs(row.best.algbw_gbs),
         Field("busbw", right=True): lambda row: (
             _gbs(row.best.busbw_gbs),
@@ -200,14 +200,12 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     columns: Columns[Benchmark] = {
         Field("verdict"): lambda one: _signed(page, one),
         Field("collective"): lambda one: (collective_words(one.run), "strong"),
-        Field("ranks", right=True): lambda one: "" if one.run.nranks is None else str(one.run.nranks),
+        Field("ranks", right=True): lambda one: figure(one.run.nranks, str),
         Field("hosts", right=True, drop=3): lambda one: (
             str(len(one.run.hosts)) if one.run.hosts and len(one.run.devices) == one.run.nranks else ""
         ),
         Field("sizes", drop=4): lambda one: _sizes_words(one.run.rows),
-        Field("latency", right=True, drop=2): lambda one: (
-            spell_us(one.fit.latency_us) if one.fit.latency_us is not None else ""
-        ),
+        Field("latency", right=True, drop=2): lambda one: figure(one.fit.latency_us, spell_us),
         Field("busbw GB/s", right=True): lambda one: (spell_gbs(one.run.top[1]), "strong") if one.run.top else "",
         Field("expected", right=True): lambda one: spell_gbs(one.expected.busbw_gbs) if one.expected else "",
         Field("of it", right=True, drop=1): _share_words,

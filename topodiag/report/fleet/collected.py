@@ -51,9 +51,9 @@ def draw_collection(page: Page, done: Collection) -> None:
 
 
 def _draw_silent(page: Page, done: Collection) -> None:
-    """The nodes that did not answer, by state and reason."""
+    """The nodes that did not answer, by state and by the reason without what is the node's own: name, address, port."""
     for state, (sign, hue) in _SIGNS.items():
-        groups = grouped((_common_reason(answer), answer) for answer in done.of(state))
+        groups = grouped((_OWN.sub("*", answer.why.replace(answer.node, "*")), answer) for answer in done.of(state))
         ordered = sorted(groups.values(), key=len, reverse=True)
         shown = page.some(ordered, REASONS_SHOWN)
         if shown:
@@ -66,11 +66,6 @@ def _draw_silent(page: Page, done: Collection) -> None:
         if len(shown) < len(ordered):
             rest = [answer.node for group in ordered[len(shown) :] for answer in group]
             page.add("    ", f"{plural(len(ordered) - len(shown), 'more reason')} (-v): {fold_hosts(rest)}")
-
-
-def _common_reason(answer: NodeAnswer) -> str:
-    """The reason without what is the node's own: its name, address and port."""
-    return _OWN.sub("*", answer.why.replace(answer.node, "*"))
 
 
 def _draw_hung(page: Page, answers: Iterable[NodeAnswer]) -> None:

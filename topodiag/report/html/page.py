@@ -1,4 +1,5 @@
-"""Turns a sheet into the document. Every text passes through `words.text.clean` and is then escaped.
+"""The page of a command: the sheet of what it shows, and the sheet as a document. Every text passes through
+`words.text.clean` and is then escaped.
 
 Nothing is loaded: the policy in the head forbids every request, and allows the one script by its hash. The same sheet
 gives the same bytes. The page is also the data: what `--format json` prints stands in it, packed. Of very many nodes it
@@ -22,13 +23,20 @@ from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import dataclass, regex
+from topodiag.model.result import Result
+from topodiag.report.documents.from_model import Document
 from topodiag.report.documents.write_json import plain
-from topodiag.report.findings import cost_words
-from topodiag.report.html.interface import Section, Sheet, markup
+from topodiag.report.findings import cost_words, draw_findings
+from topodiag.report.formats.json import document
+from topodiag.report.gaps import draw_gaps, gaps_of
+from topodiag.report.html.interface import Extras, Section, Sheet, markup
 from topodiag.report.html.sections.shared import quotes
 from topodiag.report.html.sections.terminal import hued
 from topodiag.report.html.sections.verdict import title_of
+from topodiag.report.interface import Style
+from topodiag.report.page import Draw
 from topodiag.report.places import Places
+from topodiag.report.text import Page
 from topodiag.report.words import KINDS, SIGNS
 from topodiag.version import __version__
 from topodiag.words.own_data import own_data, own_text
@@ -48,6 +56,33 @@ INPUTS_KEPT = 5_000
 _MARKS = {"error": "error", "warning": "warning", "doubtful": "warning", "ok": "ok"}
 """How a page marks the cells of a hue."""
 _UNSAFE = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+
+WIDE = 110
+"""Columns of the terminal's text on the page."""
+NODES_WITH_FACTS = 64
+"""More nodes than these have no facts in the page: each has some 100 kB of them, and the page shows kinds of nodes."""
+
+
+def result_sheet(command: str, result: Result, draw: Draw, extras: Extras | None = None) -> Sheet:
+    """The sheet of a command whose answer is a result."""
+    page = Page(Style(width=WIDE, names=Places(result).sent), on_screen=False)
+    if len(result.nodes) <= NODES_WITH_FACTS:
+        draw(page, result)
+        return Sheet(command, result, page, document(result), extras or Extras())
+    light = replace(result, nodes=(), not_observed=tuple(gaps_of(result)))
+    draw_findings(page, result.findings, several_nodes=True)
+    draw_gaps(page, light)
+    return Sheet(command, result, page, document(light), extras or Extras(), lacks="the facts of the nodes")
+
+
+def drawn_sheet(
+    command: str, draw: Callable[[Page], None], dumped: Document | None, result: Result, extras: Extras | None = None
+) -> Sheet:
+    """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
+    page = Page(Style(width=WIDE), on_screen=False)
+    draw(page)
+    page.repeat_answers()
+    return Sheet(command, result, page, dumped, extras or Extras(), leading=True)
 
 
 def html_of(sheet: Sheet) -> str:

@@ -39,7 +39,9 @@ def draw_look(page: Page, look: Look) -> None:
     if nodes.size > NODES_SHOWN and not page.style.verbose:
         draw_overview(page, look)
         group, nodes = example(look)
-        page.heading(example_words(look, group, nodes), "  (-v draws all nodes)")
+        first = f"the first {plural(nodes.size, 'node')}"
+        what = first if group < 0 else f"for example {look.dimension} group {group}"
+        page.heading(what, "  (-v draws all nodes)")
     _cells(page, look, nodes.tolist())
     page.blank()
     words = "a number is a group, [in brackets] one that is split, · a free GPU, x one that cannot be used"
@@ -154,10 +156,3 @@ def example(look: Look) -> tuple[int, Ints]:
     group = int(split.min())
     there = np.logical_or.reduce([(view.group == group).any(axis=1) for view in look.views])
     return group, look.shown[there[look.shown]][:EXAMPLE_NODES]
-
-
-def example_words(look: Look, group: int, nodes: Ints) -> str:
-    """What is drawn GPU by GPU."""
-    if group < 0:
-        return f"the first {plural(nodes.size, 'node')}"
-    return f"for example {look.dimension} group {group}"

@@ -41,24 +41,24 @@ def _verdict(benchmark: Benchmark) -> tuple[str, str]:
     return f"{sign} {verdict_word(benchmark)}", hue
 
 
+def _gbs(value: float | None) -> Cell:
+    return figure(value, spell_gbs)
+
+
 _RUNS: Columns[tuple[int, Benchmark]] = {
     Field("Run", right=True): lambda row: row[0],
     Field("Collective"): lambda row: collective_words(row[1].run),
     Field("Ranks"): lambda row: Cell(ranks_words(row[1].run), row[1].run.nranks),
-    Field("Measured, GB/s", right=True): lambda row: figure(row[1].run.top[1] if row[1].run.top else None, spell_gbs),
-    Field("Expected, GB/s", right=True): lambda row: figure(
-        row[1].expected.busbw_gbs if row[1].expected else None, spell_gbs
-    ),
-    Field("Normal from", right=True): lambda row: figure(
-        row[1].expected.normal_gbs if row[1].expected else None, spell_gbs
-    ),
+    Field("Measured, GB/s", right=True): lambda row: _gbs(row[1].run.top[1] if row[1].run.top else None),
+    Field("Expected, GB/s", right=True): lambda row: _gbs(row[1].expected.busbw_gbs if row[1].expected else None),
+    Field("Normal from", right=True): lambda row: _gbs(row[1].expected.normal_gbs if row[1].expected else None),
     Field("Verdict"): lambda row: _verdict(row[1]),
     Field("Why"): lambda row: row[1].why or (row[1].expected.machine if row[1].expected else ""),
 }
 _HYPOTHESES: Columns[tuple[int, Hypothesis]] = {
     Field("Run", right=True): lambda row: row[0],
     Field("Cause"): lambda row: row[1].cause,
-    Field("Predicts, GB/s", right=True): lambda row: figure(row[1].predicted_gbs, spell_gbs),
+    Field("Predicts, GB/s", right=True): lambda row: _gbs(row[1].predicted_gbs),
     Field("Likely", right=True): lambda row: figure(row[1].likelihood, percent),
     Field("Evidence"): lambda row: "; ".join(row[1].evidence),
     Field("Check with"): lambda row: "; ".join(row[1].confirm),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors
+from topodiag.report.html.sections.shared import Anchors, quotes
 from topodiag.report.places import Places
+from topodiag.words.fold import grouped
 
 MOST = 1000
 NAMED = 4
@@ -15,14 +16,13 @@ def section(sheet: Sheet) -> Section | None:
     """None where no finding quotes anything."""
     result = sheet.result
     places = Places(result)
-    lines: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    for anchor, finding in Anchors(result).named:
-        for origin in finding.evidence:
-            key = (places.spell(origin, finding), " ".join(origin.text.split()), origin.command)
-            used = lines.setdefault(key, [])
-            if (finding.id, anchor) not in used:
-                used.append((finding.id, anchor))
+    lines = grouped(
+        (quote, (finding.id, anchor))
+        for anchor, finding in Anchors(result).named
+        for quote in quotes(finding.evidence, finding, places)
+    )
     if not lines:
         return None
-    values = {"lines": list(lines.items())[:MOST], "named": NAMED, "left": max(len(lines) - MOST, 0)}
+    shown = [(quote, list(dict.fromkeys(used))) for quote, used in list(lines.items())[:MOST]]
+    values = {"lines": shown, "named": NAMED, "left": max(len(lines) - MOST, 0)}
     return Section("evidence", "Evidence", values, note=str(len(lines)))
