@@ -39,7 +39,15 @@ def groups_of(result: Result) -> list[Group]:
     unknown, probes = _unjudged(result), [gap for node in result.nodes for gap in node.not_observed]
     rooted = sum(gap.needs_root for gap in probes)
     need = f" ({plural(rooted, 'needs', 'need')} root)" if rooted else ""
-    clashes, count = disagreements(result), unread_count(result)
+    count = unread_count(result)
+    clashes = [
+        (
+            f"{item.subject}: {item.field}",
+            f"used {item.taken} ({item.taken_from}), ignored {item.other} ({item.other_from})",
+        )
+        for node in result.nodes
+        for item in node.disagreements
+    ]
     unread = [(f"{line.place}  {line.text[:QUOTED]}", line.why) for line in result.unread]
     if count > len(unread):
         unread.append((plural(count - len(unread), "more line"), ""))
@@ -165,15 +173,3 @@ def _reasons(gaps: Iterable[NotObserved]) -> list[tuple[str, str]]:
 def unread_count(result: Result) -> int:
     """Lines that no parser understood, those kept without their text too."""
     return max(sum(piece.unparsed for piece in result.inputs), len(result.unread))
-
-
-def disagreements(result: Result) -> list[tuple[str, str]]:
-    """Values on which sources disagree, each with what is used and what is not."""
-    return [
-        (
-            f"{item.subject}: {item.field}",
-            f"used {item.taken} ({item.taken_from}), ignored {item.other} ({item.other_from})",
-        )
-        for node in result.nodes
-        for item in node.disagreements
-    ]

@@ -57,9 +57,9 @@ def cell_of(entry: Entry) -> Cell:
     return Cell(str(entry), entry) if isinstance(entry, int) else Cell(entry)
 
 
-def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:
+def figure(value: float | None, words: Callable[[float], str], unknown: str = "", hue: str = "") -> Cell:
     """A number in these words, sorted by itself; what is not known comes first."""
-    return Cell(unknown, UNKNOWN) if value is None else Cell(words(value), value)
+    return Cell(unknown, UNKNOWN) if value is None else Cell((words(value), hue), value)
 
 
 def draw_table(page: Page, columns: Columns[T], items: Iterable[T], indent: int = 2) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from tests.report.sweep.test_page import SWEEP
 from topodiag.model.result import Result
 from topodiag.model.sweep import SweepJudgement
+from topodiag.report.html.fleet import sweep_extras
 from topodiag.report.html.page import drawn_sheet
 from topodiag.report.html.sections.verdict import section
-from topodiag.report.html.swept import sweep_extras
 from topodiag.report.sweep.page import draw_sweep
 from topodiag.sweep.findings import sweep_findings
 

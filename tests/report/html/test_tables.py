@@ -16,11 +16,10 @@ from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.placement.audit import audit
 from topodiag.placement.groups import talk_of_layout
-from topodiag.report.html.fleet import history_extras
+from topodiag.report.html.fleet import history_extras, sweep_extras
 from topodiag.report.html.interface import Grid, Section, Sheet
 from topodiag.report.html.placed import audit_extras, solve_extras
 from topodiag.report.html.sections import job, timeline
-from topodiag.report.html.swept import sweep_extras
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 

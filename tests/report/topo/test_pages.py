@@ -23,8 +23,8 @@ from topodiag.nccl.topo.changes import device_names
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.topo.predict import draw_prediction, predict_json, ranges_of, spell_order
-from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence, spell_graph
+from topodiag.report.topo.predict import draw_prediction, predict_json, ranges_of, spell_graph, spell_order
+from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence
 from topodiag.words.places import base_name
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "topo"

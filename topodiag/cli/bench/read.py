@@ -36,7 +36,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import printable_with, write_answer, write_svg  # noqa: PLC0415 - heavy from here on
     from topodiag.draw.heat import heat_svg  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
-    from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415
+    from topodiag.report.html.fleet import sweep_extras  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
     from topodiag.sweep.findings import sweep_findings  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415

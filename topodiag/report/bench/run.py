@@ -19,6 +19,7 @@ from topodiag.report.bench.words import (
     place_words,
     ranks_words,
     sign_of,
+    signed,
     verdict_word,
 )
 from topodiag.report.grid import Columns, Field, draw_listed, draw_table, figure
@@ -198,7 +199,7 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     """One line per run, where there are too many to draw each."""
     folder = folder_of([benchmark.run for benchmark in benchmarks])
     columns: Columns[Benchmark] = {
-        Field("verdict"): lambda one: _signed(page, one),
+        Field("verdict"): signed,
         Field("collective"): lambda one: (collective_words(one.run), "strong"),
         Field("ranks", right=True): lambda one: figure(one.run.nranks, str),
         Field("hosts", right=True, drop=3): lambda one: (
@@ -213,11 +214,6 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
         Field("where", least=12): lambda one: (place_words(one.run, folder), "dim"),
     }
     draw_table(page, columns, benchmarks, indent=0)
-
-
-def _signed(page: Page, benchmark: Benchmark) -> Part:
-    sign, hue = sign_of(benchmark)
-    return page.text((sign, hue), " ", (verdict_word(benchmark), hue))
 
 
 def _versions_words(run: BenchRun) -> list[str]:

@@ -28,6 +28,12 @@ def sign_of(benchmark: Benchmark) -> tuple[str, str]:
     return SIGNS.get(word, ("?", "unknown"))
 
 
+def signed(benchmark: Benchmark) -> tuple[str, str]:
+    """The verdict behind its sign, with its hue."""
+    sign, hue = sign_of(benchmark)
+    return f"{sign} {verdict_word(benchmark)}", hue
+
+
 def collective_words(run: BenchRun) -> str:
     return run.collective or "unknown collective"
 

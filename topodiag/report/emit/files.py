@@ -9,7 +9,8 @@ from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.nccl.topo.answers import Comparison, TopoFile
 from topodiag.report.grid import draw_sides
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.what_if import NOTICEABLE, graph_rows
+from topodiag.report.topo.predict import graph_rows
+from topodiag.report.topo.what_if import NOTICEABLE
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_bytes, spell_us
 

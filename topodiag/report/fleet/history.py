@@ -19,8 +19,6 @@ from topodiag.words.units import number
 
 FEW = 8
 """Lines of a list; `-v` shows all."""
-CLEAN = ("✔", "ok")
-UNKNOWN = ("?", "unknown")
 
 
 def draw_history(page: Page, answers: FleetHistory) -> None:
@@ -65,10 +63,10 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
     if parts:
         return "; ".join(parts), SIGNS[worst], str(worst)
     if not answers.compared and not answers.watched:
-        return "nothing to compare yet: one capture of each node", *UNKNOWN
+        return "nothing to compare yet: one capture of each node", "?", "unknown"
     compared = f"{plural(answers.compared, 'node')} compared with an earlier capture"
     quiet = ", no link comes and goes" if answers.watched else ""
-    return f"{compared}: nothing changed for the worse{quiet}", *CLEAN
+    return f"{compared}: nothing changed for the worse{quiet}", "✔", "ok"
 
 
 def _part(count: int, total: int) -> Cell:

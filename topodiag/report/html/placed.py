@@ -7,21 +7,19 @@ from topodiag.placement.audit import Audit
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 from topodiag.report.html.interface import Drawing, Extras, Grid, grid_of
-from topodiag.report.place.audit import dimension_columns as audit_columns
-from topodiag.report.place.solve import by_dimension
-from topodiag.report.place.solve import dimension_columns as solve_columns
+from topodiag.report.place.audit import dimension_columns
+from topodiag.report.place.solve import DIMENSIONS, costs_of
 
 
 def audit_extras(audit: Audit) -> Extras:
     """The layout beside the map that it is compared with, and a row for each dimension."""
-    grid = grid_of("dimensions", "Communication by dimension", audit_columns(audit), audit.dimensions)
+    grid = grid_of("dimensions", "Communication by dimension", dimension_columns(audit), audit.dimensions)
     return _extras(look_of(audit.cluster, audit.talk, [(audit.name, audit.assignment), ("packed", audit.best)]), grid)
 
 
 def solve_extras(solved: Solved) -> Extras:
     """The layout before beside the map that was found, and a row for each dimension."""
-    costs = list(by_dimension(solved.solution.cost, solved.before_cost).items())
-    grid = grid_of("dimensions", "Communication before and after", solve_columns(solved), costs)
+    grid = grid_of("dimensions", "Communication before and after", DIMENSIONS, costs_of(solved))
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     return _extras(look_of(solved.cluster, solved.talk, layouts), grid)
 

@@ -61,7 +61,6 @@ def draw_placements(
         page.blank()
         draw_plot(page, placement_series(placements, sizes))
     if explain:
-        page.blank()
         draw_tiers(page, machine)
         for placement in placements.placed:
             title = f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"

@@ -51,23 +51,22 @@ def draw_hierarchy(
         page.blank()
         draw_plot(page, hierarchy_series(hierarchy, sizes), marks=hierarchy_marks(hierarchy))
     if explain:
-        page.blank()
         draw_tiers(page, machine)
         draw_terms(page, spelt(way_terms(hierarchy.ways, size)))
         draw_assumed(page, machine.assumed)
 
 
 def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
-    best = hierarchy.best(size)
     columns: Columns[AllReduceMethod] = {
-        Field(f"at {spell_size(size)}"): lambda way: (
-            way.name,
-            "ok" if way is best and len(hierarchy.ways) > 1 else "name",
-        ),
+        Field(f"at {spell_size(size)}"): lambda way: (way.name, "ok" if _wins(hierarchy, way, size) else "name"),
         Field("time", right=True): lambda way: (spell_time(way.time_us(size)), "strong"),
         Field("gain", right=True): lambda way: _gain(hierarchy, way, size),
     }
     draw_table(page, columns, hierarchy.ways)
+
+
+def _wins(hierarchy: Hierarchy, way: AllReduceMethod, size: int) -> bool:
+    return way is hierarchy.best(size) and len(hierarchy.ways) > 1
 
 
 def _gain(hierarchy: Hierarchy, way: AllReduceMethod, size: int) -> str:
@@ -78,7 +77,7 @@ def _gain(hierarchy: Hierarchy, way: AllReduceMethod, size: int) -> str:
 
 def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:
     def time(way: AllReduceMethod, size: int) -> Part:
-        return spell_time(way.time_us(size)), "ok" if way is hierarchy.best(size) and len(hierarchy.ways) > 1 else ""
+        return spell_time(way.time_us(size)), "ok" if _wins(hierarchy, way, size) else ""
 
     columns: Columns[int] = {
         Field("bytes", right=True): spell_size,

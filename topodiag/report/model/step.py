@@ -49,7 +49,6 @@ def draw_step(page: Page, step: Step, assumed: tuple[str, ...], *, explain: bool
         words = [f"{plural(point.nodes, 'node')} {percent(point.efficiency)}" for point in scaled]
         page.add_items(page.text(("scaling", "strong"), "  tokens per GPU  "), words)
     if explain:
-        page.blank()
         draw_tiers(page, step.machine)
         draw_terms(page, spelt(step.terms))
         for piece in step.pieces:
@@ -100,10 +99,8 @@ def _label(piece: Piece, step: Step) -> str:
 def _memory(page: Page, step: Step) -> None:
     kept, total = step.memory, step.memory.total + step.activations_gb
     has = step.machine.gpu.memory_gb if step.machine.gpu is not None else 0.0
-    words = f"{total:.1f} GB per GPU"
+    words = f"{total:.1f} GB per GPU" + (f" of {has:g}" if has else "")
     over = has and total > has
-    if has:
-        words += f" of {has:g}"
     begin = len(page.lines)
     page.add_items(page.text(("memory  ", "strong"), (words, "error" if over else ""), "  "), [
         f"weights {kept.weights:.1f}", f"gradients {kept.gradients:.1f}", f"optimiser {kept.optimiser:.1f}",

@@ -39,6 +39,7 @@ def draw_tiers(page: Page, machine: Machine) -> None:
         Field("line rate", right=True, drop=1): lambda tier: spell_gbs(tier.line_gbs) if tier.line_gbs else "",
         Field("GPUs that meet", right=True, drop=2): lambda tier: str(tier.gpus),
     }
+    page.blank()
     draw_table(page, columns, machine.tiers)
     wide = max(len(tier.link.name) for tier in machine.tiers)
     for tier in machine.tiers:

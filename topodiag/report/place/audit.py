@@ -13,6 +13,7 @@ from topodiag.model.place_map import map_of
 from topodiag.model.result import Result
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
+from topodiag.placement.price import DemandCost
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
@@ -91,16 +92,13 @@ def dimension_columns(audit: Audit) -> Columns[DimensionAudit]:
         Field("could be", right=True): lambda dim: figure(dim.best_us, spell_time),
         Field("alone", right=True, drop=4): lambda dim: figure(dim.bound_us, spell_time),
         Field("lost", right=True): lost,
-        Field(f"traffic of a {audit.talk.unit}", least=16, drop=5): lambda dim: "; ".join(
-            _traffic(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
-        ),
+        Field(f"traffic of a {audit.talk.unit}", least=16, drop=5): lambda dim: "; ".join(map(_traffic, dim.now)),
     }
 
 
-def _traffic(collective: str, calls: float, size: float) -> str:
-    if not calls:
-        return "nothing"
-    return f"{calls:g} {collective} of {spell_size(size)}"
+def _traffic(cost: DemandCost) -> str:
+    demand = cost.demand
+    return f"{demand.calls:g} {demand.collective} of {spell_size(demand.bytes)}" if demand.calls else "nothing"
 
 
 def _levels(audit: Audit, dim: DimensionAudit) -> str:

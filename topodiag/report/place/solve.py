@@ -8,17 +8,16 @@ from math import fsum
 import numpy as np
 from rich.text import Text
 
-from topodiag.model.cluster import Cluster
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Input
 from topodiag.placement.audit import level_name
-from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved, split_findings
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Cell, Columns, Field, draw_table, figure
+from topodiag.report.grid import Columns, Field, draw_table, figure
 from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, fold_numbers, plural
+from topodiag.words.fold import fold_hosts, fold_numbers, grouped, plural
 from topodiag.words.units import percent, spell_time
 
 _ALIKE = 0.0005
@@ -36,11 +35,14 @@ def draw_solution(page: Page, solved: Solved) -> None:
     page.note_answer(answer, ": ", _compared(page, solved), action=action)
     page.add("", _compared(page, solved))
     page.entry("do", (action, "strong"), hue="ok")
-    _against(page, solved)
+    if solution.bound_us > 0:
+        gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
+        words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
+        page.add((words, "dim"))
     if page.style.quiet:
         return
     page.blank()
-    draw_table(page, dimension_columns(solved), by_dimension(solution.cost, solved.before_cost).items())
+    draw_table(page, DIMENSIONS, costs_of(solved))
     for split in solution.splits:
         example = fold_numbers(split.example[:64])
         words = f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
@@ -69,47 +71,42 @@ def _compared(page: Page, solved: Solved) -> Text:
     return page.text((f"as fast as {solved.before_name}", "ok"), f": {more}")
 
 
-def _against(page: Page, solved: Solved) -> None:
-    if (solution := solved.solution).bound_us > 0:
-        gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
-        words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
-        page.add((words, "dim"))
+@dataclass(frozen=True, slots=True)
+class DimensionCost:
+    """What the collectives of a dimension cost in the map that was found, in us, and what they cost before; `level` is
+    where the slowest group of the first one meets."""
+
+    dimension: str
+    groups: int
+    size: int
+    level: str
+    step_us: float
+    before_us: float
+    bound_us: float
 
 
-Costs = tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]
-"""What the collectives of a dimension cost now and before."""
+DIMENSIONS: Columns[DimensionCost] = {
+    Field("dimension"): lambda cost: (cost.dimension, "name"),
+    Field("groups", right=True, drop=2): lambda cost: cost.groups,
+    Field("ranks", right=True, drop=3): lambda cost: cost.size,
+    Field("over", least=8): lambda cost: cost.level,
+    Field("waits", right=True): lambda cost: figure(cost.step_us, spell_time),
+    Field("before", right=True): lambda cost: figure(cost.before_us, spell_time),
+    Field("alone", right=True, drop=4): lambda cost: figure(cost.bound_us, spell_time),
+}
 
 
-def dimension_columns(solved: Solved) -> Columns[tuple[str, Costs]]:
-    """What each dimension costs in the map that was found, and before."""
-
-    def summed(times: Iterable[float]) -> Cell:
-        return figure(fsum(times), spell_time)
-
-    return {
-        Field("dimension"): lambda row: (row[0], "name"),
-        Field("groups", right=True, drop=2): lambda row: len(row[1][0][0].demand.groups),
-        Field("ranks", right=True, drop=3): lambda row: row[1][0][0].demand.size,
-        Field("over", least=8): lambda row: _level(solved.cluster, row[1][0][0]),
-        Field("waits", right=True): lambda row: summed(cost.step_us for cost in row[1][0]),
-        Field("before", right=True): lambda row: summed(cost.step_us for cost in row[1][1]),
-        Field("alone", right=True, drop=4): lambda row: summed(cost.bound_us for cost in row[1][0]),
-    }
-
-
-def by_dimension(now: PlacementCost, before: PlacementCost) -> dict[str, Costs]:
-    """The prices of each dimension's collectives under two placements; a dimension without groups is left out."""
-    costs: dict[str, Costs] = {}
-    for one, other in zip(now.demands, before.demands, strict=True):
-        if one.each_us.size:
-            first, second = costs.get(one.demand.dimension, ((), ()))
-            costs[one.demand.dimension] = (*first, one), (*second, other)
+def costs_of(solved: Solved) -> list[DimensionCost]:
+    """The cost of each dimension; one without groups is left out."""
+    pairs = zip(solved.solution.cost.demands, solved.before_cost.demands, strict=True)
+    by_dimension = grouped((now.demand.dimension, (now, before)) for now, before in pairs if now.each_us.size)
+    costs = []
+    for dimension, own in by_dimension.items():
+        first = own[0][0]
+        level = level_name(solved.cluster, int(first.spans.level[first.slowest]))
+        columns = zip(*((now.step_us, before.step_us, now.bound_us) for now, before in own), strict=True)
+        costs.append(DimensionCost(dimension, len(first.demand.groups), first.demand.size, level, *map(fsum, columns)))
     return costs
-
-
-def _level(cluster: Cluster, cost: DemandCost) -> str:
-    """Where the slowest group meets."""
-    return level_name(cluster, int(cost.spans.level[cost.slowest]))
 
 
 def _nodes(page: Page, solved: Solved) -> None:
@@ -134,21 +131,10 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
         inputs=inputs,
         map=map_json(solved.cluster, solution.assignment, solved.groups),
         levels=solved.place.levels,
-        cost={
-            name: _priced(solved.cluster, costs)
-            for name, costs in by_dimension(solution.cost, solved.before_cost).items()
-        },
+        cost={cost.dimension: cost for cost in costs_of(solved)},
         findings=split_findings(solved),
         gain_percent=100 * solved.gain,
         before=(solved.before_name, solved.before_cost.step_us / 1000),
         nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
     )
-
-
-def _priced(cluster: Cluster, costs: Costs) -> tuple[object, ...]:
-    """A dimension, in the order of the keys of SolveCost."""
-    now, before = costs
-    times = (fsum(cost.step_us for cost in now), fsum(cost.bound_us for cost in now), fsum(c.step_us for c in before))
-    took, bound, took_before = (us / 1000 for us in times)
-    return took, _level(cluster, now[0]), bound, took_before, len(now[0].demand.groups), now[0].demand.size

@@ -98,34 +98,24 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
 
 def rails_of(judged: SweepJudgement, fabric: Fabric) -> tuple[list[str], Columns[str]]:
     """The nodes whose rails were measured one by one, and how much of normal the best run over each rail reached."""
-    best = best_by_rail(judged)
+    ordered = sorted(judged.runs, key=lambda run: run.share or 0.0, reverse=True)
+    best = {
+        (node, run.run.rail): run
+        for run in reversed(ordered)  # the last one stays
+        if run.run.kind == "rails" and run.share is not None
+        for node in run.run.nodes
+    }
     measured = {node for node, _ in best}
 
     def share(rail: int, node: str) -> Cell:
-        return _share(best.get((node, rail)))
+        run = best.get((node, rail))
+        if run is None or run.share is None:
+            return Cell(("-", "dim"), UNKNOWN)
+        hue = "" if run.standing is not Standing.LOW else "error" if run.share < SEVERE_SHARE else "doubtful"
+        return Cell((f"{100 * run.share:.0f}", hue), run.share)
 
     rails = {Field(str(rail), right=True): partial(share, rail) for rail in range(fabric.rails)}
     return [node for node in fabric.nodes if node in measured], {Field("node", least=8): str, **rails}
-
-
-def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
-    """By node and rail, the run that reached most of what is normal."""
-    best: dict[tuple[str, int], JudgedRun] = {}
-    for run in judged.runs:
-        if run.run.kind != "rails" or run.run.rail is None or run.share is None:
-            continue
-        for node in run.run.nodes:
-            key = (node, run.run.rail)
-            if key not in best or (run.share or 0) > (best[key].share or 0):
-                best[key] = run
-    return best
-
-
-def _share(judged_run: JudgedRun | None) -> Cell:
-    if judged_run is None or judged_run.share is None:
-        return Cell(("-", "dim"), UNKNOWN)
-    hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
-    return Cell((f"{100 * judged_run.share:.0f}", hue), judged_run.share)
 
 
 def _draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:

@@ -13,8 +13,7 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid, draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.predict import GRAPHS
-from topodiag.report.topo.what_if import NOT_FOUND, graph_rows, spell_graph
+from topodiag.report.topo.predict import GRAPHS, NOT_FOUND, graph_rows, spell_graph
 from topodiag.words.fold import fold_labels, grouped, plural
 
 

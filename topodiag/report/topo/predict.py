@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from topodiag.model.finding import Input
@@ -14,7 +14,7 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
-from topodiag.report.grid import Columns, Field, draw_grid, draw_table
+from topodiag.report.grid import Columns, Entry, Field, draw_grid, draw_table, figure
 from topodiag.report.node.matrix import hue_of
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
@@ -94,7 +94,7 @@ def over_network(prediction: Prediction) -> bool:
     return (prediction.nccl_nodes or prediction.nodes) > 1
 
 
-NVLS = 3
+NOT_FOUND = "not found"
 
 
 def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
@@ -105,7 +105,7 @@ def channel_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
 def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    if graph.id == NVLS and not over_network(prediction):
+    if graph.id == Graph.NVLS and not over_network(prediction):
         return None
     return graph.channels * channel_gbs(prediction, graph)
 
@@ -117,30 +117,46 @@ def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
     missing = any(not graph.channels for graph in prediction.graphs)
     columns: Columns[PredictedGraph] = {
         Field("pattern", drop=0 if missing else 3): lambda graph: PATTERNS.get(graph.pattern, str(graph.pattern)),
-        Field("channels", right=True): lambda graph: str(graph.channels),
+        Field("channels", right=True): lambda graph: graph.channels,
         Field("GB/s inside" if far else "GB/s each", right=True, drop=1): lambda graph: spell_gbs(graph.bw_intra),
         Field("to NICs", right=True): lambda graph: spell_gbs(graph.bw_inter) if far else "",
-        Field("in all", right=True): lambda graph: (_total(prediction, graph), "strong"),
+        Field("in all", right=True): lambda graph: figure(total_gbs(prediction, graph), spell_gbs, hue="strong"),
         Field("paths" if far else "path"): lambda graph: path_types(prediction, graph),
         Field("crossNic", right=True, drop=4): lambda graph: ("yes" if graph.cross_nic else "no") if far else "",
         Field("first channel", least=16, drop=2): lambda graph: spell_order(next(iter(graph.orders), ()), names),
     }
-    rows: list[list[Part]] = []
+    rows: list[list[Entry]] = []
     for graph in prediction.graphs:
-        cells = [cell(graph) for cell in columns.values()] if graph.channels else [("not found", "doubtful"), *[""] * 7]
+        cells = [cell(graph) for cell in columns.values()] if graph.channels else [(NOT_FOUND, "doubtful"), *[""] * 7]
         rows.append([(GRAPHS.get(graph.id, "?"), "name"), *cells])
     if rows:
         draw_grid(page, (Field("graph"), *columns), rows)
 
 
-def _total(prediction: Prediction, graph: PredictedGraph) -> str:
-    total = total_gbs(prediction, graph)
-    return "" if total is None else spell_gbs(total)
-
-
 def path_types(prediction: Prediction, graph: PredictedGraph) -> str:
     """`NVL, PIX`: the path types inside a node and, where there is more than one, to the NICs."""
     return f"{graph.type_intra}, {graph.type_inter}" if over_network(prediction) else graph.type_intra
+
+
+def spell_graph(prediction: Prediction, number: int) -> str:
+    """`8 × 48 = 384 GB/s, NVL, PIX`, on one node without the way to the NICs; "" where the graph was not asked for."""
+    graph = prediction.graph(number)
+    if graph is None:
+        return ""
+    if not graph.channels:
+        return NOT_FOUND
+    total = total_gbs(prediction, graph)
+    gbs = channel_gbs(prediction, graph)
+    sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
+    return f"{graph.channels} × {sum_of_all}, {path_types(prediction, graph)}"
+
+
+def graph_rows(before: Prediction, after: Prediction) -> Iterator[tuple[str, str, str]]:
+    """Each graph that either side has, with what it comes to on both."""
+    for number, title in GRAPHS.items():
+        old, new = spell_graph(before, number), spell_graph(after, number)
+        if {old, new} - {"", NOT_FOUND}:
+            yield title, old or NOT_FOUND, new or NOT_FOUND
 
 
 def spell(label: str, names: Names) -> str:
@@ -188,16 +204,14 @@ def draw_paths(page: Page, prediction: Prediction) -> None:
             page.text((word, hue_of(word)), f" {in_gbs(gbs)} ×{count}")
             for (word, gbs), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
         ]
-        if words:
-            page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
+        page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
 
 
 def _draw_virtual_nics(page: Page, prediction: Prediction) -> None:
     """The devices that NCCL makes of several ports, folded by speed."""
     by_speed = groupby(sorted(prediction.virtual_nics, key=lambda nic: -nic.gbs), key=lambda nic: nic.gbs)
     words: list[Part] = [f"{', '.join(nic.name for nic in nics)} {in_gbs(gbs)} each" for gbs, nics in by_speed]
-    if words:
-        page.add_items(page.text("  ", ("virtual NICs  ", "dim")), words)
+    page.add_items(page.text("  ", ("virtual NICs  ", "dim")), words)
 
 
 _CHOICES: Columns[list[Choice]] = {

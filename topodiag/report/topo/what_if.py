@@ -14,21 +14,10 @@ from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.report.topo.predict import (
-    GRAPHS,
-    Names,
-    channel_gbs,
-    path_types,
-    prediction_json,
-    spell,
-    total_gbs,
-    virtual_names,
-)
+from topodiag.report.topo.predict import GRAPHS, Names, channel_gbs, graph_rows, prediction_json, spell, virtual_names
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
-
-NOT_FOUND = "not found"
 
 FEW = 2
 """Up to so many pairs each has a line of its own."""
@@ -83,27 +72,6 @@ def _between(prediction: Prediction) -> str:
 
 def _verdict(prediction: Prediction) -> str:
     return "accepts it" if prediction.accepted else f"refuses it: {prediction.why}"
-
-
-def spell_graph(prediction: Prediction, number: int) -> str:
-    """`8 × 48 = 384 GB/s, NVL, PIX`, on one node without the way to the NICs; "" where the graph was not asked for."""
-    graph = prediction.graph(number)
-    if graph is None:
-        return ""
-    if not graph.channels:
-        return NOT_FOUND
-    total = total_gbs(prediction, graph)
-    gbs = channel_gbs(prediction, graph)
-    sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
-    return f"{graph.channels} × {sum_of_all}, {path_types(prediction, graph)}"
-
-
-def graph_rows(before: Prediction, after: Prediction) -> Iterator[tuple[str, str, str]]:
-    """Each graph that either side has, with what it comes to on both."""
-    for number, title in GRAPHS.items():
-        old, new = spell_graph(before, number), spell_graph(after, number)
-        if {old, new} - {"", NOT_FOUND}:
-            yield title, old or NOT_FOUND, new or NOT_FOUND
 
 
 def _channels(answer: Prediction) -> str:

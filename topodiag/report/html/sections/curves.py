@@ -6,7 +6,7 @@ from topodiag.draw.plot import plot_svg
 from topodiag.draw.scale import SIZE
 from topodiag.model.bench import Benchmark, Hypothesis
 from topodiag.report.bench.plot import AXIS, series_of, title_of
-from topodiag.report.bench.words import collective_words, ranks_words, sign_of, verdict_word
+from topodiag.report.bench.words import collective_words, ranks_words, signed
 from topodiag.report.grid import Cell, Columns, Field, figure
 from topodiag.report.html.interface import Drawing, Section, Sheet, figures, grid_of
 from topodiag.words.fold import plural
@@ -36,11 +36,6 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
     return [Drawing(title, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves"))]
 
 
-def _verdict(benchmark: Benchmark) -> tuple[str, str]:
-    sign, hue = sign_of(benchmark)
-    return f"{sign} {verdict_word(benchmark)}", hue
-
-
 def _gbs(value: float | None) -> Cell:
     return figure(value, spell_gbs)
 
@@ -52,7 +47,7 @@ _RUNS: Columns[tuple[int, Benchmark]] = {
     Field("Measured, GB/s", right=True): lambda row: _gbs(row[1].run.top[1] if row[1].run.top else None),
     Field("Expected, GB/s", right=True): lambda row: _gbs(row[1].expected.busbw_gbs if row[1].expected else None),
     Field("Normal from", right=True): lambda row: _gbs(row[1].expected.normal_gbs if row[1].expected else None),
-    Field("Verdict"): lambda row: _verdict(row[1]),
+    Field("Verdict"): lambda row: signed(row[1]),
     Field("Why"): lambda row: row[1].why or (row[1].expected.machine if row[1].expected else ""),
 }
 _HYPOTHESES: Columns[tuple[int, Hypothesis]] = {
