@@ -166,13 +166,11 @@ class _Devices:
         self._bus: dict[tuple[str, str], str] = {}
         for node in scene.case.nodes:
             host = scene.host(node.host)
-            for gpu in node.gpus:
-                if gpu.bus_id:
-                    self._bus.setdefault((host, gpu.label), gpu.bus_id)
-            for nic in node.nics:
-                if nic.bus_id:
-                    self._bus.setdefault((host, nic.name), nic.bus_id)
-                    self._bus.setdefault((host, nic.rdma_name or nic.name), nic.bus_id)
+            labels = [(gpu.label, gpu.bus_id) for gpu in node.gpus]
+            labels += [(name, nic.bus_id) for nic in node.nics for name in (nic.name, nic.rdma_name or nic.name)]
+            for label, bus_id in labels:
+                if bus_id:
+                    self._bus.setdefault((host, label), bus_id)
 
     def one_place(self, check: str) -> bool:
         """Whether all roots of this check that name nodes name the same."""
@@ -187,9 +185,7 @@ class _Devices:
             return False
         if not a.isdisjoint(b):
             return True
-        kinds_a = (bool(one.where.gpus), bool(one.where.nics))
-        kinds_b = (bool(other.where.gpus), bool(other.where.nics))
-        return not any(x and y for x, y in zip(kinds_a, kinds_b, strict=True))
+        return not (one.where.gpus and other.where.gpus) and not (one.where.nics and other.where.nics)
 
     def _labels(self, finding: Finding) -> set[str]:
         host = next(iter(sorted(self._scene.nodes(finding))), "")

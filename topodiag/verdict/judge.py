@@ -131,14 +131,10 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
-    bearing = bearing or faults or (_open(notes, result) if happened else [])
+    # A note may leave open whether all is well.
+    bearing = bearing or faults or [tree for tree in notes if happened and tree.root in states.left_open(result)]
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
-
-
-def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
-    """Notes that leave open whether all is well."""
-    return [tree for tree in notes if tree.root in states.left_open(result)]
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:
@@ -149,9 +145,7 @@ def _bears(tree: Tree, scene: Scene) -> bool:
     hosts = {host for hosts in scene.hosts_of_jobs.values() for host in hosts}
     met = not scene.nodes(root) or not hosts or not hosts.isdisjoint(scene.nodes(root))
     priced = bool(root.cost.gbs_lost) or bool(root.cost.share)
-    if root.severity is Severity.ERROR or priced:
-        return met
-    return met and root.id.startswith("JOB")
+    return met and (priced or root.severity is Severity.ERROR or root.id.startswith("JOB"))
 
 
 def _met_by_a_job(tree: Tree) -> bool:

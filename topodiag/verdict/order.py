@@ -128,11 +128,7 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
 
 
 def _candidates(
-    rule: Rule,
-    other: Finding,
-    scene: Scene,
-    by_id: dict[str, list[int]],
-    by_node: dict[tuple[str, str], list[int]],
+    rule: Rule, other: Finding, scene: Scene, by_id: dict[str, list[int]], by_node: dict[tuple[str, str], list[int]]
 ) -> Iterator[int]:
     for check in rule.causes:
         own = by_id.get(check, [])

@@ -66,18 +66,12 @@ def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -
     by_cause: dict[int, Price] = {}
     mended = []
     for at, cause in enumerate(causes):
-        stop = ended(cause, case)
-        if stop is not None:
+        if (stop := ended(cause, case)) is not None:
             by_cause[at] = stop
-            continue
-        mends = _mends(cause)
-        placed = _placed(cause, case) if not mends else None
-        if placed is not None:
-            by_cause[at] = placed
-        elif mends:
+        elif mends := _mends(cause):
             mended.append((at, cause.finding, mends))
-        else:
-            by_cause[at] = without_mend(cause.finding)
+        elif (placed := _placed(cause, case)) is not None:
+            by_cause[at] = placed
     if mended:
         from topodiag.verdict.pricing.together import Part, together  # noqa: PLC0415 - NCCL's search and tuning
 
@@ -103,12 +97,11 @@ def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
     own = mend_of(cause.finding.id)
     if own is not None:
         return ((own, cause.finding),)
-    below = [
+    return tuple(
         (mend, consequence.finding)
         for consequence in cause.consequences
         if (mend := mend_of(consequence.finding.id)) is not None
-    ]
-    return tuple(below)
+    )
 
 
 def _placed(cause: Cause, case: Case) -> Price | None:

@@ -181,14 +181,11 @@ def _shown(moments: Sequence[Moment]) -> tuple[Moment, ...]:
     """All of them, or where they are too many the first of each kind and place, then the earliest of the rest."""
     if len(moments) <= MOST_MOMENTS:
         return tuple(moments)
-    seen: set[tuple[str, str]] = set()
-    chosen: set[int] = set()
+    first: dict[tuple[str, str], int] = {}
     for at, moment in enumerate(moments):
-        if (moment.what, moment.host) not in seen and len(chosen) < MOST_MOMENTS:
-            seen.add((moment.what, moment.host))
-            chosen.add(at)
-    chosen |= set([at for at in range(len(moments)) if at not in chosen][: MOST_MOMENTS - len(chosen)])
-    return tuple(moments[at] for at in sorted(chosen))
+        first.setdefault((moment.what, moment.host), at)
+    order = dict.fromkeys((*first.values(), *range(len(moments))))
+    return tuple(moments[at] for at in sorted(list(order)[:MOST_MOMENTS]))
 
 
 def _key(moment: Moment) -> tuple[object, ...]:

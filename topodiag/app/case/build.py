@@ -186,9 +186,9 @@ def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, mus
     from topodiag.app.case.jobs import LogOptions, job_case  # noqa: PLC0415 - numpy, for logs only
 
     watch().opened(*(piece.name for piece in logged))
-    own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
-    if any(piece.path == STDIN for piece in logged):
-        own = replace(own, paths=intake.paths)
+    piped = any(piece.path == STDIN for piece in logged)
+    paths = tuple(path for path in intake.paths if piped or path != STDIN)
+    own = replace(intake, pieces=tuple(logged), aside=(), paths=paths)
     if layout is None:
         return job_case(own)
     try:
@@ -211,9 +211,7 @@ def _on_machines(job: Job, case: Case) -> Job:
     if not machines and len(job.hosts) <= 1 == len(captures) and captures[0].nameless:
         # One host or none, and outputs that name none: as far as is said, they are its.
         machines = {next(iter(job.hosts), ""): captures[0]}
-    if not machines:
-        return job
-    return replace(job, machines=machines)
+    return replace(job, machines=machines) if machines else job
 
 
 def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:

@@ -260,9 +260,8 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
         detected = tree_of(bare, whole_network(node, {**settings, **host.env}))
         element = tree_of(bare, {**settings, **host.given}).tree
     except LackingError:
-        if file is None or file_is_wrong:
-            return
-        _take_file(host, file)
+        if file is not None and not file_is_wrong:
+            _take_file(host, file)
         return
     built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
     if file is not None and not file_is_wrong:

@@ -137,9 +137,8 @@ class FewerNics(Mend):
             slow = {name: shown[name] for name in mine or whole if 0 < shown.get(name, 0) < whole[name]}
             if lost or slow:
                 return replace(machine, tree=with_less(machine.tree, lost, slow))
-        if mine and not host.views:
-            return replace(machine, tree=with_less(machine.tree, mine))
-        if mine and finding.id == "NIC001":  # the port is down now; what NCCL printed is of a time when it was up
+        # A port may be down now: what NCCL printed is of a time when it was up.
+        if mine and (not host.views or finding.id == "NIC001"):
             return replace(machine, tree=with_less(machine.tree, mine))
         raise CannotError("no capture and no print of NCCL shows which NICs are left")
 

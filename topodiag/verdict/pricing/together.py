@@ -62,7 +62,7 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
     """Causes priced on the run or the job that they are in force on, all of one ground together."""
     claims = _claims(parts, case)
     grounds, refused = _grounds(case, claims)
-    on: list[_GroundCauses] = [_GroundCauses(ground) for ground in grounds]
+    on = [_GroundCauses(ground) for ground in grounds]
     prices: dict[int, Price] = {}
     for part in parts:
         home, why = _home(part, on, case)
@@ -71,7 +71,9 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
         elif len(home.parts) < MOST_CAUSES:
             home.parts.append(part)
     for causes in on:
-        prices.update(_on_ground(causes, case, _step_of(causes.ground, steps)))
+        job = causes.ground.job
+        step = next((step for step in steps if job is not None and step.job == job.name), None)
+        prices.update(_on_ground(causes, case, step))
     return prices
 
 
@@ -176,11 +178,6 @@ def _bandwidths(ground: Ground, machines: Sequence[Machine]) -> _Bandwidths | No
     return _Bandwidths(gbs, rates.raw, rates.algorithm, others)
 
 
-def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
-    """The step of the job that runs there."""
-    return next((step for step in steps if ground.job is not None and step.job == ground.job.name), None)
-
-
 def _on_ground(home: _GroundCauses, case: Case, step: JobStep | None) -> dict[int, Price]:
     if not home.parts:
         return {}
@@ -256,6 +253,4 @@ def _by_table(ground: Ground, now: _Bandwidths) -> str:
     if world is None or world.nranks != ground.setup.ranks or not world.tuning or ground.run.rows:
         return ""
     name = NCCL_NAMES.get(ground.run.collective, "")
-    factor = busbw_factor(name, world.nranks)
-    large = now.raw
-    return same_as_table(large, now.algorithm, world.tuning, name, factor)
+    return same_as_table(now.raw, now.algorithm, world.tuning, name, busbw_factor(name, world.nranks))
