@@ -10,7 +10,7 @@ from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import is_only_effect
-from topodiag.words.fold import fold_hosts
+from topodiag.words.fold import fold_hosts, grouped
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
 
@@ -23,14 +23,12 @@ _NO_CAPTURE = "this node has no capture yet"
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
     """At most MAX_STEPS steps, the one that splits most of what is open first."""
-    evidences: dict[tuple[str, str], NextEvidence] = {}
-    for cause in sorted(causes, key=lambda cause: cause.status is CauseStatus.ESTABLISHED):
-        for step in _steps(cause, result, scene):
-            evidences.setdefault((step.where, step.command), step)
+    ordered = sorted(causes, key=lambda cause: cause.status is CauseStatus.ESTABLISHED)
+    steps = [step for cause in ordered for step in _steps(cause, result, scene)]
     if not causes and state is not State.HEALTHY:
-        for step in _where_nothing_was_found(scene):
-            evidences.setdefault((step.where, step.command), step)
-    return tuple(evidences.values())[:MAX_STEPS]
+        steps += _where_nothing_was_found(scene)
+    alike = grouped(((step.where, step.command), step) for step in steps)
+    return tuple(own[0] for own in alike.values())[:MAX_STEPS]
 
 
 def _steps(cause: Cause, result: Result, scene: Scene) -> Iterator[NextEvidence]:

@@ -83,14 +83,8 @@ def _clocks(moments: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list
             how.append(skew.how)
         elif moment.utc:
             how.append("its times carry a time zone")
-        clocks[key] = Clock(
-            moment.source,
-            moment.host,
-            zone,
-            skew.ahead_s if skew is not None else None,
-            skew.within_s if skew is not None else None,
-            "; ".join(how) or "no event links it to other clocks",
-        )
+        ahead_s, within_s = (skew.ahead_s, skew.within_s) if skew is not None else (None, None)
+        clocks[key] = Clock(*key, zone, ahead_s, within_s, "; ".join(how) or "no event links it to other clocks")
     return sorted(clocks.values(), key=lambda clock: (clock.source, clock.host))
 
 

@@ -17,7 +17,7 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
 from topodiag.verdict.pricing.mend import Ground
-from topodiag.verdict.pricing.registry import GROUPS
+from topodiag.verdict.pricing.registry import GROUPS, with_own_loss
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 FORMULA = "NCCL's own search and tuning for the group where it is, against the group on one node"
@@ -35,13 +35,7 @@ def placement_price(finding: Finding, case: Case) -> Price | None:
         ]
         price = _job_price(job, groups, collective, case) if groups else None
         if price is not None:
-            own = finding.cost
-            return replace(
-                price,
-                gbs_lost=own.gbs_lost if own.gbs_lost is not None else price.gbs_lost,
-                share=own.share if own.gbs_lost is not None else price.share,
-                text="; ".join(text for text in (price.text, own.text) if text),
-            )
+            return with_own_loss(price, finding)
     return None
 
 
@@ -67,12 +61,11 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
     now, packed, size = worst
     what = f"busbw of {collective} in a group of {size} ranks"
     share = max(1 - now / packed, 0.0)
-    text = f"{what}: {spell_gbs(now)} of {in_gbs(packed)} left (-{percent(share)})"
     one = Quantity(what, packed, source=FORMULA)
     return Price(
         gbs_lost=packed - now,
         share=share,
-        text=text,
+        text=f"{what}: {spell_gbs(now)} of {in_gbs(packed)} left (-{percent(share)})",
         predicted=Quantity(what, now, source=FORMULA),
         alone=one,
         all_gone=one,

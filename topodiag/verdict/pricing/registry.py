@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ def mend_of(check: str) -> Mend | None:
 
     mend: Mend = getattr(mends, MENDS[check])()
     return mend
+
+
+def with_own_loss(price: Price, finding: Finding) -> Price:
+    """The price with the loss that the finding itself gives, where it gives one, and its words behind the price's."""
+    own = finding.cost
+    lost, share = (price.gbs_lost, price.share) if own.gbs_lost is None else (own.gbs_lost, own.share)
+    return replace(price, gbs_lost=lost, share=share, text="; ".join(text for text in (price.text, own.text) if text))
 
 
 def without_mend(finding: Finding, why: str = "") -> Price:

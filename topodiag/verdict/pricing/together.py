@@ -16,7 +16,7 @@ from topodiag.placement.job_step import JobStep
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
-from topodiag.verdict.pricing.registry import without_mend
+from topodiag.verdict.pricing.registry import with_own_loss, without_mend
 from topodiag.verdict.pricing.step import shares_of_step
 from topodiag.words.hosts import short_name
 from topodiag.words.units import in_gbs, percent, spell_gbs
@@ -233,10 +233,10 @@ def _price(
         lost = f"{lead} should reach {lost} (-{percent(share)}){seen}"
     else:
         lost = f"{ground.what}: {lost} left (-{percent(share)})"
-    return Price(
-        gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
-        share=own.share if own.gbs_lost is not None else share,
-        text="; ".join(text for text in (lost, own.text) if text),
+    price = Price(
+        gbs_lost=whole - only,
+        share=share,
+        text=lost,
         predicted=Quantity(ground.what, now.gbs, source=FORMULA),
         alone=Quantity(ground.what, single.gbs, source=FORMULA) if single is not None else None,
         all_gone=Quantity(ground.what, whole, source=FORMULA),
@@ -245,6 +245,7 @@ def _price(
         says=says,
         job_share=share,
     )
+    return with_own_loss(price, part.finding)
 
 
 def _by_table(ground: Ground, now: _Bandwidths) -> str:
