@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.checks.bench.low import LIKELY
@@ -49,14 +49,9 @@ def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
     judged = (benchmark.gate for benchmark in result.benchmarks if benchmark.gate is not None)
     by_file = grouped((gate.path, gate) for gate in judged)
     states = [min(states, key=lambda gate: _WORST.index(gate.state)) for states in by_file.values()]
-    return (*states, *_without_run(result, paths, by_file))
-
-
-def _without_run(result: Result, paths: Sequence[str], judged: dict[str, list[Gate]]) -> Iterator[Gate]:
     gaps = {gap.what: gap.why for gap in result.not_observed}
-    for path in dict.fromkeys(paths):
-        if path in gaps and path not in judged:
-            yield Gate(path, GateState.UNKNOWN, why=gaps[path])
+    without_run = (path for path in dict.fromkeys(paths) if path in gaps and path not in by_file)
+    return (*states, *(Gate(path, GateState.UNKNOWN, why=gaps[path]) for path in without_run))
 
 
 def _state(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> tuple[GateState, str]:
