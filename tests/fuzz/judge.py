@@ -62,7 +62,6 @@ def cases(reader: Reader, number: int, seed: str = "", first: int = 0) -> Iterat
 
 def judged(reader: Reader, data: bytes) -> Bad | None:
     """What is wrong with this case, None where nothing is."""
-    cost = seconds_of(reader)
     size = max(len(data), LEAST_BYTES)
     grown = _peak()
     began = time.process_time()
@@ -70,14 +69,15 @@ def judged(reader: Reader, data: bytes) -> Bad | None:
     took = time.process_time() - began
     if bad is not None:
         return bad
-    most = FREE_S + TIMES * cost * size
-    if took > most:
-        took = _seconds(reader, data)
+    if took > FREE_S:  # only then is the seed's own time worth its measuring
+        worth = seconds_of(reader) * size
+        most = FREE_S + TIMES * worth
+        if took > most:
+            took = _seconds(reader, data)
         if took > most:
             took = min(took, _seconds(reader, data))
         if took > most:
-            factor = took / (cost * size)
-            return Bad("slow", f"{took:.3f} s of the processor, a byte {factor:.0f} times the seed's", data)
+            return Bad("slow", f"{took:.3f} s of the processor, a byte {took / worth:.0f} times the seed's", data)
     if _peak() - grown > _GROWN:
         forget_peak()
         peak = _memory(reader, data)
