@@ -24,13 +24,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from topodiag.api import diagnose
+from topodiag.app import diagnose as app
 from topodiag.cli import main as program
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Severity
+from topodiag.model.result import Result
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 FAMILIES = ("whole", "faults", "incidents", "ras")
@@ -53,12 +56,21 @@ class Said:
 
 
 def said(paths: list[str], arguments: list[str], given: bytes = b"") -> Said:
-    """The answer of `topodiag` to `arguments`, and the verdict of `diagnose` of `paths` as values."""
-    page, code = printed(arguments, given)
-    try:
-        answer = diagnose(paths) if paths else None
-    except TopodiagError:
-        answer = None
+    """The answer of `topodiag` to `arguments`, and the verdict of `diagnose` of `paths` as values: the same run where
+    that is what the arguments ask for."""
+    kept: list[Result] = []
+
+    def keeps(*asked: Any, **options: Any) -> Result:
+        kept.append(judge(*asked, **options))
+        return kept[-1]
+
+    judge = app.diagnose
+    with patch.object(app, "diagnose", keeps):
+        page, code = printed(arguments, given)
+    answer = kept[0] if kept and arguments == ["diagnose", *paths] else None
+    if answer is None and paths:
+        with contextlib.suppress(TopodiagError):
+            answer = diagnose(paths).result
     verdict = answer.verdict if answer is not None else None
     if answer is None or verdict is None:
         return Said("unknown", (), ((), ()), page, code)

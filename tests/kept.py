@@ -3,6 +3,8 @@
 from functools import lru_cache
 from importlib import import_module
 
+from tests import read_once
+
 _KEPT = (
     ("topodiag.nccl.predict", "_predicted", 512),
     ("topodiag.nccl.search.searched", "_searched", 128),
@@ -15,6 +17,7 @@ Each follows from what is asked alone."""
 
 def keep_longer() -> None:
     """In this process, from now on."""
+    read_once.use()
     for name, function, kept in _KEPT:
         module = import_module(name)  # by name: a package gives the function of that name
         answer = getattr(module, function)

@@ -1,7 +1,5 @@
 """The same evidence in another dress gets the same verdict; cut, one that is no more certain."""
 
-import pytest
-
 from benchmarks.transforms import FOLDER, TRANSFORMS, Answer, is_right, misses
 from tests.tables import examples
 
@@ -9,9 +7,8 @@ INCIDENT = FOLDER / "a-flap-five-days-ago"
 """A small one. All of them take half an hour: `python benchmarks/transforms.py`."""
 
 
-@pytest.mark.parametrize("name", list(TRANSFORMS))
-def test_a_transform_changes_no_verdict(name: str) -> None:
-    assert misses(INCIDENT, [name]) == []
+def test_no_transform_changes_a_verdict() -> None:
+    assert misses(INCIDENT, list(TRANSFORMS)) == []
 
 
 KNOWN = {"GPU002": "likely", "JOB005": "hypothesis"}
