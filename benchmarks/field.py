@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from topodiag.api import diagnose
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import TopodiagError
+from topodiag.report.documents.write_json import plain
+from topodiag.report.formats.json_report import document
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "field"
 LOUD = ("error", "warning")
@@ -119,7 +121,7 @@ def score(case: Case) -> Score:
             path.write_text(text)
         stated = list(leaves(case.facts))
         try:
-            said = json.loads(diagnose(place).to_json())
+            said = plain(document(diagnose(place).result))
         except TopodiagError as error:
             return Score(case, (), (), len(stated), 0, tuple(way for way, _ in stated), str(error))
     findings = said["findings"]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from zlib import crc32
 
 DEEP = os.environ.get("TOPODIAG_TESTS") == "deep"
-EXAMPLES = 500 if DEEP else 25
+EXAMPLES = 500 if DEEP else 15
 """Examples of a property whose test does not say how many."""
 
 Value = TypeVar("Value")

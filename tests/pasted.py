@@ -1,19 +1,25 @@
 """What the program says of a text that somebody pasted, as a file of its own."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
+from topodiag.report.documents.write_json import plain
+from topodiag.report.formats.json_report import document
+
+
+def answer(path: Path) -> dict[str, Any]:
+    """The whole result, as `--format json` prints it: JSON is written and read back in tests of its own."""
+    values: dict[str, Any] = plain(document(diagnose(str(path)).result))
+    return values
 
 
 def said(folder: Path, text: str) -> dict[str, Any]:
-    """The whole result, as `--format json` prints it."""
+    """The whole result of a text."""
     file = folder / "out.txt"
     file.write_text(text)
-    document: dict[str, Any] = json.loads(diagnose(str(file)).to_json())
-    return document
+    return answer(file)
 
 
 def loud(folder: Path, text: str) -> list[str]:

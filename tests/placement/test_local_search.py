@@ -46,7 +46,7 @@ def test_fragments_take_free_gpus() -> None:
     assert spans_of(machines, demands[0].groups, assignment).nodes.max() == 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.permutations(range(40)), st.integers(0, 3), st.sampled_from([0, 8]))
 def test_what_is_found_is_a_map_no_worse_and_the_same_again(slots: list[int], seed: int, rails: int) -> None:
     machines, demands = cluster([8, 8, 6, 8, 7, 8], 3, rails), job(4, 2, 3)

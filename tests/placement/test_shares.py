@@ -98,7 +98,7 @@ def check_seats(free: list[int], size: int, least: list[int]) -> None:
     assert (taken <= free_of(machines)).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 8), min_size=2, max_size=10), st.integers(0, 2**16), st.sampled_from([2, 4, 8]))
 def test_relabelling_nodes_changes_no_packed_cost_bound(free: list[int], seed: int, tp: int) -> None:
     machines = cluster(free, [node % 2 for node in range(len(free))])

@@ -83,7 +83,7 @@ def test_a_seed_gives_the_same_map() -> None:
     assert one.tolist() == other.tolist()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=8), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_a_map_gives_each_rank_a_usable_slot_of_its_own(free: list[int], leaves: int, random: object) -> None:
     machines = cluster(free, [n % (leaves + 1) for n in range(len(free))])

@@ -142,7 +142,7 @@ def test_ib_write_bw_listens_on_the_first_node_and_is_called_from_the_second():
 
 
 @given(fabrics, st.sampled_from(["srun", "mpirun"]), st.integers(1, 900))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_plan_is_read_back_as_it_was_written(tmp_path_factory, fabric, launcher, timeout):
     plan = replace(
         first_round(fabric, KINDS, algorithms=("Ring",)), launch=Launch(launcher, ("--x",), {"A": "b"}, timeout)

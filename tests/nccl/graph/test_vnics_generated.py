@@ -1,4 +1,4 @@
-"""Forty machines drawn by chance, with adapters of one to four ports, rails and planes: the virtual NICs are those that
+"""Machines drawn by chance, with adapters of one to four ports, rails and planes: the virtual NICs are those that
 a plain reading of NCCL's rules gives, and the machine is predicted as a whole."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.depth import some_of
 from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, pci
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_tree
@@ -111,7 +112,7 @@ def wanted(ports: list[Port], env: dict[str, str], minor: int) -> dict[str, int]
     return made
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", some_of(range(40), "virtual NICs", 2))
 def test_a_machine_of_several_ports_and_planes_is_predicted_as_nccl_merges_it(seed: int) -> None:
     tree, ports, env, minor = machine(seed)
     prediction = predict_tree(tree, nodes=2, version=f"2.{minor}", env=env, sizes=(1 << 30,))

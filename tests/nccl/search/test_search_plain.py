@@ -54,7 +54,7 @@ def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: b
     return [asdict(graph) for graph in graphs if graph.id != 4]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     machines(gpus=3, nics=2),
     st.sampled_from(range(18, 32)),

@@ -28,7 +28,7 @@ def _surely(tree: Element, minor: int) -> bool:
         return False
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(machines(gpus=2, nics=2), st.sampled_from(range(OLDEST, NEWEST + 1)))
 def test_what_surely_starts_is_never_refused_by_the_search(tree: Element, minor: int) -> None:
     prediction = predict_tree(tree, version=spell_version(minor), sizes=(1,))

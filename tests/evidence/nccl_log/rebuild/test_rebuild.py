@@ -120,7 +120,7 @@ def test_a_ring_takes_of_each_rank_the_hop_that_was_printed_last() -> None:
     assert job.communicators[0].rings == {0: (0, 1, 2, 3)}
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_interleaved_and_labelled_lines_give_the_same_job(random: object, labelled: bool) -> None:
     left = [list(lines) for lines in LOGS]

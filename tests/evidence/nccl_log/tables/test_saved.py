@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("saved")
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.integers(1, 40), st.booleans())
 def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(folder: Path, rows: int, disk: bool) -> None:
     path = kept(WHOLE, folder, rows)
