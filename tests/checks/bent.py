@@ -8,8 +8,7 @@ from typing import Any
 from tests.checks import networks, nodes
 from topodiag.model.devices import PciDevice
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, Topic
 
 Built = str | list[Any]
 """A builder of `nodes`, `networks` or the tests' own by its name, with its arguments if there are any."""

@@ -5,10 +5,9 @@ from topodiag.app.judge.jobs import judged
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 
 HEAD = "n0:310:351 [0] NCCL INFO "
 WARN = "n0:310:351 [0] file.cc:1 NCCL WARN "

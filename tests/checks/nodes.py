@@ -10,9 +10,8 @@ from topodiag.model.finding import Outcome, Status
 from topodiag.model.links import Path
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.model.provenance import Counter, Fact, Origin, Topic
 from topodiag.model.system import Cpu, Os
-from topodiag.model.topics import Topic
 
 HOUR = 3600.0
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"

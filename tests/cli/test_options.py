@@ -8,9 +8,9 @@ import pytest
 
 from tests.cli.command_tree import ALL
 from tests.shown import ROOT
-from topodiag.cli.command import FEW_OPTIONS, Command
 from topodiag.cli.emit.nccl_conf import nccl_conf
 from topodiag.cli.emit.nccl_topo import nccl_topo
+from topodiag.cli.options import FEW_OPTIONS, Command
 
 SPELT = defaultdict(dict)
 for words, command in ALL.items():

@@ -9,8 +9,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.model.devices import NicRole
 from topodiag.model.links import LinkKind
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Origin, Topic
 
 
 def at(source: str, line: int = 1) -> Origin:

@@ -7,7 +7,7 @@ import pytest
 from tests.evidence.filled import node_of
 from tests.tables import examples
 from topodiag.evidence.pasted_files import shown_files
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 
 PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 

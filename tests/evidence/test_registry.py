@@ -3,7 +3,7 @@
 import pytest
 
 from topodiag.evidence import registry
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 
 
 @pytest.mark.parametrize("kind", registry.SOURCES)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.model.cpuid import family_of
+from topodiag.model.nccl_tree import family_of
 
 
 @examples("written", "family")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.words.fold import fold_numbers
+from topodiag.words.units import fold_numbers
 
 
 def test_ranges_and_single_cpus() -> None:

@@ -1,7 +1,7 @@
 """The bits of the fabric's health mask by their meaning."""
 
 from tests.tables import examples
-from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
+from topodiag.model.links import fabric_bandwidth, fabric_problems
 
 
 @examples("mask", "bandwidth", "problems")

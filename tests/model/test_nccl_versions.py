@@ -30,7 +30,7 @@ from topodiag.model.nccl_versions import (
     spell_versions,
     text_has,
 )
-from topodiag.nccl.search.ladders import ladder
+from topodiag.nccl.search.trial import ladder
 from topodiag.nccl.tuning.tuning_constants import constants
 
 

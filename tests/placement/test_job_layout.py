@@ -11,7 +11,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job
 from topodiag.model.layout import Layout
 from topodiag.model.layout_groups import groups_of
-from topodiag.placement.job_layout import layout_of_job
+from topodiag.placement.job_groups import layout_of_job
 
 
 def comms(

@@ -5,7 +5,7 @@ import pytest
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job, Rank
-from topodiag.placement.job_ranks import ranks_of
+from topodiag.placement.rank_nodes import ranks_of
 
 
 def job(hosts: str, *, without: tuple[int, ...] = (), gpus: bool = True) -> Job:

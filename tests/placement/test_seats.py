@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import RankHosts
 from topodiag.placement.seats import RULES, assign, by_rule
 
 

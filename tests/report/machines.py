@@ -8,10 +8,9 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.model.devices import Gpu, Nic, NicPort, NicRole, NumaNode, NvLink, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Input, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.model.provenance import Disagreement, NotObserved, Origin, known, unknown
+from topodiag.model.provenance import Disagreement, NotObserved, Origin, Topic, known, unknown
 from topodiag.model.result import Result, UnreadLine
 from topodiag.model.system import Cpu, Os
-from topodiag.model.topics import Topic
 
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS, NVSWITCH_CLASS = 0x030200, 0x020700, 0x060400, 0x068000
 H100 = "NVIDIA H100 80GB HBM3"

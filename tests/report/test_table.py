@@ -11,14 +11,12 @@ from rich.cells import cell_len
 
 from tests.report import machines
 from topodiag.model.devices import Gpu, Nic, NumaNode
-from topodiag.model.finding import Cost, Coverage, Outcome, Severity, Status, Where
+from topodiag.model.finding import Cost, Coverage, Marks, Outcome, Severity, Status, Where
 from topodiag.model.links import Path
-from topodiag.model.marks import Marks
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved, Origin, known, unknown
+from topodiag.model.provenance import NotObserved, Origin, Topic, known, unknown
 from topodiag.model.result import Result, Trouble, UnreadLine
-from topodiag.model.topics import Topic
 from topodiag.report.interface import Style
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree

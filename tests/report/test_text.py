@@ -8,9 +8,8 @@ from rich.cells import cell_len
 from tests.tables import examples
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.text import MAX_CHARS, clean
-from topodiag.words.units import number
+from topodiag.words.units import fold_hosts, number, plural
 
 
 @pytest.mark.parametrize(

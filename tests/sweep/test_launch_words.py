@@ -8,7 +8,7 @@ import pytest
 from tests.tables import examples
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch
-from topodiag.sweep.launch_words import refuse_arguments, refuse_environment
+from topodiag.sweep.commands import refuse_arguments, refuse_environment
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_json, read_plan
 

@@ -8,15 +8,14 @@ from tests.checks import jobs
 from tests.checks.wanted import matches
 from tests.verdict.test_order import E, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
-from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
+from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
-from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Verdict
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged

@@ -11,8 +11,7 @@ from tests.checks.nodes import read
 from topodiag.model.events import Event
 from topodiag.model.job import Communicator, Job
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Origin, Topic
 
 NOON = 1_760_000_000.0
 

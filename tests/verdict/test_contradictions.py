@@ -5,10 +5,10 @@ from dataclasses import replace
 from tests.checks import jobs
 from tests.checks.nodes import read
 from tests.verdict.machines import NOON, capture, inited, on
-from topodiag.model.case import Case
 from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
+from topodiag.model.result import Case
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 

@@ -9,15 +9,13 @@ from tests.checks import jobs, nodes
 from tests.tables import examples
 from tests.verdict.judged import LOG, Given, running, seen, shown, verdict, verdict_of
 from tests.verdict.test_order import W
-from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity
 from topodiag.model.job import FlightRecord, Job
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
-from topodiag.model.result import Result, Trouble
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Origin, Topic
+from topodiag.model.result import Case, Result, Trouble
 from topodiag.model.verdict import State
 from topodiag.verdict.judge import judge
 

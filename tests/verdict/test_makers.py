@@ -8,8 +8,8 @@ import pytest
 import topodiag
 from tests.checks import nodes
 from tests.verdict.judged import verdict
-from topodiag.model.case import Case
 from topodiag.model.node import Node
+from topodiag.model.result import Case
 from topodiag.words.dialect import Maker
 
 AMD = Node("mi-1", makers=frozenset({Maker.AMD}))

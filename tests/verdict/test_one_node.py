@@ -5,7 +5,7 @@ from tests.tables import examples
 from tests.verdict.machines import NOON, capture, kernel_log, xid
 from topodiag.model.devices import NetDev
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 from topodiag.verdict.one_node import merged
 
 BOOT = 1_760_000_400.0 - 360_000.0

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.checks.registry import ids
-from topodiag.model.case import Case
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.model.result import Case
 from topodiag.verdict import conditions
+from topodiag.verdict.interface import RULES, relations_of
 from topodiag.verdict.order import arranged
-from topodiag.verdict.registry import RULES, relations_of
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, node, run, tree
 from topodiag.expect.expect import expected
-from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Severity
+from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.predict import predict_job, predict_tree

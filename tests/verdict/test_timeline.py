@@ -7,10 +7,10 @@ import pytest
 from tests.checks import jobs
 from tests.checks.nodes import read
 from tests.verdict.machines import NOON, capture, inited, kernel_log, xid
-from topodiag.model.case import Case
 from topodiag.model.identity import Identity
 from topodiag.model.job import FlightRecord
 from topodiag.model.provenance import Origin
+from topodiag.model.result import Case
 from topodiag.model.timeline import Clock, Timeline
 from topodiag.verdict.timeline import MOST_MOMENTS, timeline
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import topodiag
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.words.fold import (
+from topodiag.words.units import (
     few,
     fold_hosts,
     fold_labels,

@@ -22,9 +22,8 @@ from topodiag.report.documents.from_model import Document
 from topodiag.report.documents.write_json import PAGE_INDENT, RESULT_INDENT, write_json
 from topodiag.report.table_files import Table
 from topodiag.report.words import counted, unexplained_words
-from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
-from topodiag.words.units import percent
+from topodiag.words.units import fold_hosts, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,8 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.verdict.headline import cause_words
-from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
+from topodiag.words.units import fold_hosts
 from topodiag.writing import check_new_folder, replacing
 
 CHECKS = "CHECKS.txt"

@@ -16,10 +16,9 @@ from topodiag.app.case.opening import with_paths
 from topodiag.app.judge.runs import BenchOptions, machine_of
 from topodiag.app.judge.whole import judged_case
 from topodiag.expect.machine import lacking
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 
 HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
 

@@ -13,7 +13,7 @@ from topodiag.fleet.nodes import read_fleet
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.fleet import Cohort, Exclusion, FleetNode, FleetResult
 from topodiag.model.result import Trouble
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 DIFFERS = "FLT001"
 SPLITS = "FLT002"

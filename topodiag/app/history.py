@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.given import gathered
+from topodiag.app.case.opening import gathered
 from topodiag.app.redact.redacting import hidden
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from topodiag.app.case.given import blob_at
+from topodiag.app.case.opening import blob_at
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.layout.job_file import read_job
+from topodiag.model.dimensions import JobSettings
 from topodiag.model.errors import InputError
-from topodiag.model.training import JobSettings
 
 Value = TypeVar("Value")
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from topodiag.app.case.given import gathered
 from topodiag.app.case.jobs import LogOptions, Read, job_case
-from topodiag.app.case.opening import with_paths
+from topodiag.app.case.opening import gathered, with_paths
 from topodiag.app.case.ras import Asking, asked
 from topodiag.app.judge.jobs import judged
-from topodiag.model.case import Case
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.writing import check_apart, check_writable
 
 

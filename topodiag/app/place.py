@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topodiag.app.case.given import blob_at
+from topodiag.app.case.opening import blob_at
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.place_paths import place_options
 from topodiag.app.case.placement import open_placement
 from topodiag.app.judge.placing import audited, solve_placement, talk_for
 from topodiag.app.judge.results import judged_result
-from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Severity
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import PlaceMap
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.placement.audit import Audit
 from topodiag.placement.groups import Talk
 from topodiag.placement.solve import Solved

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.app.case.collecting import few_collections
-from topodiag.app.case.given import gathered
 from topodiag.app.case.live import Options, Progress, captured
 from topodiag.app.case.nodes import case_of, node_case, one_node
-from topodiag.app.case.opening import with_paths
+from topodiag.app.case.opening import gathered, with_paths
 from topodiag.app.judge.nodes import judged
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS

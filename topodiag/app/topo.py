@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import case_of, one_node
+from topodiag.app.case.opening import gathered
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
 from topodiag.app.judge.results import judged_result
 from topodiag.checks.pcie.hops import LANES, trained
@@ -27,7 +27,7 @@ from topodiag.nccl.topo.answers import Compared, WhatIf
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
-from topodiag.words.fold import fold_labels
+from topodiag.words.units import fold_labels
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
-from topodiag.cli.command import Command
+from topodiag.cli.options import Command
 
 
 class ColonBash(BashComplete):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, page_options
+from topodiag.cli.options import Command, Printing, page_options
 
 INCIDENT = "a-gpu-link-stuck-at-gen2"
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import work_options
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import JOB
-from topodiag.cli.options import Option, option, options, value_options
+from topodiag.cli.options import JOB, Option, option, options, value_options
 from topodiag.cli.params import Count
 from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
 
 if TYPE_CHECKING:
+    from topodiag.model.dimensions import JobSettings
     from topodiag.model.layout import Layout
-    from topodiag.model.training import JobSettings
 
 _MOST = 1 << 20
 

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import format_option, options
+from topodiag.cli.options import Command, format_option, options
 
 FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import unknown_name
-from topodiag.cli.options import Printing, format_option, options, value_options
+from topodiag.cli.options import Command, Printing, format_option, options, value_options
 
 if TYPE_CHECKING:
     from topodiag.app.sentences import Signature
@@ -161,7 +160,7 @@ def draw_sections(page: Page, parsed: PageOfCheck) -> None:
 
 def draw_relations(page: Page, check_id: str) -> None:
     """What the fault of a check leads to, and what explains it, by the rules that order findings."""
-    from topodiag.verdict.registry import relations_of  # noqa: PLC0415 - only a page that is drawn needs the rules
+    from topodiag.verdict.interface import relations_of  # noqa: PLC0415 - only a page that is drawn needs the rules
 
     leads_to, explained_by = relations_of(check_id)
     for heading, relations in (("What it leads to", leads_to), ("What explains it", explained_by)):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import Printing
+from topodiag.cli.options import Command, Printing
 
 if TYPE_CHECKING:
     from topodiag.app.fixtures import Fixture

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, on_command_line, options, report_options, value_options
+from topodiag.cli.options import Command, Printing, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS, table
 

@@ -8,8 +8,7 @@ import sys
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import options
+from topodiag.cli.options import Command, options
 
 
 @click.command(cls=Command)

@@ -9,9 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from topodiag.cli.terminal import is_terminal, style_for
-from topodiag.words.fold import plural
 from topodiag.words.text import clean
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import plural, spell_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,9 +6,8 @@ from os.path import exists
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.options import Command, Printing, options, report_options
 
 
 @click.command(cls=Command)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, options, page_options, value_options
+from topodiag.cli.options import Command, Printing, format_option, options, page_options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.registry import names
 

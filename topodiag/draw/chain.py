@@ -8,8 +8,7 @@ from topodiag.draw.svg import Canvas, wrap
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
-from topodiag.words.fold import few, neighbours, plural
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import few, in_gbs, neighbours, percent, plural
 
 WIDE, INSET, PAD, LINE = 490, 22, 10, 16
 """The picture, the step to the right per level, the room in a box, and from line to line, px: a

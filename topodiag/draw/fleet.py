@@ -8,9 +8,8 @@ from topodiag.draw.svg import Canvas, width_of
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier
 from topodiag.model.fleet_words import spelled
-from topodiag.words.fold import few, grouped, plural, short_hosts
 from topodiag.words.hosts import short_names
-from topodiag.words.units import number, read_number
+from topodiag.words.units import few, grouped, number, plural, read_number, short_hosts
 
 WIDE, LABEL, TOP = 640, 250, 66
 """The picture, the names of classes or facts, and what stands above the rows, px."""

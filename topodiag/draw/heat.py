@@ -7,7 +7,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.sweep.plan import ordered
 from topodiag.sweep.words import run_words
-from topodiag.words.fold import fold_hosts
+from topodiag.words.units import fold_hosts
 
 _SIDE = 96
 """Cells of a side of the SVG at most; more nodes are folded, since a cell must be seen."""

@@ -9,8 +9,8 @@ from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.history import PartStates, Spell, Track
-from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_names
+from topodiag.words.units import few, plural
 
 WIDE, LABEL, TOP, LANE = 640, 160, 62, 26
 """The picture, the names before the lanes, what stands above them, and a lane, px."""

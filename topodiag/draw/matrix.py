@@ -10,8 +10,8 @@ from math import ceil
 from topodiag.draw.matrix_fold import SORTS, Band, Matrix, matrix_of
 from topodiag.draw.svg import Canvas, spelt, width_of, wrap
 from topodiag.model.job import Job
-from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import few, plural
 
 LABEL, TOP, GAP = 230, 96, 8
 """The most room of the rows' names, the room of what stands above the matrix, and between two bands, px."""

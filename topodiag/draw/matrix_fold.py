@@ -17,11 +17,11 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.connections import Connections, distinct, packed
 from topodiag.model.job import Job
+from topodiag.model.job_rings import is_net, uses_gdr
 from topodiag.model.maker import dialect_of
-from topodiag.model.transports import is_net, uses_gdr
-from topodiag.words.fold import fold_hosts, grouped
 from topodiag.words.hosts import short_names
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_hosts, grouped
 
 MOST_RANKS, MOST_HOSTS = 64, 8
 """Jobs up to this size are drawn rank by rank."""

@@ -12,15 +12,13 @@ from dataclasses import field
 from topodiag.draw.levels import Levels, levels_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Marks
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.maker import dialect_of
-from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, shape_of
-from topodiag.words.fold import few
 from topodiag.words.text import clean
-from topodiag.words.units import in_gbps, in_gbs
+from topodiag.words.units import few, in_gbps, in_gbs
 
 MAX_LABEL = 24
 """Characters of a label; real names have fewer, hostile ones are of any length."""

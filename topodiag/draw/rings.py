@@ -13,8 +13,8 @@ from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, Ring, hosts_along, rings_of
-from topodiag.words.fold import few, numbered, plural
 from topodiag.words.hosts import short_names
+from topodiag.words.units import few, numbered, plural
 
 BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
 """A host's box, the room of the arrow behind it, what stands above, and from line to line, px."""

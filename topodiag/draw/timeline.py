@@ -14,9 +14,8 @@ from topodiag.draw.svg import Canvas, spelt
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.timeline import Moment
-from topodiag.words.fold import grouped, plural
 from topodiag.words.hosts import short_names
-from topodiag.words.units import spell_s
+from topodiag.words.units import grouped, plural, spell_s
 
 WIDE, LABEL, TOP, LANE = 640, 130, 96, 34
 """The picture, the room of the hosts' names, what stands above the lanes, and a lane, px."""

@@ -9,8 +9,7 @@ from topodiag.checks.job.hang.dumps import Front, fronts_of
 from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Job
-from topodiag.words.fold import fold_numbers, plural
-from topodiag.words.units import spell_s
+from topodiag.words.units import fold_numbers, plural, spell_s
 
 WIDE, LABEL, TOP, ROW, BAR = 640, 160, 66, 26, 17
 """The picture, the names of ranks, what stands above the rows, a row and its bar, px."""

@@ -12,8 +12,7 @@ from topodiag.draw.levels import Levels, is_hardware, levels_of
 from topodiag.draw.svg import Canvas, wrap
 from topodiag.lazy import dataclass
 from topodiag.model.verdict import Agreement, Cause, Price, State, Verdict
-from topodiag.words.fold import few
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import few, spell_gbs
 
 WIDE, VALUE, INSET = 490, 96, 14
 """The picture, which a telephone shows whole, the figures behind the bars, and the step to the right of a loss, px."""

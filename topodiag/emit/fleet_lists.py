@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from topodiag.model.fleet import Exclusion, FleetResult, name_of
-from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean, shell_word
+from topodiag.words.units import fold_hosts
 
 MAX_REASON = 200
 """Characters of a reason: sinfo -R and kubectl describe show one line."""

@@ -10,8 +10,7 @@ import numpy as np
 from topodiag.emit.kubernetes import index_map
 from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
-from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_hostfile, torchrun
-from topodiag.emit.slurm_flags import slurm_flags
+from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_flags, slurm_hostfile, torchrun
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
@@ -21,8 +20,7 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
-from topodiag.model.place_map import PlaceMap
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import PlaceMap, RankHosts
 from topodiag.words.node_sets import expand
 
 FORMATS: dict[str, tuple[Callable[[PlaceMap], Written], Callable[[Blob], RankHosts] | None]] = {

@@ -18,9 +18,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.pasted_files import shows
 from topodiag.lazy import dataclass, regex
-from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.provenance import MAX_QUOTE, Origin, Topic
 from topodiag.model.result import UnreadLine
-from topodiag.model.topics import Topic
 from topodiag.words.colours import without_colours
 from topodiag.words.dialect import Maker
 from topodiag.words.own_data import own_data

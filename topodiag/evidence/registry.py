@@ -17,9 +17,9 @@ from topodiag.evidence.interface import Source
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.signatures.literals import Finder
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
-from topodiag.words.fold import grouped
+from topodiag.model.provenance import Topic
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped
 
 _LISTED: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
 IN_FRONT = frozenset(kind for kind, source in _LISTED.items() if source.get("front"))

@@ -20,8 +20,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.topo.detect import Detected, tree_of
 from topodiag.nccl.topo.repair import LEAST_SIBLINGS, clear_majority, repair
-from topodiag.words.fold import grouped
-from topodiag.words.units import in_gbps
+from topodiag.words.units import grouped, in_gbps
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.expect.cause import Cause, cause_of
-from topodiag.expect.limit import net_speeds
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
+from topodiag.expect.stages import net_speeds
 from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element

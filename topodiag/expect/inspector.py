@@ -16,10 +16,10 @@ from math import fsum
 from topodiag.expect.machine import expected_of, lacking
 from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
-from topodiag.model.case import Case
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf, ModelComparison
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.node import Node
+from topodiag.model.result import Case
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_us
 

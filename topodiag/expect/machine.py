@@ -15,7 +15,6 @@ from topodiag.expect.setup import GivenSetup
 from topodiag.expect.shared import IdentityKey
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.model.bench import BenchRun
-from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence
 from topodiag.model.job_wires import seen_kind, wires_of
@@ -24,13 +23,13 @@ from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
+from topodiag.model.result import Case
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.nccl.topo.compare import compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.printed import bus_of, tree_of_print
-from topodiag.words.fold import few
 from topodiag.words.hosts import short_name
-from topodiag.words.units import in_gbs
+from topodiag.words.units import few, in_gbs
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
-from topodiag.expect.limit import limit_of
 from topodiag.expect.setup import NoSetupError, Setup
-from topodiag.expect.stages import behind_pcie, network_gbs, stages
+from topodiag.expect.stages import behind_pcie, limit_of, network_gbs, stages
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
 from topodiag.model.nccl_tree import Element

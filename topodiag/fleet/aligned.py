@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.fleet.digest import Digest, Facts, Key, Reading
-from topodiag.words.fold import most_of
+from topodiag.words.units import most_of
 
 _CARDS = ("nic", "storage network", "management network")
 _NAMED = frozenset({*_CARDS, "firmware", "mtu", "pci"})

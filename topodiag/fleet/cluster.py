@@ -24,10 +24,9 @@ from topodiag.model.cluster_facts import ClusterFacts, nested, partition_of, som
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
-from topodiag.words.fold import first_of, most_of, plural
 from topodiag.words.hosts import natural
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
-from topodiag.words.units import in_gbps
+from topodiag.words.units import first_of, in_gbps, most_of, plural
 
 DEPTH = 3
 """Folders below the one that is given in which bundles are looked for: a folder per rack, or per day."""

@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 
 from topodiag.fleet.digest import Digest
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 Traits = tuple[tuple[str, str], ...]
 _PRODUCT, _GPU, _ROLE = "product", "GPU", "role"

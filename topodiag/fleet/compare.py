@@ -13,16 +13,14 @@ from topodiag.checks.shared.devices import BOOT_S
 from topodiag.fleet.aligned import aligned
 from topodiag.fleet.cohorts import Traits, name_of, parted
 from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
-from topodiag.fleet.digest import Digest, Reading
-from topodiag.fleet.explained import explained
+from topodiag.fleet.digest import Digest, Reading, explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import regex
 from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
-from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
-from topodiag.words.units import number, spell_bytes
+from topodiag.words.units import grouped, number, plural, spell_bytes
 
 ROLLED_OUT = frozenset(own_data("fleet/families")["rolled_out"])
 """Families that an administrator changes rack by rack: a few nodes of one rack that differ are a roll-out."""

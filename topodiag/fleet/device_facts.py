@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_labels, grouped
+from topodiag.words.units import fold_labels, grouped
 
 BANDWIDTH = "widest path to a network card"
 _REDIRECT = 0b0001_1100

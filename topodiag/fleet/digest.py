@@ -7,21 +7,21 @@ equal facts share one object. Identities and what is of the moment are not compa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.troubles.node import troubles
 from topodiag.fleet.facts import facts_of
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Finding, Input
-from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.finding import Finding, Input, Severity
+from topodiag.model.fleet import FactKind, NodeFact, Outlier
 from topodiag.model.node import Node
+from topodiag.model.provenance import Topic
 from topodiag.model.result import Trouble
-from topodiag.model.topics import Topic
-from topodiag.words.fold import grouped, most_of
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped, most_of
 
 Key = tuple[str, str, str]
 """Part, key and unit of a fact, in its family."""
@@ -182,3 +182,41 @@ def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
         (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
     ]
     return (*pairs, ("NVLink domain", seen.domain)) if seen.domain else tuple(pairs)
+
+
+_ANY_PART = ("pairing", "peer access", "interface")
+"""Families whose parts are named otherwise than in findings: paths concern both ends, interfaces belong to cards."""
+_OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
+"""Checks whose fault shows in facts of other parts as well: a card that is gone shifts the names of the others."""
+
+
+def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outlier]:
+    """The outliers, those marked that a warning or an error of every node they are of has told already."""
+    findings = {
+        node.host: [finding for finding in node.findings if finding.severity >= Severity.WARNING] for node in nodes
+    }
+    return [_explained(outlier, findings) for outlier in outliers]
+
+
+def _explained(outlier: Outlier, findings: Mapping[str, Sequence[Finding]]) -> Outlier:
+    """The outlier as it is, or with the check that tells it and that check's price."""
+    own: list[Finding] = []
+    for host in outlier.nodes:
+        finding = next((finding for finding in findings[host] if _speaks_of(finding, outlier)), None)
+        if finding is None:
+            return outlier
+        own.append(finding)
+    lost = max((finding.cost.gbs_lost for finding in own if finding.cost.gbs_lost is not None), default=None)
+    why_not = "" if lost is not None else own[0].cost.text or outlier.unpriced
+    return replace(outlier, explained_by=own[0].id, gbs_lost=lost, unpriced=why_not)
+
+
+def _speaks_of(finding: Finding, outlier: Outlier) -> bool:
+    if not finding.id.startswith(tuple(own_data("fleet/families")["checks"].get(outlier.family, ("?",)))):
+        return False
+    where = finding.where
+    named = {label.lower() for label in (*where.gpus, *where.nics)} | {link.lower() for link in where.links}
+    if not named or finding.id.startswith(_OF_THE_WHOLE) or outlier.family in _ANY_PART:
+        return True
+    parts = [part.partition("/")[0].lower() for part in outlier.parts]
+    return any(not part or any(name.split()[0] == part for name in named if name) for part in parts)

@@ -14,8 +14,8 @@ from topodiag.lazy import regex
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped
 from topodiag_probes.secrets import without_secrets
 
 _MODULE = regex(

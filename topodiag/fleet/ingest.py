@@ -33,7 +33,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine
-from topodiag.words.fold import first_of, plural
+from topodiag.words.units import first_of, plural
 
 LITTLE_BYTES = 16 << 20
 """Less text than this is read in process: starting workers takes longer."""

@@ -14,9 +14,9 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of
 from topodiag.words.hosts import short_name
 from topodiag.words.node_sets import MAX_NODES, short
+from topodiag.words.units import first_of
 
 MAX_GPUS = 4_000_000
 """Slots of a cluster: nodes times the most GPUs that any has."""

@@ -7,10 +7,12 @@ that has to price it (topodiag/cost/step.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from enum import Enum
 
 from topodiag.lazy import dataclass
+from topodiag.model.provenance import Origin
 
 
 class Role(Enum):
@@ -153,3 +155,25 @@ def flags() -> str:
 def listed(names: tuple[str, ...] = NAMES, last: str = "or") -> str:
     """Names of dimensions in a sentence, as `tp, cp, dp and pp`."""
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """The settings of a job. `sizes` are those of parallel dimensions by their short names (tp, pp, cp, ep, dp), in the
+    `order` of their ranks, and `world` the ranks they are of (0: not said). `options` are what is trained by the names
+    of `topodiag model step`. `waited_for` are dimensions whose communication nothing hides. `serves`: an engine answers
+    requests, and nothing is trained. `origins` are the places of sizes and options, by the same names."""
+
+    source: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    world: int = 0
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    waited_for: tuple[str, ...] = ()
+    order: str = ORDER
+    serves: bool = False
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether they say how large the model is."""
+        return "params" in self.options

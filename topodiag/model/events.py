@@ -1,10 +1,12 @@
-"""Events: what a program, an agent or a person reports in one sentence. One type for all of them."""
+"""Events: what a program, an agent or a person reports in one sentence, one type for all of them; and progress, the
+proof of life between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from math import nan
 
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
@@ -85,3 +87,30 @@ class Event:
         """The number of an Xid or SXid."""
         number = self.fields.get("code")
         return int(number) if number is not None else None
+
+
+LEAST_PROGRESS = 3
+"""Lines of progress that prove that a job works: one or two may come out of a buffer."""
+MOST_BUFFERED = 200
+"""Lines that a program's buffer still held when it ended: they stand below the traceback, which has no buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Lines of one kind of one text: steps of a training, throughput of a server, requests served, sizes finished by a
+    benchmark, collectives finished.
+
+    `kind` names what advances (`progress.step`), `number` how many such lines there are, `first` and `last` where they
+    stand. Times are seconds since the epoch, NaN where the lines have none; `longest_gap_s` is the longest time between
+    two neighbours, NaN with fewer than two times. `host` and `rank` are those before the lines, "" and -1 without.
+    """
+
+    kind: str
+    number: int
+    first: Origin
+    last: Origin
+    first_s: float = nan
+    last_s: float = nan
+    longest_gap_s: float = nan
+    host: str = ""
+    rank: int = -1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from topodiag.model.fleet import How, Outlier
-from topodiag.words.fold import few, fold_labels
 from topodiag.words.own_data import own_data
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import few, fold_labels, spell_bytes
 
 _UNITS = ("errors", "times", "rows", "lines", "")
 """Units that the name of the fact says already."""

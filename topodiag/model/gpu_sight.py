@@ -8,8 +8,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
-from topodiag.words.fold import plural
+from topodiag.model.provenance import Topic
+from topodiag.words.units import plural
 
 
 class Sight(Enum):

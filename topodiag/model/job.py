@@ -14,21 +14,18 @@ import numpy.typing as npt
 
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints
-from topodiag.model.diagnostics import Diagnosis
-from topodiag.model.dimensions import Role
+from topodiag.model.diagnostics import Diagnosis, Stack, StepWaits
+from topodiag.model.dimensions import JobSettings, Role
+from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence
 from topodiag.model.inspector import Inspection
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.node import Node
-from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
-from topodiag.model.stacks import Stack
 from topodiag.model.step_pace import Pace, last_starts
-from topodiag.model.step_waits import StepWaits
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import JobSettings
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 

@@ -1,4 +1,5 @@
-"""The rings of a communicator: which channels share one, and what each of its hops goes over."""
+"""The rings of a communicator: which channels share one, what each of its hops goes over, and in which words; and which
+hosts of a job NVLink joins."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
-from topodiag.model.transports import bare_transport, is_net, uses_gdr
-from topodiag.words.fold import neighbours
+from topodiag.words.joined import Sets
+from topodiag.words.units import neighbours
 
 UNSAID = "?"
 """The transport of a hop that no line tells: NCCL 2.22 and later connect when an operation first needs it."""
@@ -91,3 +92,50 @@ def _short(label: str) -> str:
         return bare_transport(label)
     device = next((part for part in label.split("/")[2:] if part.isdigit()), "")
     return bare_transport(label) + (f"/{device}" if device else "") + (" GDR" if uses_gdr(label) else "")
+
+
+def domains(job: Job) -> Mapping[str, str]:
+    """The NVLink domain of each host, named after one host of it.
+
+    Hosts that reach each other by P2P or shared memory are one domain: trays of a rack (MNNVL), or containers of one
+    machine with names of their own. So are the hosts of a communicator that NCCL counts as one node.
+    """
+    known = dict.fromkeys([*job.hosts, *(rank.host for rank in job.ranks)])
+    sets = Sets[str]()
+
+    def join(a: str, b: str) -> None:
+        if a in known and b in known:
+            low, high = sorted((sets.root(a), sets.root(b)))
+            sets.join(high, low)
+
+    hosts, flows = job.connections.hosts, job.connections.flows
+    near = [at for at, via in enumerate(job.connections.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
+    if near and len(hosts) > 1:
+        across = (flows.host >= 0) & (flows.peer_host >= 0) & (flows.host != flows.peer_host) & np.isin(flows.via, near)
+        for a, b in zip(flows.host[across].tolist(), flows.peer_host[across].tolist(), strict=True):
+            join(hosts[a], hosts[b])
+    for communicator in job.communicators:
+        if communicator.nodes == 1 and len(communicator.hosts) > 1:
+            for host in communicator.hosts[1:]:
+                join(communicator.hosts[0], host)
+    return {host: sets.root(host) for host in known}
+
+
+def bare_transport(label: str) -> str:
+    """`NET/IB/3/GDRDMA/Shared` as `NET/IB`: without device, GPUDirect RDMA and sharing of connections."""
+    return "/".join(part for part in label.split("/") if not (part.isdigit() or part.startswith(("GDRDMA", "Shared"))))
+
+
+def uses_gdr(label: str) -> bool:
+    return any(part.startswith("GDRDMA") for part in label.split("/"))
+
+
+def is_net(label: str) -> bool:
+    return label.startswith(("NET/", "COLLNET/"))
+
+
+def short_transport(label: str) -> str:
+    """`P2P/CUMEM/read` as `P2P`, `NET/IB/3/GDRDMA` as `IB+GDR`: for a cell."""
+    parts = bare_transport(label).split("/")
+    word = parts[1] if parts[0] == "NET" and len(parts) > 1 else parts[0]
+    return f"{word}+GDR" if uses_gdr(label) else word

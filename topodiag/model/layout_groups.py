@@ -15,7 +15,7 @@ import numpy.typing as npt
 from topodiag.model.connections import Ints
 from topodiag.model.dimensions import BY_NAME, Divides, Role, that_divide
 from topodiag.model.layout import COPIES, Layout
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 
 def _families() -> tuple[tuple[str, ...], tuple[str, ...]]:

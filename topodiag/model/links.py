@@ -1,4 +1,5 @@
-"""Links between the parts, and path types between devices, in NCCL's terms.
+"""Links between the parts and path types between devices, in NCCL's terms; what was measured between them, and the
+health of the NVLink fabric as its mask says it.
 
 Bandwidths here are what NCCL reckons a link to carry in one direction, in GB/s (1e9 bytes per second): PCIe
 lanes x value / 80, NVLink count x rate per link, network speed / 8000 (src/graph/topo.{h,cc} at v2.30). `intended`
@@ -12,6 +13,7 @@ from enum import Enum
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Fact
+from topodiag.words.own_data import own_data
 
 
 class LinkKind(Enum):
@@ -51,3 +53,40 @@ class Path:
     vertices: tuple[str, ...] = ()
     intended_gbs: float | None = None
     negotiated_gbs: float | None = None
+
+
+FABRIC_MISCONFIGURATIONS: dict[str, str] = own_data("model/fabric_health")["misconfigurations"]
+"""Bits 8 to 11 of the health mask; 0 is not supported, 1 none."""
+
+_PROBLEM_SHIFTS = {2: "route recovery in progress", 4: "route unhealthy", 6: "access timeout recovery"}
+
+
+def fabric_bandwidth(mask: int) -> str | None:
+    """`degraded` or `full` by bits 0 and 1 of the fabric health mask; None when it does not say."""
+    return {1: "degraded", 2: "full"}.get(mask & 3)
+
+
+def fabric_problems(mask: int) -> str | None:
+    """The health mask's other fields that are set, joined with commas; None for a mask without any data."""
+    if mask & 0xFFC == 0:
+        return None
+    texts = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
+    configuration = mask >> 8 & 15
+    if configuration > 1:
+        texts.append(FABRIC_MISCONFIGURATIONS.get(str(configuration), f"incorrect configuration {configuration}"))
+    return ", ".join(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """`values[gpu][nic]` in `unit` (`GB/s`, `Gb/s`, `us` or `ns`), all above zero; `gpus` and `nics` as the file names
+    them (`GPU0`, `mlx5_0`, or bus ids)."""
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    unit: str = "GB/s"
+
+    @property
+    def is_latency(self) -> bool:
+        return self.unit in ("us", "ns")

@@ -125,3 +125,17 @@ class NcclFile:
     def refusal(self, minor: int) -> Refusal | None:
         """Why NCCL 2.`minor` refuses the file, the first reason that it meets; None when its parser takes it."""
         return next((refusal for refusal in self.refusals if refusal.since <= minor <= refusal.until), None)
+
+
+_BASE = 0xF
+
+
+def family_of(written: int) -> int:
+    """The CPUID family: 25 for AMD's Zen 3 and 4, whether a file says 25 or 175.
+
+    NCCL up to 2.30 writes the extended family above the base family (15 + (10 << 4) = 175), where the processor's
+    manual adds the two (15 + 10 = 25): ncclTopoGetXmlFromCpu in src/graph/xml.cc. From 2.31 on it writes 25, and reads
+    both.
+    """
+    extended = written >> 4
+    return _BASE + extended if extended > 0 and written & _BASE == _BASE else written

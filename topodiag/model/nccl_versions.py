@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_features import Feature, has
-from topodiag.words.fold import runs
 from topodiag.words.own_data import own_data
+from topodiag.words.units import runs
 
 _T = TypeVar("_T")
 

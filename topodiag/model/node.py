@@ -10,10 +10,9 @@ from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
-from topodiag.model.provenance import Disagreement, Fact, NotObserved
+from topodiag.model.provenance import Disagreement, Fact, NotObserved, Topic
 from topodiag.model.system import ConfLine, Cpu, Os, Process, Setting
 from topodiag.model.tables import Table
-from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 if TYPE_CHECKING:

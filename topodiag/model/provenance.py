@@ -1,11 +1,12 @@
-"""Facts and where they came from. Unknown is a value: it says why, and never counts as healthy or as broken."""
+"""Facts, where they came from, and the topics that evidence can speak of. Unknown is a value: it says why, and never
+counts as healthy or as broken."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Generic, TypeVar
 
 from topodiag.lazy import dataclass
-from topodiag.model.topics import Topic
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -113,3 +114,23 @@ class NotObserved:
     of: frozenset[Topic] = frozenset()
     timed_out_s: float | None = None
     unreadable: bool = False
+
+
+class Topic(Enum):
+    """Something of a machine that a source answers for: who speaks of it would also say that there is none."""
+
+    GPUS = "the GPUs, as the driver counts them"
+    DRIVER = "the NVIDIA driver"
+    NVLINKS = "NVLinks"
+    GPU_PAIRS = "the way between GPUs"
+    PCI = "PCI functions"
+    RDMA_DEVICES = "every RDMA device"
+    FABRIC = "ports of the fabric, by its management"
+    INTERFACES = "network interfaces"
+    CPUS = "processors and NUMA nodes"
+    OS = "the operating system, or the container around the tool"
+    SERVICES = "services of the system"
+    KERNEL_LOG = "messages of the kernel"
+    PROCESSES = "processes that use GPUs, and where they are bound"
+    SETTINGS = "NCCL's settings and files of settings"
+    TOPOLOGY_FILE = "a topology file of NCCL"

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 RUNNING = "RUNNING"
 MONITOR = "monitor"

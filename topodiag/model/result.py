@@ -1,4 +1,5 @@
-"""The result of a diagnosis: what was read, what is known, what was found, and what could not be seen."""
+"""A case: all evidence at some paths, joined by what it speaks of, before any check has judged it; and the result of
+its diagnosis: what was read, what is known, what was found, and what could not be seen."""
 
 from __future__ import annotations
 
@@ -6,17 +7,55 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
+from topodiag.model.events import Progress
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
-from topodiag.model.identity import Identity
+from topodiag.model.identity import Identity, Tie
 from topodiag.model.node import Node
-from topodiag.model.progress import Progress
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import State, Verdict
 
 if TYPE_CHECKING:
-    from topodiag.model.bench import Benchmark
-    from topodiag.model.job import Job  # numpy is slow to load, and a scan needs none
+    from topodiag.model.bench import Benchmark, BenchRun
+    from topodiag.model.cluster_facts import ClusterFacts
+    from topodiag.model.job import (
+        Job,  # numpy is slow to load, and a scan needs none  # numpy is slow to load, and a case of nodes needs none
+    )
+    from topodiag.model.layout import Layout
+    from topodiag.model.place_map import RankHosts
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What was read, by subject. Empty collections stand for evidence that was not given.
+
+    `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records; `runs` are
+    tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters` how nodes are connected; `ties` are
+    names that sources say are of one machine, `sizes` the parallel dimensions that are declared of the job. `identity`
+    joins the names of one host, `timeline` says what happened when; both follow from the rest. `inputs` are the files
+    that were read, `not_observed` what could not be read or was left aside, `unread` text that no reader understood,
+    `progress` what still ran while the texts were written.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    runs: tuple[BenchRun, ...] = ()
+    layouts: tuple[RankHosts, ...] = ()
+    clusters: tuple[ClusterFacts, ...] = ()
+    ties: tuple[Tie, ...] = ()
+    sizes: Layout | None = None
+    identity: Identity = field(default_factory=Identity)
+    timeline: Timeline = field(default_factory=Timeline)
+    inputs: tuple[Input, ...] = ()
+    not_observed: tuple[NotObserved, ...] = ()
+    unread: tuple[UnreadLine, ...] = ()
+    progress: tuple[Progress, ...] = ()
+
+    @property
+    def jobs_of_runs(self) -> tuple[Job, ...]:
+        """What NCCL logged in the output of benchmarks."""
+        measured = {run.source for run in self.runs}
+        return tuple(job for job in self.jobs if job.files and measured.issuperset(job.files))
 
 
 @dataclass(frozen=True, slots=True)

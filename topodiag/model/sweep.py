@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from topodiag.lazy import dataclass
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 
 @dataclass(frozen=True, slots=True)

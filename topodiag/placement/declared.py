@@ -7,7 +7,7 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Ints
 from topodiag.model.errors import TopodiagError
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import RankHosts
 from topodiag.placement.groups import Talk
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign

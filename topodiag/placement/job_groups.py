@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import fsum
+from itertools import permutations
+from math import fsum, prod
 
 import numpy as np
 
 from topodiag.cost.step import Step, price_step
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints, Level
-from topodiag.model.dimensions import BY_NAME, BY_ROLE, ORDER, flags
+from topodiag.model.dimensions import BY_NAME, BY_ROLE, NAMES, ORDER, RANKED, Role, flags
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job
-from topodiag.model.job_domains import domains
-from topodiag.model.layout import Layout
+from topodiag.model.job_rings import domains
+from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout_groups import LayoutGroups
 from topodiag.placement.groups import THUMB_WORDS, Talk, machine_of, thumb
 
 _COLLECTIVES = {
@@ -202,3 +204,46 @@ def _world(job: Job) -> tuple[Demand, ...]:
         return ()
     ranks = np.arange(job.world_size, dtype=np.int64)[None, :]
     return (Demand("all", ranks, "all_reduce", 2.0**30, why="all ranks, 1 GiB"),)
+
+
+_MOST_COMPARED = 64
+"""Groups of a job that are held against an order of dimensions: a wrong order fails in the first ones already."""
+
+
+def layout_of_job(job: Job) -> Layout | None:
+    """The sizes and the order that the job's communicators show, None where they leave a doubt."""
+    communicators = [communicator for communicator in job.communicators if _is_sure(communicator, job.world_size)]
+    sizes = dict.fromkeys(NAMES, 1)
+    for comm in communicators:
+        name = BY_ROLE[comm.role].name
+        sizes[name] = max(sizes[name], comm.nranks)
+    # A data-parallel group may hold the ranks of the context dimension too, and a smaller one shards or experts alone.
+    data = {communicator.nranks for communicator in communicators if communicator.role is Role.DP} or {1}
+    for size in sorted(data | {size // sizes["cp"] for size in data}, reverse=True):
+        given = {**sizes, "dp": size}
+        if communicators and prod(given[name] for name in RANKED) == job.world_size:
+            return _ordered(given, communicators[:_MOST_COMPARED], job.world_size)
+    return None
+
+
+def _is_sure(communicator: Communicator, world_size: int) -> bool:
+    if communicator.role not in BY_ROLE or communicator.nranks < 2 or communicator.role_sure is Confidence.LOW:
+        return False
+    ranks = communicator.ranks
+    return bool(ranks.size == communicator.nranks and (ranks >= 0).all() and (ranks < world_size).all())
+
+
+def _ordered(sizes: dict[str, int], groups: Sequence[Communicator], world_size: int) -> Layout | None:
+    """The layout of these sizes whose groups are those of the job; None where no order makes them."""
+    spread = [name for name in RANKED if sizes[name] > 1]
+    texts = [name for name in NAMES if name not in spread]
+    rows = [(group.role, np.asarray(group.ranks, np.int64)) for group in groups]
+    for names in permutations(spread):
+        try:
+            layout = Layout(**sizes, order="-".join((*names, *texts))).for_world(world_size)
+        except LayoutError:
+            return None
+        layout_groups = LayoutGroups(layout, world_size)
+        if all(role in {layout_groups.role(name) for name in layout_groups.matching(ranks)} for role, ranks in rows):
+            return layout
+    return None

@@ -19,7 +19,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.price import price_placement, rail_level, rows_of, span_time_us, spans_of
 from topodiag.placement.shares import Class, make_seats
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 DEPTH, BREADTH = 3, 8
 """How far a group that took another's rail may push it on, and how many ways to do so are tried."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.model.rank_hosts import RankHosts
-from topodiag.words.fold import first_of
+from topodiag.model.place_map import RankHosts
 from topodiag.words.hosts import short_name
+from topodiag.words.units import first_of
 
 RULES = ("block", "cyclic", "alphabetical")
 """How launchers number ranks: node by node (Slurm's block, torchrun, mpirun by slot), one rank per node in turn

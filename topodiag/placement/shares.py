@@ -16,7 +16,7 @@ from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.cut import TOGETHER, Cut, cuts
 from topodiag.placement.order import by_family
 from topodiag.placement.price import span_time_us
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 MOST_NODES = 16
 """Nodes that a group may need at least, to be cut as well as can be."""

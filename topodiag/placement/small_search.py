@@ -11,7 +11,7 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.price import rows_of, span_time_us
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 STARTS = 16
 """Other starts, in turn a random one and the best found so far with some ranks exchanged."""

@@ -26,7 +26,7 @@ from topodiag.placement.pack import FEWER_RANKS, layings
 from topodiag.placement.price import PlacementCost, domains_of, price_placement, rail_level
 from topodiag.placement.rails import on_rails
 from topodiag.placement.seats import check_room
-from topodiag.words.fold import fold_hosts, fold_labels
+from topodiag.words.units import fold_hosts, fold_labels
 
 OTHERS = 12
 """Layings from which the search of a small job starts too."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Bools, Cluster
 from topodiag.model.errors import InputError
-from topodiag.words.fold import few, plural
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list, short
+from topodiag.words.units import few, plural
 
 
 def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:

@@ -10,8 +10,7 @@ from topodiag.model.verdict import Price
 from topodiag.report.places import Places
 from topodiag.report.text import BELOW, LABEL, LAST, SCREEN, Page
 from topodiag.report.words import SIGNS
-from topodiag.words.fold import fold_hosts, fold_labels, grouped, neighbours, numbered
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import fold_hosts, fold_labels, grouped, in_gbs, neighbours, numbered, percent
 
 LEAST_STEP = 0.01
 """Share of a step below which it is told as less than that."""

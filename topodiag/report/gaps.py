@@ -11,7 +11,7 @@ from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import BELOW, Page, Part
 from topodiag.report.words import unexplained_words
-from topodiag.words.fold import few, grouped, plural
+from topodiag.words.units import few, grouped, plural
 
 QUOTED = 200
 """Characters of a line of trouble that are shown."""

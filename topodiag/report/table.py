@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.marks import Marks
+from topodiag.model.finding import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
-from topodiag.words.fold import fold_hosts, grouped, plural
 from topodiag.words.own_data import own_data
 from topodiag.words.text import MAX_CHARS, clean
+from topodiag.words.units import fold_hosts, grouped, plural
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
 from topodiag.words.dialect import NVIDIA, Dialect
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 T = TypeVar("T")
 KINDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

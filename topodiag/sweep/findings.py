@@ -5,8 +5,7 @@ from __future__ import annotations
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, SweepJudgement
 from topodiag.sweep.words import GAP_ID, fault_words, look_at, run_words, severe, untold
-from topodiag.words.fold import few, fold_hosts, numbered, plural
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import few, fold_hosts, in_gbs, numbered, percent, plural
 
 RUNS_TOLD = 4
 LOW_ID = "BEN001"

@@ -10,7 +10,7 @@ from topodiag.model.sweep import Fabric, Fault, Part, Standing, SweepJudgement, 
 from topodiag.sweep.judge import CONTROL, shape
 from topodiag.sweep.parts import crosses
 from topodiag.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 CONTROLS = 3
 """Pairs of good nodes that run along where a shape of run was not measured yet: without them there is no normal."""

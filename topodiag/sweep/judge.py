@@ -29,7 +29,7 @@ from topodiag.model.sweep import (
     SweepRun,
 )
 from topodiag.sweep.parts import acquits, crosses, parts_of
-from topodiag.words.fold import grouped, plural
+from topodiag.words.units import grouped, plural
 
 LOW_SHARE = 0.85
 """Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
-from topodiag.words.fold import fold_numbers, grouped, numbered
 from topodiag.words.own_data import own_data
-from topodiag.words.units import in_gbs, percent, spell_gbs
+from topodiag.words.units import fold_numbers, grouped, in_gbs, numbered, percent, spell_gbs
 
 _WORDS = own_data("sweep/words")
 _PORT = frozenset({"link", "pcie"})

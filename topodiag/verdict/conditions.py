@@ -8,10 +8,9 @@ from topodiag.model.clock_text import booted, is_wall
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
-from topodiag.verdict.job_errors import comes_from, error_is, error_says, of_number, of_store, waits_for_all
 from topodiag.verdict.moments import waited_s
 from topodiag.verdict.one_node import wall_s
-from topodiag.verdict.scene import Scene
+from topodiag.verdict.scene import Scene, comes_from, error_is, error_says, of_number, of_store, waits_for_all
 from topodiag.words.own_data import own_data
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.model.case import Case
 from topodiag.model.clock_text import booted, captured, is_wall, stamp
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.job_wires import hosts_on_sockets, nics_up
 from topodiag.model.node import Node
-from topodiag.words.fold import few, plural
+from topodiag.model.result import Case
+from topodiag.words.units import few, plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job, Rank

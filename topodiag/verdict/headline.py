@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.ras import says_answers
-from topodiag.model.result import Result
+from topodiag.model.ras import answered, says_answers
+from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.state import NO_WORD, OPEN, ended_from_outside
-from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import in_gbs, percent, spell_gbs
+from topodiag.words.units import fold_hosts, in_gbs, percent, plural, spell_gbs
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
+
 
 _NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
@@ -116,8 +117,7 @@ def _step_words(scene: Scene) -> str:
     pace = next((pace for job in scene.case.jobs for pace in job.paces[:1]), None)
     if pace is None:
         return ""
-    from topodiag.model.step_growth import grown_part  # noqa: PLC0415 - numpy, which only jobs need
-    from topodiag.model.step_pace import says_change, says_waits, spell_pace  # noqa: PLC0415
+    from topodiag.model.step_pace import grown_part, says_change, says_waits, spell_pace  # noqa: PLC0415 - numpy
 
     if waits := says_waits(pace):
         return f"{waits}; "
@@ -181,3 +181,45 @@ def _reached(run: Benchmark) -> tuple[float, float]:
         return 0.0, 0.0
     size, top = run.run.top
     return top, run.expected.busbw.get(size, run.expected.busbw_gbs)
+
+
+def joined(result: Result, case: Case) -> tuple[str, ...]:
+    """`log 16/16 ranks`, `captures 1/2 nodes`, `nccl-tests none`, `flight recorder 8 ranks`, ..."""
+    texts = []
+    scene = Scene(case)
+    hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
+    seen = sum(len(job.ranks) for job in case.jobs)
+    world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
+    logged = sum(map(_is_logged, case.jobs))
+    read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
+    texts.append(read if logged else "log none")
+    texts += _captures(scene.captured, hosts)
+    programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
+    texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
+    flight = len({record.rank for job in case.jobs for record in job.flight})
+    texts += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
+    texts += _asked(case.jobs)
+    steps = sum(len(step.steps) for job in case.jobs for step in job.steps)
+    texts += [f"training log {plural(steps, 'line')} of steps"] if steps else []
+    texts += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
+    texts += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
+    return tuple(texts)
+
+
+def _is_logged(job: Job) -> bool:
+    return bool(job.processes or job.ranks) or not (job.steps or job.ras)
+
+
+def _asked(jobs: Sequence[Job]) -> list[str]:
+    """How many ranks answered RAS."""
+    asked = [counted for job in jobs if (counted := answered(job.ras)) is not None]
+    return [f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"] if asked else []
+
+
+def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:
+    """How many nodes of the jobs have a capture; without a job, how many nodes."""
+    if not hosts:
+        return [f"captures {plural(len(captured), 'node')}" if captured else "captures none"]
+    beside = captured - hosts
+    texts = [f"captures {len(captured & hosts)}/{len(hosts)} nodes"]
+    return texts + ([f"{plural(len(beside), 'capture')} of no node of a job"] if beside else [])

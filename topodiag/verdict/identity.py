@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from topodiag.model.case import Case
 from topodiag.model.clock_text import stamp
 from topodiag.model.identity import Conflict, Host, Identity, Tie
 from topodiag.model.provenance import Origin
+from topodiag.model.result import Case
 from topodiag.verdict.names import NOBODY, NamedHost, in_name, voices
-from topodiag.words.fold import few, grouped
 from topodiag.words.hosts import address_of, short_name
+from topodiag.words.units import few, grouped
 
 ONE_BOOT_S = 300.0
 """Seconds by which the boot that two captures of one boot show may differ: uptime counts by another clock than the

@@ -7,14 +7,15 @@ A rule is one entry of rules.toml. A condition that ids do not show is a functio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
-from topodiag.verdict.job_errors import error_is
-from topodiag.verdict.scene import Scene
+from topodiag.verdict import conditions
+from topodiag.verdict.scene import Scene, error_is
+from topodiag.words.own_data import own_data
 
 Condition = Callable[[Finding, Finding, Scene], bool]
 """Whether a cause can lead to the other finding in this case, beyond ids, reach and the first error. Never raises."""
@@ -65,3 +66,43 @@ class Rule:
             if wanted is not None and wanted.search(f"{finding.message} {finding.observed}") is None:
                 return False
         return not self.errors or other.id != "JOB005" or error_is(other, scene, *self.errors)
+
+
+def _always(_: Finding, __: Finding, ___: Scene) -> bool:
+    return True
+
+
+def _by_nothing(_: Finding, __: Scene) -> tuple[Origin, ...]:
+    return ()
+
+
+def _rules() -> Iterator[Rule]:
+    for entry in own_data("verdict/rules")["rule"]:
+        yield Rule(
+            entry["name"],
+            entry["mechanism"],
+            tuple(entry["causes"]),
+            tuple(entry["leads_to"]) or conditions.EFFECTS,
+            entry["because"],
+            Reach(entry.get("reach", "job")),
+            tuple(entry.get("errors", ())),
+            regex(entry["cause_says"]) if "cause_says" in entry else None,
+            {check_id: regex(words) for check_id, words in entry.get("other_says", {}).items()},
+            entry.get("notes", False),
+            entry.get("in_part", False),
+            getattr(conditions, entry["holds"]) if "holds" in entry else _always,
+            getattr(conditions, entry["contradicted_by"]) if "contradicted_by" in entry else _by_nothing,
+        )
+
+
+RULES = tuple(_rules())
+
+Relations = tuple[tuple[tuple[str, ...], str], ...]
+"""Ids of checks, and how one leads to the other."""
+
+
+def relations_of(check_id: str) -> tuple[Relations, Relations]:
+    """What the fault of a check can lead to, and what can explain it: ids and the reason of each rule."""
+    leads_to = tuple((rule.leads_to, rule.because) for rule in RULES if check_id in rule.causes)
+    explained_by = tuple((rule.causes, rule.because) for rule in RULES if check_id in rule.leads_to)
+    return leads_to, explained_by

@@ -12,15 +12,13 @@ from topodiag.checks.registry import check_class
 from topodiag.checks.spoken import retold
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
-from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.maker import makers_of, makers_of_all, run_maker
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
 from topodiag.verdict.causes import Tree, trees
-from topodiag.verdict.headline import cause_words, headline, loss_words
-from topodiag.verdict.joined import joined
+from topodiag.verdict.headline import cause_words, headline, joined, loss_words
 from topodiag.verdict.next_evidence import next_evidence
 from topodiag.verdict.order import takes_part
 from topodiag.verdict.price import priced
@@ -28,7 +26,7 @@ from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
 from topodiag.words.dialect import Maker
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.placement.job_step import JobStep

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.shared.devices import NOT_FOR_JOBS, addresses_of_node
 from topodiag.lazy import dataclass, regex
-from topodiag.model.case import Case
 from topodiag.model.clock_text import booted
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Origin, Topic
+from topodiag.model.result import Case
 from topodiag.words.hosts import ADDRESS, address_in_name, address_of, names_one_machine
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import is_only_effect
-from topodiag.words.fold import fold_hosts, grouped
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_hosts, grouped
 
 MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""

@@ -11,8 +11,8 @@ from topodiag.model.clock_text import EPOCH_S, booted
 from topodiag.model.events import Event
 from topodiag.model.node import Node
 from topodiag.verdict.names import NOBODY, only_kernel_log
-from topodiag.words.fold import grouped
 from topodiag.words.hosts import address_of, short_name
+from topodiag.words.units import grouped
 
 SAME_S = 2.0
 """Seconds by which prints of one event differ in two logs of one clock: some are cut to whole seconds."""

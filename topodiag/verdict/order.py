@@ -8,12 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Follows, Severity
-from topodiag.verdict.interface import Reach, Rule
-from topodiag.verdict.registry import RULES
+from topodiag.model.result import Case
+from topodiag.verdict.interface import RULES, Reach, Rule
 from topodiag.verdict.scene import Scene
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 MOST_CAUSES = 64
 """Findings of one check that are tried as the cause of another one: beyond those, all say the same."""

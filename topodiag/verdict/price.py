@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Severity
+from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Cause, Price
 from topodiag.verdict.moments import waited_s
 from topodiag.verdict.pricing.registry import GROUPS, mend_of, without_mend

@@ -11,8 +11,8 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut
 from topodiag.verdict import clearing
 from topodiag.verdict.scene import Scene
-from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_hosts, plural
 
 _OF_HARDWARE = frozenset({"GPU", "NVL", "NIC"})
 Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]

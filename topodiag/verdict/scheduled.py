@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from topodiag.model.case import Case
 from topodiag.model.events import NODE_DOWN, SCHEDULED, Event, Trust
 from topodiag.model.node import Node
+from topodiag.model.result import Case
 from topodiag.words.node_sets import NodeSetError, expand
 
 _DOWN = frozenset({"DOWN", "NOT_RESPONDING"})

@@ -15,7 +15,7 @@ from topodiag.model.job_waits import WAITS, only_waited
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job
@@ -103,7 +103,7 @@ def _became_slow(job: Job) -> bool:
     """Whether its own log shows that its steps became far longer, whatever did it."""
     if not job.steps:
         return False
-    from topodiag.model.step_growth import became_slow  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.model.step_pace import became_slow  # noqa: PLC0415 - numpy, which only jobs need
 
     return became_slow(job.paces)
 

@@ -12,7 +12,7 @@ from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.verdict import CauseStatus
 from topodiag.verdict.clearing import normal_runs
-from topodiag.verdict.registry import RULES
+from topodiag.verdict.interface import RULES
 from topodiag.verdict.scene import Scene
 
 _EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "JOB011", "JOB012", "JOB014", "JOB015", "NET003", "NET004", "NET006",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.lazy import dataclass, regex
-from topodiag.model.case import Case
 from topodiag.model.identity import Identity
+from topodiag.model.result import Case
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.verdict.moments import LOG, RAS, ClockedEvent, said_by
 

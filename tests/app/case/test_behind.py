@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests import program
 from tests.tables import examples
-from topodiag.app.case.behind import ranks_behind
+from topodiag.app.case.starts import ranks_behind
 
 STEPS = ["running step 1/2", "running step 2/2", "COMPLETE!"]
 

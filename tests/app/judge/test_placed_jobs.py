@@ -14,11 +14,11 @@ from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
 from topodiag.app.place import audit_placement
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile
-from topodiag.model.case import Case
 from topodiag.model.finding import Cost
 from topodiag.model.job import Job
 from topodiag.model.layout import Layout
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import RankHosts
+from topodiag.model.result import Case
 from topodiag.placement.job_step import PlacedJobs
 
 SIZES = Layout(tp=8)

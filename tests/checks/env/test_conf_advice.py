@@ -19,9 +19,8 @@ from topodiag.model.devices import NetDev, Nic, NicPort, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Fact, Origin, Topic
 from topodiag.model.system import ConfLine, Setting
-from topodiag.model.topics import Topic
 
 HERE = Origin("test")
 SYSTEM = "/etc/nccl.conf"

@@ -11,9 +11,8 @@ from topodiag.checks.env.conf_file import ConfLineNotRead, misread
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Origin, Topic
 from topodiag.model.system import ConfLine
-from topodiag.model.topics import Topic
 
 
 def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:

@@ -22,9 +22,8 @@ from topodiag.model.devices import GpuFabric
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Fact, Origin, Topic
 from topodiag.model.system import Process, Setting
-from topodiag.model.topics import Topic
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 

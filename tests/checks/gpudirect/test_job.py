@@ -7,8 +7,7 @@ from typing import Any
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
-from topodiag.checks.gpudirect.job import GdrOffInLog
-from topodiag.checks.gpudirect.job_distance import GdrTooFarInLog
+from topodiag.checks.gpudirect.job import GdrOffInLog, GdrTooFarInLog
 from topodiag.model.job import Process
 
 

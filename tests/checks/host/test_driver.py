@@ -15,7 +15,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 from topodiag.model.verdict import CauseStatus
 
 OLD = """\

@@ -8,8 +8,7 @@ from tests.tables import examples
 from topodiag.checks.host.hung_probes import ProbeHangs
 from topodiag.model.finding import Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, NotObserved
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, NotObserved, Topic
 
 GPUS = frozenset({Topic.GPUS})
 

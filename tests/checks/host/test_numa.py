@@ -13,9 +13,8 @@ from tests.tables import examples
 from topodiag.checks.host.numa import GpuNicOnDifferentSockets
 from topodiag.checks.host.process_cores import ProcessAwayFromGpu
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
-from topodiag.model.topics import Topic
 
 
 def placed(node: Node) -> Any:

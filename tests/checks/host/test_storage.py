@@ -12,7 +12,7 @@ from topodiag.evidence.host.kernel_log import LEAST_WHOLE, KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Status
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 
 SILENT = "nfs: server 10.2.0.9 not responding, still trying"
 

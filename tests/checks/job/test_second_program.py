@@ -8,9 +8,8 @@ import pytest
 from tests.checks import nodes
 from topodiag.checks.job.second_program import SecondProgram
 from topodiag.model.finding import Confidence, Finding, Outcome, Status
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
-from topodiag.model.topics import Topic
 
 OWN = {"SLURM_JOB_ID": "551", "RANK": "0"}
 

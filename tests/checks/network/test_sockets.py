@@ -13,7 +13,7 @@ from topodiag.model.devices import NicRole
 from topodiag.model.finding import Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 
 SOCKET = "NET/Socket"
 

@@ -16,8 +16,7 @@ from topodiag.checks.nic.count import MissingComputeNic
 from topodiag.model.devices import Nic, PciDevice
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, Topic
 
 LISTED = frozenset({Topic.RDMA_DEVICES})
 

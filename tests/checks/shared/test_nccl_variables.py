@@ -14,9 +14,8 @@ from topodiag.checks.env.rules import rules
 from topodiag.checks.shared import nccl_variables
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Origin, Topic
 from topodiag.model.system import Setting
-from topodiag.model.topics import Topic
 
 
 def names(*pairs: str) -> Any:

@@ -20,7 +20,7 @@ from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.nccl_versions import spell_range, spell_versions
 from topodiag.model.node import Node
-from topodiag.words.fold import few
+from topodiag.words.units import few
 
 BOARD = made.board()
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.layout.affinity import read_affinity
-from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
+from topodiag.model.links import Affinity
 
 GOOD = "GB/s,mlx5_0,mlx5_1\nGPU0,48.1,19\nGPU1,19.5,47.9\n"
 

@@ -20,7 +20,7 @@ from topodiag.evidence.layout.rank_files import (
     read_torchrun,
 )
 from topodiag.model.errors import InputError
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import RankHosts
 from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 

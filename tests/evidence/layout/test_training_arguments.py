@@ -6,7 +6,7 @@ from topodiag.app.judge.trained import trained_of_log
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
-from topodiag.model.training import JobSettings
+from topodiag.model.dimensions import JobSettings
 
 LLAMA_8B = {
     "ffn_hidden_size": "14336", "global_batch_size": "128", "group_query_attention": "True", "hidden_size": "4096",

@@ -19,7 +19,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.words.fold import fold_numbers
+from topodiag.words.units import fold_numbers
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 FILES = sorted((CORPUS / "topo").glob("*.xml"))

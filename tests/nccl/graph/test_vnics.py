@@ -9,8 +9,7 @@ from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import KNOWN, spell_version
 from topodiag.nccl.graph.attach import HostTree, joined_tree
-from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.graph.tree import Branch
+from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.predict import predict_tree
 
 LEVEL, FORCE, POLICY = "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY"

@@ -14,10 +14,10 @@ from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RING, TREE, SearchGraph, System
 from topodiag.nccl.search import search
-from topodiag.nccl.search.budget import Budget
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.search.trial import Budget
 from topodiag.nccl.settings import read_settings
 
 

@@ -8,7 +8,7 @@ from tests.nccl.plain_search import rounded
 from tests.nccl.small_trees import built, cpu, gpu, host, nic, pci, to_gpu
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.follow import Roads, amounts
-from topodiag.nccl.search.ladders import TOTAL_BUDGET, ladder
+from topodiag.nccl.search.trial import TOTAL_BUDGET, ladder
 
 SPEEDS = sorted(
     {

@@ -18,8 +18,8 @@ from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.described import describe
-from topodiag.nccl.search.ladders import ladder
 from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.search.trial import ladder
 from topodiag.nccl.settings import read_settings
 
 MINORS = range(18, 32)

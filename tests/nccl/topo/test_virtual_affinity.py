@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.model.affinity import Affinity
+from topodiag.model.links import Affinity
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError
 from topodiag.nccl.topo.virtual_affinity import STEP, plan_by_affinity

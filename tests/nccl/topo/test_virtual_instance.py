@@ -8,8 +8,8 @@ from tests.nccl.guests import flat, four_pairs, gpu, nic, ways
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import InstanceSpec
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.infer_instance import plan_by_instance
 from topodiag.nccl.topo.virtual import VirtualError, complete, guest_of
-from topodiag.nccl.topo.virtual_instance import plan_by_instance
 
 
 def machine(spec: InstanceSpec, order: Iterable[int] | None = None) -> Element:

@@ -15,9 +15,9 @@ from tests.tables import examples
 from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
+from topodiag.model.job_rings import bare_transport, short_transport
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report import table_files
 from topodiag.report.interface import Style
 from topodiag.report.job.registry import TABLES, VIEWS, table

@@ -8,12 +8,11 @@ from dataclasses import replace
 from tests.checks import jobs
 from tests.verdict.judged import LOG, measured, running, seen
 from tests.verdict.test_order import W
-from topodiag.model.case import Case
 from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.report.interface import Style
 from topodiag.report.page import print_drawn

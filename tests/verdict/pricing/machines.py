@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
-from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Finding, Severity, Where
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, known
+from topodiag.model.result import Case
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.nccl.topo.changes import Change, apply
 from topodiag.verdict.pricing.mend import HostGround, Machine

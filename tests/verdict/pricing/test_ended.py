@@ -8,10 +8,10 @@ import pytest
 from tests.checks import jobs
 from tests.tables import examples
 from tests.verdict.pricing.machines import cause, finding
-from topodiag.model.case import Case
+from topodiag.model.events import Progress
 from topodiag.model.job import Event
-from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
+from topodiag.model.result import Case
 from topodiag.verdict.price import ended
 
 ENDED_S = 1_766_280_682.0

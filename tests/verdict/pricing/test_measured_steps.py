@@ -8,10 +8,9 @@ from tests.checks import jobs
 from tests.model.test_step_pace import series
 from tests.verdict.pricing.machines import cause, finding
 from topodiag.app.case.step_times import ALONE, with_steps
-from topodiag.model.case import Case
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.model.steps import StepSeries
 from topodiag.model.verdict import Cause, Price, State
 from topodiag.verdict.judge import judge

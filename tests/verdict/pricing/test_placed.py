@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.verdict.pricing.machines import bus_of, cause, finding, node
-from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Cost, Where
 from topodiag.model.job import Communicator, Job, Rank
+from topodiag.model.result import Case
 from topodiag.verdict.price import priced
 
 PLC001 = replace(finding("PLC001"), where=Where(("n1", "n2")), cost=Cost(178.8, 0.48, "192 of 370.8 GB/s"))

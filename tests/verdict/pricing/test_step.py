@@ -10,10 +10,10 @@ from tests.tables import examples
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, tree
 from tests.verdict.test_price import LINKS, NIC
 from topodiag.app.judge.placed_jobs import place_jobs
-from topodiag.model.case import Case
+from topodiag.model.dimensions import JobSettings
 from topodiag.model.finding import Cost
 from topodiag.model.layout import Layout
-from topodiag.model.training import JobSettings
+from topodiag.model.result import Case
 from topodiag.model.verdict import Price
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.changes import Change, down, remove

@@ -9,25 +9,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.given import gathered
 from topodiag.app.case.nodes import left_out, node_case
+from topodiag.app.case.opening import gathered
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import PART, NotObserved
+from topodiag.model.result import Case
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.one_node import is_part, merged
 from topodiag.verdict.scheduled import of_the_jobs, without_outlived
 from topodiag.verdict.timeline import timeline
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topodiag.app.case.given import blob_at
+from topodiag.app.case.opening import blob_at
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.system import machine_of
 from topodiag.cost.questions import ModelError

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from topodiag.app.case.attach import Readings, attached, owner_of
+from topodiag.app.case.ras import Readings, attached, owner_of
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
@@ -18,11 +18,10 @@ from topodiag.model.finding import Input
 from topodiag.model.inspector import Inspection, InspectorCommunicator, MadeOf
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
-from topodiag.words.fold import few, grouped, plural
 from topodiag.words.hosts import short_name
 from topodiag.words.joined import Sets
 from topodiag.words.own_data import own_data
-from topodiag.words.units import percent
+from topodiag.words.units import few, grouped, percent, plural
 
 ALONE = "Inspector"
 """The name of a job of which there is nothing but the Inspector's records."""

@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.attach import job_of
+from topodiag.app.case.ras import job_of
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 _NUMBER = regex(
     r"""^slurm-([0-9]{1,10})(?![0-9])                            # as Slurm and PBS name what nobody named

@@ -10,12 +10,12 @@ from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.words.fold import grouped
+from topodiag.model.result import Case
+from topodiag.words.units import grouped
 
 MAX_BYTES = 1 << 20
 """A script has kilobytes."""

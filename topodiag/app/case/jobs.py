@@ -6,20 +6,21 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from topodiag.app.case.attach import (
+from topodiag.app.case.inspector import inspected, with_inspection
+from topodiag.app.case.job_numbers import by_number, named
+from topodiag.app.case.progress import look_ahead, with_progress
+from topodiag.app.case.ras import (
     Readings,
     attached,
     is_only,
     last_with,
+    ras_answers,
     read_texts,
     with_diagnostics,
+    with_ras,
     with_stacks,
     with_step_waits,
 )
-from topodiag.app.case.inspector import inspected, with_inspection
-from topodiag.app.case.job_numbers import by_number, named
-from topodiag.app.case.progress import look_ahead, with_progress
-from topodiag.app.case.ras import ras_answers, with_ras
 from topodiag.app.case.step_times import step_times, with_arguments, with_steps
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.log_plan import is_read
@@ -31,11 +32,11 @@ from topodiag.evidence.live.diagnostics import TRACE_MAX_BYTES, read_diagnostics
 from topodiag.evidence.live.stacks import MAX_BYTES as STACKS_BYTES
 from topodiag.evidence.live.stacks import read_stacks
 from topodiag.lazy import dataclass
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.job import FlightRecord, Job
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import PART, NotObserved
+from topodiag.model.result import Case
 from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.given import gathered
+from topodiag.app.case.opening import gathered
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.pieces import Intake, SkippedFile, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.lazy import regex
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import PART, NotObserved
-from topodiag.words.fold import first_of
+from topodiag.model.result import Case
+from topodiag.words.units import first_of
 
 _BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 """A file of a bundle by its name inside."""

@@ -1,4 +1,4 @@
-"""Standard input, for the use cases whose paths hold `-`, and who looks on while evidence is read."""
+"""What stands at the paths that a user gave, of which `-` is standard input, and who looks on while it is read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from topodiag.evidence.intake.collected import resolve
-from topodiag.evidence.intake.pieces import STDIN
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.watched import Watch, watched
+from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
 
@@ -49,3 +52,13 @@ def with_paths(result: Result, paths: Sequence[str]) -> Result:
 
 
 __all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_paths"]
+
+
+def gathered(paths: Sequence[str], *, quick: bool = False) -> Intake:
+    """All evidence at these paths; `quick`: what is asked for are logs. Raises InputError."""
+    return gather(paths, stdin=stream_for(paths), quick=quick)
+
+
+def blob_at(path: str) -> Blob:
+    """The text of one file. Raises InputError."""
+    return open_blob(path, stream_for((path,)))

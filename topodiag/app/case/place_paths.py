@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from topodiag.app.case.build import LAYOUTS
-from topodiag.app.case.given import blob_at, gathered
-from topodiag.app.case.opening import stream_for
+from topodiag.app.case.opening import blob_at, gathered, stream_for
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.evidence.intake.pieces import Intake, Piece, left_aside
 from topodiag.evidence.kinds import Kind

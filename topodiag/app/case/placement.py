@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.given import blob_at, gathered
+from topodiag.app.case.opening import blob_at, gathered
 from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
@@ -21,10 +21,9 @@ from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.layout import Layout
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.place_map import RankHosts
 from topodiag.placement.job_groups import joined_by_nvlink
-from topodiag.placement.job_ranks import ranks_of
-from topodiag.placement.rank_nodes import only_used, rank_nodes_of
+from topodiag.placement.rank_nodes import only_used, rank_nodes_of, ranks_of
 from topodiag.placement.seats import assign, by_rule, check_room
 
 

@@ -8,9 +8,8 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.behind import ranks_behind
 from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, named
-from topodiag.app.case.starts import Starts
+from topodiag.app.case.starts import Starts, ranks_behind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
@@ -24,10 +23,10 @@ from topodiag.evidence.signatures.wrappers import of_one_process
 from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
-from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
+from topodiag.model.events import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.colours import without_colours
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job
@@ -72,7 +71,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     last = tuple(text.last for text in read if text.last is not None and text.last.details["last"])
     if not last:
         return progress, ()
-    from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.app.case.ras import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     files = tuple(event.origin.source for event in last if event.origin is not None)
     return progress, named(by_number(job_of("job", events=last, files=files)))
@@ -260,7 +259,7 @@ def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRea
         past = _refused_starts(job, read)
     if not past:
         return ()
-    from topodiag.app.case.attach import job_of  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.app.case.ras import job_of  # noqa: PLC0415 - numpy, which only jobs need
 
     earlier = job_of("job 1", events=tuple(past), files=job.files, is_past=True)
     return earlier, replace(job, name="job 2", events=_without(job.events, past))

@@ -15,13 +15,11 @@ from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.model.bench import BenchRun
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.result import UnreadLine
-from topodiag.words.fold import grouped
-from topodiag.words.units import spell_bytes
+from topodiag.model.result import Case, UnreadLine
+from topodiag.words.units import grouped, spell_bytes
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

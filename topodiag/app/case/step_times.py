@@ -6,8 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.attach import Readings, job_of, read_texts
 from topodiag.app.case.job_numbers import job_number, numbers_of
+from topodiag.app.case.ras import Readings, job_of, read_texts
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
@@ -17,12 +17,12 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, lines_of_file, read_steps
 from topodiag.lazy import dataclass
+from topodiag.model.dimensions import JobSettings
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import JobSettings
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""

@@ -27,7 +27,7 @@ from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
 from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from topodiag.model.bench import Benchmark, Gate, GateState
 from topodiag.model.finding import Outcome, Severity
 from topodiag.model.result import Result
 from topodiag.verdict.headline import causes_of
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
 

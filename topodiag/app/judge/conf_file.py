@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.app.case.given import gathered
 from topodiag.app.case.live import captured
 from topodiag.app.case.nodes import case_of, node_case
+from topodiag.app.case.opening import gathered
 from topodiag.app.judge.nodes import judged
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
@@ -15,7 +15,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.model.result import Result
-from topodiag.words.fold import few
+from topodiag.words.units import few
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from topodiag.checks.run import run
 from topodiag.checks.shared.job.text import wants_operations
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.job import troubles
-from topodiag.model.case import Case
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.verdict.judge import state_of_jobs
 
 

@@ -8,8 +8,7 @@ from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.node import troubles
 from topodiag.evidence.intake.reader import ReadNode
-from topodiag.model.case import Case
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 
 
 def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:

@@ -17,21 +17,19 @@ from topodiag.app.case.system import system_of
 from topodiag.app.judge.placing import audited, talk_for
 from topodiag.app.judge.trained import trained_of_log
 from topodiag.cost.questions import ModelError
-from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
+from topodiag.model.place_map import RankHosts
 from topodiag.model.provenance import NotObserved
-from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.result import Case
 from topodiag.placement.groups import USUAL, Talk, gpu_of, other_talks
-from topodiag.placement.job_groups import NO_ROLES
-from topodiag.placement.job_layout import layout_of_job
-from topodiag.placement.job_ranks import ranks_of
+from topodiag.placement.job_groups import NO_ROLES, layout_of_job
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
-from topodiag.placement.rank_nodes import UNSEEN, RankNodes, rank_nodes_of
+from topodiag.placement.rank_nodes import UNSEEN, RankNodes, rank_nodes_of, ranks_of
 
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""

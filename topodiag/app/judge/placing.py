@@ -24,8 +24,7 @@ from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.usable import is_usable, prefer_healthy
-from topodiag.words.fold import grouped
-from topodiag.words.units import in_ms, percent
+from topodiag.words.units import grouped, in_ms, percent
 
 _ALIKE = 1e-3
 """Share by which the times of two maps differ that are the same."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.checks.run import fold
-from topodiag.model.case import Case
 from topodiag.model.finding import Outcome
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 
 
 def judged_result(case: Case, outcomes: tuple[Outcome, ...], **more: Any) -> Result:

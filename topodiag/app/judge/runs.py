@@ -20,14 +20,13 @@ from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
-from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.job_wires import seen_kind
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Result
-from topodiag.words.fold import few, grouped
+from topodiag.model.result import Case, Result
+from topodiag.words.units import few, grouped
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.history import NodeHistory
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_hosts
+from topodiag.words.units import fold_hosts
 
 BASIS = "capture given"
 

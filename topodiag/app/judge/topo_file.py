@@ -27,12 +27,11 @@ from topodiag.nccl.topo.changes import EditedTree
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
-from topodiag.nccl.topo.infer_instance import infer_instance
+from topodiag.nccl.topo.infer_instance import infer_instance, plan_by_instance
 from topodiag.nccl.topo.repair import Repair, repair
 from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, guest_of
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
-from topodiag.nccl.topo.virtual_instance import plan_by_instance
 
 CHECKED = ("TOP004", "TOP005", "TOP006")
 """Checks of the file that was made. TOP001 is the reading back itself."""

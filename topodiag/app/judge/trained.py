@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from topodiag.model.dimensions import OVERLAP
-from topodiag.model.training import JobSettings
+from topodiag.model.dimensions import OVERLAP, JobSettings
 
 TRAINING = {
     "params": 70e9, "layers": 80, "hidden": 8192, "seq": 4096, "micro_batch": 1, "global_batch": None,

@@ -11,11 +11,10 @@ from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.node import troubles
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Result
+from topodiag.model.result import Case, Result
 from topodiag.verdict.judge import judge
 
 if TYPE_CHECKING:

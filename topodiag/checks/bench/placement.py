@@ -11,8 +11,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import grouped, in_gbs, percent
 
 LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""

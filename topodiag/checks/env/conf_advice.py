@@ -18,7 +18,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
-from topodiag.words.fold import fold_runs
+from topodiag.words.units import fold_runs
 
 HCA, IFNAME = "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"
 MOST_HCAS = 32

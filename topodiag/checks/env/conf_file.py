@@ -8,8 +8,8 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
+from topodiag.model.provenance import Topic
 from topodiag.model.system import ConfLine
-from topodiag.model.topics import Topic
 
 MAX_VALUE_BYTES = 1023
 """NCCL copies at most this much of a value (setEnvFile, src/misc/param.cc, v2.30)."""

@@ -17,7 +17,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Process
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few, grouped
+from topodiag.words.units import few, grouped
 
 
 @dataclass(frozen=True, slots=True)

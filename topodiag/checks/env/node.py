@@ -15,9 +15,8 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import few, grouped, plural
+from topodiag.model.provenance import Origin, Topic
+from topodiag.words.units import few, grouped, plural
 
 ENVIRONMENT = "environment"
 NOT_JUDGED = "{} may cost bandwidth: the evidence does not show enough of the machine"

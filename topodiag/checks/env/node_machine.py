@@ -12,7 +12,7 @@ from topodiag.model.links import Path
 from topodiag.model.maker import makers_of
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 from topodiag.words.dialect import Maker
 
 BOARD = 8

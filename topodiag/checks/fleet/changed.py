@@ -14,8 +14,8 @@ from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped
 from topodiag.words.states import GOOD
+from topodiag.words.units import grouped
 
 ABSENT = "absent"
 """The value of a fact that a node does not have, in families where everything is listed."""

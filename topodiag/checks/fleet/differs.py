@@ -10,7 +10,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few, grouped, plural
+from topodiag.words.units import few, grouped, plural
 
 FEWEST = 3
 """Nodes without which there is no majority."""

@@ -9,8 +9,7 @@ from topodiag.checks.interface import FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
 from topodiag.model.fleet_words import fact_name
-from topodiag.words.fold import few, plural
-from topodiag.words.units import percent
+from topodiag.words.units import few, percent, plural
 
 FEWEST = 3
 _SHOWN = 3

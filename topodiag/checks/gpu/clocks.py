@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_runs, grouped
 from topodiag.words.own_data import own_data
-from topodiag.words.units import in_mhz, in_w
+from topodiag.words.units import fold_runs, grouped, in_mhz, in_w
 
 HARDWARE = {
     "hw_thermal_slowdown": "the GPU is too hot (hardware thermal slowdown)",

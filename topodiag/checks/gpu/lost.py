@@ -30,10 +30,9 @@ from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Origin, Topic
 from topodiag.words.dialect import AMD
-from topodiag.words.fold import grouped, plural
+from topodiag.words.units import grouped, plural
 
 LOST_WORDS = "requires reset"
 """In the driver's words of a GPU that answers and waits for its reset: GPU005 speaks of it."""

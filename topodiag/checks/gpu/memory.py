@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
+    FaultCheck,
+    NodeFault,
     XidGroup,
     capital,
     log_was_read,
@@ -21,8 +22,8 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped, plural
 
 RESET = (
     "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"

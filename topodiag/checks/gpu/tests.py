@@ -11,8 +11,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import fold_runs, grouped
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import fold_runs, grouped, in_gbs, spell_gbs
 
 FEWEST = 4
 """GPUs that must have been measured: of fewer, nobody can say which is the odd one."""

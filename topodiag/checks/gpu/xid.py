@@ -9,8 +9,9 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
+    FaultCheck,
+    NodeFault,
     XidGroup,
     capital,
     label_at,
@@ -27,8 +28,8 @@ from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_s
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import grouped, numbered, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped, numbered, plural
 
 ELSEWHERE = frozenset({"lost", "memory", "recovery"})
 """Families that GPU001, GPU002 and GPU005 judge."""

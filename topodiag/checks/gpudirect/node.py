@@ -23,8 +23,7 @@ from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 GDR_LEVEL = PathType.PXB
 """Farthest path over which NCCL uses GPUDirect RDMA by default (ncclTopoCheckGdr, src/graph/paths.cc v2.30); on

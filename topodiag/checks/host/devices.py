@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.shared.devices import cluster
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
 from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 IMEX = "nvidia-caps-imex-channels"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, log_was_read, no_gpu, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node

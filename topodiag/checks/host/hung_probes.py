@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import few, plural
-from topodiag.words.units import in_s
+from topodiag.model.provenance import NotObserved, Origin, Topic
+from topodiag.words.units import few, in_s, plural
 
 LEAST_S = 5.0
 """Seconds that a probe must have had: one that got less can have been slow."""

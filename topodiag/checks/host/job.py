@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     cpu_of,
@@ -20,14 +20,13 @@ from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, failed
-from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, grouped
+from topodiag.words.units import fold_runs, grouped
 
 BUS_IN_NCCL, BUS_NO_PAGE = "bus error in nccl", "bus error"
 """What no line names alone: a signal, and the stack below it."""

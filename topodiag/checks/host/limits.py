@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 from topodiag.words.units import spell_bytes
 
 MIB = 1 << 20

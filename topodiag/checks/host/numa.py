@@ -12,8 +12,7 @@ from topodiag.model.devices import Gpu, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, in_gbs, plural
 
 ALIKE_FAR = "every GPU is alike far from every NIC, as in a guest; nothing says which this is"
 UNBOUNDED_GBS = 1000.0

@@ -13,11 +13,9 @@ from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_numbers, fold_runs
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import fold_numbers, fold_runs, in_gbs, percent
 
 AWAY_SHARE = 0.5
 """A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half

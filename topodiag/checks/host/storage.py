@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
-from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, lasted_s, log_was_read, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import few, plural
-from topodiag.words.units import in_s
+from topodiag.words.units import few, in_s, plural
 
 _SERVERS = {
     "NFS server": (("kernel.nfs_silent",), "kernel.nfs_back"),

@@ -7,18 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import fsum
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import (
+    JobCheck,
+    hosts_in,
+    hosts_with,
+    hosts_word,
+    quoted,
+    rank_word,
+    ranks_in,
+    spell_ranks,
+)
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for, outlived
-from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.node import Node
-from topodiag.words.fold import grouped, plural
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import grouped, plural, spell_bytes
 
 LEAST_SHARE, LEAST_GIB = 0.1, 2.0
 """What others must have of a GPU at the start: the process's own context, and a desktop, have less."""

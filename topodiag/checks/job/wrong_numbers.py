@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from topodiag.checks.interface import JobCheck
-from topodiag.checks.words import quoted, rank_word
+from topodiag.checks.interface import JobCheck, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
 """Faults of lines that say so (evidence/signatures/catalogue/process.toml)."""

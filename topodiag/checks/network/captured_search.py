@@ -35,7 +35,7 @@ from topodiag.nccl.prediction import PredictedGraph, Prediction
 from topodiag.nccl.settings import not_followed
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
-from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.units import few, fold_hosts, plural
 
 HOST_ID = "NCCL_HOSTID"
 """Parts a host into nodes or joins hosts to one; a log since 2.20 prints how many nodes NCCL counts."""

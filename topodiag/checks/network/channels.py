@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import fsum
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import (
     OVER_PCI,
     fold,
@@ -19,7 +19,6 @@ from topodiag.checks.shared.job.evidence import (
     settings_of,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity

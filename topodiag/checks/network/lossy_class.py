@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault
 from topodiag.checks.shared.node.nic_counters import LIMITS, limit_name
 from topodiag.model.devices import Counters, NetDev, Nic
 from topodiag.model.finding import Confidence, Outcome, Severity

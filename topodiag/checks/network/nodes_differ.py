@@ -7,16 +7,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped, plural
-from topodiag.words.units import in_gbps
+from topodiag.words.units import grouped, in_gbps, plural
 
 NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
 """Kinds of lines that show which network a process took, the plainest first."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word, quoted
 from topodiag.checks.shared.job.evidence import multi_node, piece, settings_of
 from topodiag.checks.shared.job.text import NET, ask_for, outlived
-from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job, Message, Process

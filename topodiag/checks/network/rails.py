@@ -29,7 +29,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import fold_runs, plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
 from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
-from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, grouped, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_runs, grouped, plural
 
 FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM

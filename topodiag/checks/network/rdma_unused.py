@@ -11,8 +11,7 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
-from topodiag.words.fold import fold_runs
-from topodiag.words.units import in_s
+from topodiag.words.units import fold_runs, in_s
 
 TRAFFIC = frozenset({
     "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "unicast_xmit_packets",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import fsum
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     by_host,
@@ -22,15 +22,13 @@ from topodiag.checks.shared.job.evidence import (
 )
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import nics_up, socket_gbs
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, plural
 
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 """Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""

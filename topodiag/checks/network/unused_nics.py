@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import (
     between_nodes,
     host_name,
@@ -27,12 +27,10 @@ from topodiag.checks.shared.job.nic_uses import (
     ranks_of,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
-from topodiag.checks.words import hosts_word
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
-from topodiag.words.fold import fold_runs
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, in_gbs
 
 FEW = 4
 """GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or

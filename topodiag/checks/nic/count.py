@@ -20,10 +20,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbps, in_gbs, spell_gbs
+from topodiag.model.provenance import Fact, Topic
+from topodiag.words.units import fold_runs, in_gbps, in_gbs, plural, spell_gbs
 
 RAIL_SHARE = 0.75
 """Part of the GPUs that must have a NIC of their own before one without is called a fault and not a design."""

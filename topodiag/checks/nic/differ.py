@@ -16,7 +16,7 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import fold_runs, grouped, plural
+from topodiag.words.units import fold_runs, grouped, plural
 
 FULL_MTU = 4096
 """The largest RDMA MTU, bytes (enum ib_mtu, include/rdma/ib_verbs.h)."""

@@ -24,10 +24,8 @@ from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_s, spell_s
+from topodiag.model.provenance import Counter, Topic
+from topodiag.words.units import fold_runs, grouped, in_s, plural, spell_s
 
 SYMBOL_GROWTH = 10
 """Symbol errors between two samples up to which nothing is said (error_thresholds of rdma-core: SymbolError 10)."""

@@ -19,9 +19,9 @@ from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
+from topodiag.words.units import grouped, plural
 
 MANY_FLAPS = 2
 """Link losses that came back, from which on a link is called unsteady: switches and ports recover by themselves once

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word, quoted
 from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
@@ -23,12 +23,10 @@ from topodiag.checks.shared.job.nic_uses import (
     short_of_captures,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_gbps, in_gbs, percent
+from topodiag.words.units import fold_runs, grouped, in_gbps, in_gbs, percent, plural
 
 
 class PortFellInLog(JobCheck):

@@ -16,8 +16,7 @@ from topodiag.lazy import regex
 from topodiag.model.devices import FabricPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import few, fold_runs, grouped, plural
-from topodiag.words.units import in_gbps, in_gbs, spell_gbs
+from topodiag.words.units import few, fold_runs, grouped, in_gbps, in_gbs, plural, spell_gbs
 
 FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""

@@ -19,12 +19,10 @@ from topodiag.model.devices import NetDev, Nic, NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, plural
+from topodiag.model.provenance import Fact, Topic
 from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import fold_runs, in_gbs, plural, spell_gbs
 
 MOST_DEFAULT_GBPS = 56.0
 """The highest rate that drivers show for a port without a link: mlx5 shows 10 and 40 Gb/s, mlx4 up to 56."""

@@ -15,9 +15,8 @@ from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
-from topodiag.words.fold import fold_runs, plural
 from topodiag.words.own_data import own_data
-from topodiag.words.units import in_s
+from topodiag.words.units import fold_runs, in_s, plural
 
 LIMITS = own_data("checks/nvlink/limits")
 """By counter, its limits; the head of that file explains each key."""

@@ -28,10 +28,8 @@ from topodiag.model.devices import Gpu
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, grouped
-from topodiag.words.units import in_gbs
+from topodiag.model.provenance import Fact, Origin, Topic
+from topodiag.words.units import fold_runs, grouped, in_gbs
 
 IMEX = "nvidia-imex"
 

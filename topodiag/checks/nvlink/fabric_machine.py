@@ -12,8 +12,7 @@ from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, Topic
 
 PASSING = ("recovery",)
 """Health fields that pass by themselves: route and access-timeout recovery say that the fabric is at work on it."""

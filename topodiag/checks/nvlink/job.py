@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted
 from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
-from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass
-from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.model.links import fabric_bandwidth, fabric_problems
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, grouped, plural
+from topodiag.words.units import fold_runs, grouped, plural
 
 
 class NvlinksLeftOutInLog(JobCheck):

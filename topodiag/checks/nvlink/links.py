@@ -13,8 +13,7 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import fold_runs, in_gbs, percent, plural
 
 
 class FewerNvlinks(NodeCheck):

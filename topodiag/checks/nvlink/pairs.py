@@ -16,8 +16,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import fold_runs
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, in_gbs
 
 MAX_LINKS = 36
 """NVLinks that a GPU has at most (NVML_NVLINK_MAX_LINKS of nvml.h 13.3)."""

@@ -20,8 +20,7 @@ from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.dialect import AMD
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import fold_runs, grouped, in_gbs, percent, plural
 
 RATE_TOLERANCE_SHARE = 0.02
 """A link counts as slow when it is this much below its peers: drivers print the same rate as 25 and 25.781 GB/s

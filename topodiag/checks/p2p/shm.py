@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     gpu_of,
@@ -27,15 +27,13 @@ from topodiag.checks.shared.job.evidence import (
     views,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
-from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Fact, Origin
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 """Settings that part ranks of one node: ENV001 judges them."""

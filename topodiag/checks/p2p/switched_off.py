@@ -22,7 +22,7 @@ from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 OFF_NVLINK = "between nvlink connected"
 

@@ -11,9 +11,8 @@ from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, grouped, plural
+from topodiag.model.provenance import Fact, Topic
+from topodiag.words.units import fold_runs, grouped, plural
 
 REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P

@@ -14,8 +14,7 @@ from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
-from topodiag.words.fold import grouped, plural
-from topodiag.words.units import in_s, spell_s
+from topodiag.words.units import grouped, in_s, plural, spell_s
 
 REPLAYS_PER_LANE_MINUTE_GTS = 0.06
 """Replays to be expected per lane, minute and GT/s at the specified bit error rate of 1e-12: 1e-12 x 60 s x 1e9.

@@ -14,8 +14,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.detect import GT_PER_S
 from topodiag.nccl.topo.repair import NarrowFunction, narrow_functions
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, plural, spell_gbs
 
 SURE_SIBLINGS = 3
 """Peers from which a single narrow one is a fault and no way to build: two may be of two risers."""

@@ -17,8 +17,7 @@ from topodiag.model.busid import unplaced
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Outcome
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, Topic
 
 ADAPTER_LANES = 8
 """Lanes from which a network function counts as an adapter; management ports have one to four."""

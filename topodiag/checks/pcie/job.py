@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word, quoted
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, named_by, prints, said_by, settings_of
-from topodiag.checks.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, in_gbs
 
 NARROW = 0.7
 """Part of the peers' bandwidth below which a link is another one: a step of width or speed halves it."""

@@ -12,8 +12,7 @@ from topodiag.model.devices import PciKind
 from topodiag.model.events import Event, Value
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.words.fold import grouped
-from topodiag.words.units import in_gbs, percent, spell_gbs
+from topodiag.words.units import grouped, in_gbs, percent, spell_gbs
 
 STUMP_LANES = 2
 """Lanes up to which a link of a card for eight or more is broken whatever its slot: server slots are wired with 4, 8 or

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, spell_ranks
 from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
-from topodiag.checks.words import spell_ranks
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Communicator, Job
-from topodiag.words.fold import few, plural
+from topodiag.words.units import few, plural
 
 
 class RingReturns(JobCheck):

@@ -7,14 +7,12 @@ from math import fsum
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, PlacementCheck
-from topodiag.checks.words import hosts_word, spell_ranks
+from topodiag.checks.interface import Advice, PlacementCheck, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.dimensions import of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
-from topodiag.words.fold import few, plural
-from topodiag.words.units import in_ms
+from topodiag.words.units import few, in_ms, plural
 
 MAX_RANKS = 4096
 """Ranks and nodes that a finding names; a layout of 100,000 would fill pages."""

@@ -7,18 +7,16 @@ from math import fsum
 
 import numpy as np
 
-from topodiag.checks.interface import PlacementCheck
+from topodiag.checks.interface import PlacementCheck, spell_ranks
 from topodiag.checks.placement.layout_groups import cost_of, lost, named, of_what, where
 from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
-from topodiag.checks.words import spell_ranks
 from topodiag.cost.step import MATTERS
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
-from topodiag.words.fold import plural
-from topodiag.words.units import in_ms
+from topodiag.words.units import in_ms, plural
 
 
 class StagesApart(PlacementCheck):

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, PlacementCheck
+from topodiag.checks.interface import Advice, PlacementCheck, spell_ranks
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
-from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -17,8 +16,7 @@ from topodiag.placement.declared import MovedRank
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
-from topodiag.words.fold import few, grouped, plural
-from topodiag.words.units import in_ms
+from topodiag.words.units import few, grouped, in_ms, plural
 
 WORTH = 0.01
 """Share of a step below which a detour is told at level info."""

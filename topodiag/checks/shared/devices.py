@@ -13,8 +13,7 @@ from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.maker import XGMI
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Fact, Topic
 
 V = TypeVar("V", bound=Hashable)
 

@@ -14,8 +14,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped, plural
 
 MOST_SHOWN = 8
 MAX_QUOTE = 160

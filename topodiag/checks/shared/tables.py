@@ -15,10 +15,9 @@ from topodiag.model import tables
 from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.node import Node
 from topodiag.model.tables import Row, Table
-from topodiag.words.fold import few
 from topodiag.words.states import BAD, GOOD
 from topodiag.words.text import words_of_name
-from topodiag.words.units import in_mhz, in_ms, spell_bytes
+from topodiag.words.units import few, in_mhz, in_ms, spell_bytes
 
 BUSY_PERCENT = 50.0
 SLOW_SHARE = 0.5

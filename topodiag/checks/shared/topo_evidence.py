@@ -22,8 +22,7 @@ from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import PredictedGraph, Prediction
 from topodiag.nccl.search.searched import first_system, surely_searched
 from topodiag.nccl.settings import read_settings
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, plural
 
 ASKED = DEFAULT
 """The version whose search is asked where nobody named one: the reference of all rules here."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.node import Node
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 
 if TYPE_CHECKING:
     from topodiag.model.nccl_tree import NcclFile

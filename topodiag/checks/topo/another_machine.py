@@ -22,9 +22,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
-from topodiag.words.fold import few, plural
 from topodiag.words.places import base_name
-from topodiag.words.units import in_gbs
+from topodiag.words.units import few, in_gbs, plural
 
 SLOWER = 0.05
 """A file that costs more than this share of the ring's bandwidth is worse than none; less is a step of the ladder."""

@@ -15,7 +15,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import fold_runs, plural
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""

@@ -29,9 +29,9 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.clean import hosts_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
 from topodiag.words.places import base_name
+from topodiag.words.units import grouped
 
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""

@@ -6,16 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import fold_runs, grouped, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
 """Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""

@@ -13,10 +13,8 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile, first_host
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs
+from topodiag.model.provenance import Fact, Origin, Topic
+from topodiag.words.units import in_gbs, plural
 
 # TOP003 by a topology file alone: links that it does not tell, a flattened tree, no NUMA node.
 

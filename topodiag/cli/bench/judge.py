@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nccl_option, on_command_line, options, report_options, value_options
+from topodiag.cli.options import Command, Printing, nccl_option, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import env_reader, option, options
-from topodiag.words.fold import plural
-from topodiag.words.units import spell_s
+from topodiag.cli.options import Command, env_reader, option, options
+from topodiag.words.units import plural, spell_s
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepPlan
@@ -57,7 +55,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
-    from topodiag.sweep.launch_words import refuse_arguments, refuse_environment  # noqa: PLC0415
+    from topodiag.sweep.commands import refuse_arguments, refuse_environment  # noqa: PLC0415
     from topodiag.sweep.places import fabric_from  # noqa: PLC0415
     from topodiag.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415

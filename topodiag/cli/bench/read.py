@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import FAILED, FOUND, Outcome
-from topodiag.cli.options import Printing, options
+from topodiag.cli.options import Command, Printing, options
 from topodiag.cli.params import PLACE
 from topodiag.words.units import in_gbs
 
@@ -118,7 +117,7 @@ def _show(sweep: SweepPlan, programs: dict[str, str]) -> None:
 
 def _end(done: Summary, folder: str, quiet: bool) -> int:
     from topodiag.model.sweep import State  # noqa: PLC0415
-    from topodiag.words.fold import plural  # noqa: PLC0415
+    from topodiag.words.units import plural  # noqa: PLC0415
 
     bad = {state: count for state, count in done.states.items() if state is not State.OK}
     if not quiet:

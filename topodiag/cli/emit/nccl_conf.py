@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import options
+from topodiag.cli.options import Command, options
 from topodiag.cli.params import EVIDENCE
 
 

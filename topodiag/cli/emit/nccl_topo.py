@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import nccl_option, options
+from topodiag.cli.options import Command, nccl_option, options
 from topodiag.cli.params import EVIDENCE
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, options, page_options, value_options
+from topodiag.cli.options import Command, Printing, format_option, options, page_options, value_options
 
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:

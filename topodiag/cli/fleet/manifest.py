@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import options, value_options
+from topodiag.cli.options import Command, options, value_options
 
 KINDS = ("job", "daemonset")
 KEEP = "/var/lib/topodiag"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, options, plot_options
+from topodiag.cli.options import Command, Printing, options, plot_options
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 
@@ -38,7 +37,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
       topodiag model collective all_reduce --placement 2x8 --versus 16x1
     """
     from topodiag.app.model import ask_collective  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)

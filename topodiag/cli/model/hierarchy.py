@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, options, plot_options
+from topodiag.cli.options import Command, Printing, options, plot_options
 
 
 @click.command(cls=Command)
@@ -28,7 +27,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
       topodiag model hierarchy --system dgx-h100 --nodes 8
     """
     from topodiag.app.model import ask_hierarchy  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.hierarchy import (  # noqa: PLC0415
         draw_hierarchy,
         hierarchy_json,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, options, plot_options
+from topodiag.cli.options import Command, Printing, options, plot_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -35,7 +34,7 @@ def link(  # noqa: PLR0917 - one parameter per option
       topodiag model link --link NVLink=1.0,300 --link IB=5.0,50
     """
     from topodiag.app.model import ask_links  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.documents.from_model import from_model  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import machine_json  # noqa: PLC0415

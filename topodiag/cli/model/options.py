@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.options import DEFAULT_SYSTEM, Option, options, value_options
+from topodiag.cli.options import DEFAULT_SYSTEM, Option, Printing, options, value_options
+from topodiag.cli.output import write_page, write_svg
+from topodiag.draw.plot import plot_svg
+from topodiag.draw.scale import SIZE, TIME, Mark, Series
 from topodiag.lazy import dataclass
+from topodiag.report.documents.from_model import Document
+from topodiag.report.text import Page
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -50,3 +56,20 @@ def machine_options(*, links: bool = True) -> Option:
     of_links = ("inside", "outside", "gpus_per_node") if links else ()
     of_system = ("system", "machine", "gpu", "nics", "leaf", "oversubscription")
     return value_options("asked", MachineOptions, options(*of_system, *of_links, of="model"))
+
+
+def draw_or_dump(
+    draw: Callable[[Page], None],
+    dump: Callable[[], Document],
+    *,
+    printing: Printing,
+    svg: str | None,
+    series: Callable[[], Sequence[Series]],
+    title: str,
+    marks: Callable[[], Sequence[Mark]] = tuple,
+    picture: Callable[[], str] | None = None,
+) -> None:
+    """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
+    write_page(draw, dump, printing)
+    if svg is not None:
+        write_svg(svg, picture() if picture else plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks()))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
-from topodiag.cli.options import Printing, plot_options
+from topodiag.cli.options import Command, Printing, plot_options
 from topodiag.words.units import percent
 
 
@@ -36,7 +35,7 @@ def step(  # noqa: PLR0917 - one parameter per option
       topodiag model step --job train.sh --system gb200-nvl72
     """
     from topodiag.app.model import ask_step  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.draw.plot import bars_svg  # noqa: PLC0415
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
     from topodiag.words.units import spell_time  # noqa: PLC0415

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
-from topodiag.cli.options import Option, on_command_line, options, value_options
+from topodiag.cli.options import JOB, Option, on_command_line, options, value_options
 from topodiag.lazy import dataclass
 from topodiag.model.dimensions import NAMES, OVERLAP, RANKED, listed
 
 if TYPE_CHECKING:
-    from topodiag.model.training import JobSettings
+    from topodiag.model.dimensions import JobSettings
 
 _HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in OVERLAP.items())
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, answer_options, options
+from topodiag.cli.options import Command, Printing, answer_options, options
 from topodiag.cli.place.options import Pictured, picture_options, place_options, training_of, work_options
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import sys
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import options
+from topodiag.cli.options import Command, options
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import LAUNCHERS
 

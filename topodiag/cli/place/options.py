@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import print_note
 from topodiag.cli.model.step_options import TRAINED, Trained, trained_by
-from topodiag.cli.options import option, options, value_options
+from topodiag.cli.options import JOB, option, options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.lazy import dataclass
 from topodiag.model.dimensions import flags

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nccl_option, options, report_options
+from topodiag.cli.options import Command, Printing, nccl_option, options, report_options
 from topodiag.cli.params import EVIDENCE
 
 

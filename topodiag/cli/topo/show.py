@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import click
 
-from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, answer_options
+from topodiag.cli.options import Command, Printing, answer_options
 from topodiag.cli.params import EVIDENCE
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, answer_options, nccl_option, options, value_options
+from topodiag.cli.options import Command, Printing, answer_options, nccl_option, options, value_options
 from topodiag.cli.params import EVIDENCE
 
 _CHANGES = ("down", "remove", "lanes", "speed", "rate", "off")

@@ -21,9 +21,8 @@ from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import Event
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node, Pair
-from topodiag.model.provenance import Disagreement, Fact
+from topodiag.model.provenance import Disagreement, Fact, Topic
 from topodiag.model.system import Cpu, Os
-from topodiag.model.topics import Topic
 
 _P2P = "p2p:"
 COPIES = "copies"

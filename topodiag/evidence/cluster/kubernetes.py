@@ -26,10 +26,10 @@ from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
 from topodiag.model.identity import Tie
-from topodiag.words.fold import most_of
 from topodiag.words.hosts import address_of
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.own_data import own_data
+from topodiag.words.units import most_of
 
 _Labels = tuple[tuple[str, str], ...]
 """Labels with the kinds of levels that they stand for, innermost first."""

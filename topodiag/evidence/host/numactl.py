@@ -19,8 +19,8 @@ from topodiag.evidence.readings import Notes, OfTree, value_line
 from topodiag.evidence.tree import TreeFile
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.tables import MEMORY_MB, NUMA, PROCESSORS, Row, Table
-from topodiag.words.fold import fold_numbers
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_numbers
 
 MAX_NODES = 1024
 MAX_LINE = 16384

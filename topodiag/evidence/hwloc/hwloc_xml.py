@@ -25,11 +25,9 @@ from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA
 from topodiag.model.errors import InputError
 from topodiag.model.maker import XGMI
-from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_numbers
+from topodiag.model.provenance import Origin, Topic
 from topodiag.words.own_data import patterns
-from topodiag.words.units import in_gbs, spell_bytes
+from topodiag.words.units import fold_numbers, in_gbs, spell_bytes
 
 
 @dataclass(slots=True)

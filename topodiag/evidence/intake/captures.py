@@ -20,9 +20,8 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of, grouped
 from topodiag.words.hosts import short_name
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import first_of, grouped, spell_bytes
 
 _FRAMES = frozenset({"shell"})
 """Sources that say in what a text came, and nothing of a node's parts."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from topodiag.lazy import dataclass, regex
 from topodiag.model.collect import read_document
 from topodiag.model.errors import InputError
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.units import fold_hosts, plural
 
 PREFIX = "fixture:"
 ANSWER = "truth.json"

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from topodiag.evidence.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.words.fold import first_of, grouped
+from topodiag.words.units import first_of, grouped
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"

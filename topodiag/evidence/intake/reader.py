@@ -27,9 +27,8 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, NotObserved
+from topodiag.model.provenance import Fact, NotObserved, Topic
 from topodiag.model.result import UnreadLine
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _SAMPLES = own_data("evidence/intake/samples")

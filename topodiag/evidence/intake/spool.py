@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.kinds import Kind
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 from topodiag.writing import scratch_folder
 
 

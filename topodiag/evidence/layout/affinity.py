@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
 from topodiag.evidence.page import bare_lines, csv_rows
-from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
+from topodiag.model.links import Affinity
 from topodiag.words.units import read_number
 
 MAX_BYTES = 1_000_000

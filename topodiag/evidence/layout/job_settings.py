@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.lazy import regex
-from topodiag.model.dimensions import ORDER
+from topodiag.model.dimensions import ORDER, JobSettings
 from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.model.training import JobSettings
 from topodiag.words.own_data import own_data, patterns
 
 _LIKE = patterns("evidence/layout/lines", "settings")

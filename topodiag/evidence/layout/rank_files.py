@@ -41,11 +41,10 @@ from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
-from topodiag.model.place_map import PlaceMap
-from topodiag.model.rank_hosts import RankHosts, ranks_on
-from topodiag.words.fold import grouped
+from topodiag.model.place_map import PlaceMap, RankHosts, ranks_on
 from topodiag.words.node_sets import MAX_GPUS, expand, members_of, short
 from topodiag.words.own_data import patterns
+from topodiag.words.units import grouped
 
 _T = TypeVar("_T")
 MAX_RANKS = 1 << 22

@@ -26,9 +26,8 @@ from dataclasses import field
 import msgspec
 
 from topodiag.lazy import dataclass
-from topodiag.model.diagnostics import Diagnosis
+from topodiag.model.diagnostics import Diagnosis, StepWaits
 from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.model.step_waits import StepWaits
 from topodiag.words.own_data import patterns
 
 MAX_BYTES = 64 << 20

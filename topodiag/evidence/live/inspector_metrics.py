@@ -33,8 +33,7 @@ from topodiag.evidence.metrics_text import MAX_LINE, SAMPLE, labels_of
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.words.fold import grouped
-from topodiag.words.units import read_number
+from topodiag.words.units import grouped, read_number
 
 CELL_S = 60.0
 """Ranks dump every 30 s or more, each at a moment of its own: samples of a minute are set side by side."""

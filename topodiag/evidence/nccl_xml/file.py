@@ -27,16 +27,14 @@ from topodiag.evidence.nccl_xml.load import OpenElement, c_int, load
 from topodiag.evidence.xml_tags import decoded, tags
 from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
-from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, first_host, renamed
+from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, family_of, first_host, renamed
 from topodiag.model.nccl_versions import NEWEST
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.dialect import Maker
-from topodiag.words.fold import fold_numbers
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import fold_numbers, spell_bytes
 
 LINK_SPEEDS = (
     "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",

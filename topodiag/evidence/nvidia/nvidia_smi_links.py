@@ -23,8 +23,7 @@ from topodiag.evidence.nvidia.nvidia_words import as_tag, distinct_uuids, fill_l
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.provenance import NotObserved
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import NotObserved, Topic
 from topodiag.words.own_data import own_data, patterns
 
 MAX_LINKS = 64

@@ -21,7 +21,7 @@ from topodiag.evidence.nvidia.nvidia_smi_xml import SmiGpu, SmiReport, XmlField,
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, as_tag, fill_lost
 from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.topics import Topic
+from topodiag.model.provenance import Topic
 from topodiag.words.own_data import own_data
 
 MAX_DEPTH = 12

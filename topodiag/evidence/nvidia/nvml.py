@@ -17,11 +17,10 @@ from topodiag.evidence.nvidia.nvidia_words import NUMBERS
 from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
-from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
-from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_numbers
+from topodiag.model.links import fabric_bandwidth, fabric_problems
+from topodiag.model.provenance import NotObserved, Origin, Topic
 from topodiag.words.own_data import own_data
+from topodiag.words.units import fold_numbers
 
 MAX_PAIRS = MAX_GPUS * MAX_GPUS
 MAX_INDEX = 9999

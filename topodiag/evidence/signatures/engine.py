@@ -16,8 +16,7 @@ from topodiag.evidence.signatures.entry import Signature, compiled
 from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, lines_with, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap, unwrapped
 from topodiag.lazy import dataclass
-from topodiag.model.events import Event, Scope, Value
-from topodiag.model.progress import Progress
+from topodiag.model.events import Event, Progress, Scope, Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MOST_OF_ONE = 200

@@ -13,7 +13,7 @@ from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.history.store import Rows, Store, commit
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import Capture, spell_time
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 MOST = (1 << 63) - 1
 """The highest value of a counter that a column holds; counters of 64 bits without a sign reach it after centuries."""

@@ -28,7 +28,7 @@ from topodiag.model.history import (
     Track,
     spell_time,
 )
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 DAY_S = 86400.0
 GROWTH_DAYS = 30

@@ -36,7 +36,7 @@ from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.prediction import Channels
 from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
 from topodiag.nccl.settings import Settings
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 _COLLNET_NODES = 2
 _MNNVL = "NCCL_MNNVL_ENABLE"

@@ -15,8 +15,7 @@ from topodiag.lazy import dataclass
 from topodiag.model import nccl_versions
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.graph.tree import Branch
+from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.graph.vnics import merge_ports
 from topodiag.nccl.numbers import c_int
 

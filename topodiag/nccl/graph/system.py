@@ -34,9 +34,8 @@ from topodiag.nccl.graph.bandwidths import (
     xgmi_bandwidth,
 )
 from topodiag.nccl.graph.flatten import flatten
-from topodiag.nccl.graph.graph import OWN_RAIL, Link, RejectedError, System, Vertex
+from topodiag.nccl.graph.graph import OWN_RAIL, Branch, Link, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import cpu_above
-from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 
 MASK = (1 << 56) - 1

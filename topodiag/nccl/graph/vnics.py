@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import ByVersion, path_types
-from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.graph.tree import Branch
+from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.numbers import bus_id, c_long, spell_bus_id
 
 SETTINGS = ("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY", "NCCL_IB_MERGE_NICS")

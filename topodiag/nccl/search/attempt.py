@@ -18,8 +18,7 @@ from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, RejectedE
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
 from topodiag.nccl.search.follow import Step
-from topodiag.nccl.search.ladders import TIMEOUT_PCI_ORDER
-from topodiag.nccl.search.trial import PERFECT, Memory, Tables, Visits, bar, keep
+from topodiag.nccl.search.trial import PERFECT, TIMEOUT_PCI_ORDER, Memory, Tables, Visits, bar, keep
 
 _WORTH = 4
 """Steps from which on a visit is worth remembering."""

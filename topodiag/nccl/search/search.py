@@ -19,13 +19,19 @@ from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.attempt import attempt
-from topodiag.nccl.search.budget import Budget
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.follow import Roads, kinds_of
 from topodiag.nccl.search.heads import attempt_heads
-from topodiag.nccl.search.ladders import RCCL_LADDER, TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
-from topodiag.nccl.search.trial import PERFECT
+from topodiag.nccl.search.trial import (
+    PERFECT,
+    RCCL_LADDER,
+    TIMEOUT,
+    TIMEOUT_SAME_CHANNELS,
+    TOTAL_BUDGET,
+    Budget,
+    ladder,
+)
 from topodiag.nccl.settings import Settings
 
 _FRAMES_PER_CHANNEL = 8

@@ -1,19 +1,23 @@
-"""What the attempts of a graph search share: the best graph so far, what ways cost at a speed, and what is better.
+"""What the attempts of a graph search share: the speeds that are tried, the steps that they may take, the best graph so
+far, what ways cost at a speed, and what is better.
 
 After ncclTopoFollowPath and ncclTopoCompareGraphs (src/graph/search.cc).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import cache
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_features import Feature, has, is_rubin
+from topodiag.model.nccl_versions import ByVersion, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.follow import Roads, Route, Step, Steps
+from topodiag.words.own_data import own_data
 
 PERFECT = -1
 """Time left of an attempt that filled all channels it was asked for: nothing better is possible."""
@@ -95,3 +99,63 @@ def bar(trial: SearchGraph, graph: SearchGraph, minor: int) -> float:
     if has(minor, Feature.CROSSING_NOT_WEIGHED):
         return product
     return single(product * single(1.0 - (graph.cross_nic - trial.cross_nic) * 0.15))
+
+
+TOTAL_BUDGET = ByVersion({18: 5 << 16, 19: 1 << 19})
+"""Steps that all attempts of one search may take together once there is a solution."""
+TIMEOUT = 1 << 14
+TIMEOUT_SAME_CHANNELS = 1 << 8
+TIMEOUT_PCI_ORDER = 1 << 10
+"""Steps of one attempt; with equal channels; of the PCI order from a NET, which has a clock of its own."""
+
+
+RCCL_LADDER = tuple(
+    single(speed)
+    for speed in (48.0, 24.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.4, 1.2, 0.24, 0.12)
+)
+"""RCCL 2.21.5, within a node and between nodes (src/graph/search.cc)."""
+
+
+@cache
+def ladder(minor: int, sm: int, inter: bool) -> tuple[float, ...]:
+    """GB/s per channel for the least compute capability among the GPUs, in single precision, falling (speeds.toml)."""
+    generation = "blackwell" if sm >= 100 else "hopper" if sm >= 90 else "before_hopper"
+    if is_rubin(sm, minor):
+        generation = "rubin"
+    speeds = ByVersion(own_data("nccl/search/speeds")[generation]["inter" if inter else "intra"])
+    return tuple(single(speed) for speed in speeds[minor])
+
+
+Attempt = Callable[[SearchGraph, SearchGraph, int], int]
+"""Makes an attempt with a trial, the best graph and a time; returns the time left."""
+
+
+class Budget:
+    """Steps left; attempts that were put aside count with all their time as long as they are not made."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self._aside: deque[tuple[SearchGraph, SearchGraph, int]] = deque()
+        self._left = 0
+        self._doubted = False
+        self._at = 0
+
+    def put_aside(self, trial: SearchGraph, best: SearchGraph, time: int) -> None:
+        """An attempt is not made; `time` was taken off for it."""
+        self._aside.append((trial.copy(), best.copy(), time))
+        self._left += time
+
+    def is_spent(self) -> bool:
+        """Whether NCCL ends the search here. Where that depends on attempts that were put aside, `was_spent` tells."""
+        self._doubted, self._at = self.steps < 0, self.steps
+        return self.steps + self._left < 0
+
+    def was_spent(self, attempt: Attempt) -> bool:
+        """Whether NCCL ended the search when `is_spent` was asked last; makes as many attempts as that takes."""
+        while self._doubted and self._at < 0 <= self._at + self._left:
+            trial, best, time = self._aside.popleft()  # the fastest: at their speed little fits, and they end soon
+            self._left -= time
+            gained = attempt(trial, best, time)
+            self.steps += gained
+            self._at += gained
+        return self._doubted and self._at < 0

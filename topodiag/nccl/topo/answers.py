@@ -12,8 +12,7 @@ from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo.changes import Change
 from topodiag.nccl.topo.compare import Difference
 from topodiag.nccl.topo.repair import Repair
-from topodiag.words.fold import plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, plural
 
 _WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is

@@ -19,8 +19,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import bus_id, c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
 from topodiag.nccl.topo.hca_list import HcaFilter
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbps
+from topodiag.words.units import in_gbps, plural
 
 OFF: Mapping[str, tuple[str, str]] = {
     "gdr": ("NCCL_NET_GDR_LEVEL", "LOC"),

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.lazy import dataclass
-from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import parse_cpumask
-from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_tree import Element, family_of
 from topodiag.nccl.topo.changes import gpus_of, ways_down
-from topodiag.words.fold import fold_numbers
-from topodiag.words.units import in_gbs
+from topodiag.words.units import fold_numbers, in_gbs
 
 Facts = Mapping[str, str]
 

@@ -20,7 +20,7 @@ from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NumaNode, PciDevic
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
-from topodiag.nccl.graph.tree import Branch
+from topodiag.nccl.graph.graph import Branch
 from topodiag.nccl.topo.hca_list import HcaFilter
 
 HIDDEN_SWITCH = "fffffff:ffff:ff"

@@ -17,7 +17,7 @@ from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.numbers import spell_bus_id
 from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}

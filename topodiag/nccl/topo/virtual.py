@@ -19,7 +19,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import EditedTree, bus_of, pruned, with_values
 from topodiag.nccl.topo.detect import link_speed
-from topodiag.words.fold import few
+from topodiag.words.units import few
 
 SWITCH_CLASS = "0x060400"
 _SPEED = regex(r"(?:2\.5|5|8|16|32|5\.0|8\.0|16\.0|32\.0|64\.0) GT/s")

@@ -12,9 +12,9 @@ from itertools import pairwise
 from math import fsum
 
 from topodiag.lazy import dataclass
-from topodiag.model.affinity import Affinity
+from topodiag.model.links import Affinity
 from topodiag.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 STEP = 1.15
 """The least ratio of neighbouring values that is a step: well above the few percent by which repeated measurements

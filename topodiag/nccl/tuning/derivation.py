@@ -16,7 +16,7 @@ from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.graph.graph import SearchGraph, System, Vertex
 from topodiag.nccl.prediction import Term, TuningTable
-from topodiag.nccl.search.ladders import ladder
+from topodiag.nccl.search.trial import ladder
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.choice import LARGE_BYTES, choose
 from topodiag.nccl.tuning.tuning import explain_entry

@@ -28,8 +28,7 @@ from topodiag.report.text import BELOW, Page, Part
 from topodiag.report.verdict.cause import draw_answer
 from topodiag.verdict.headline import cause_words, causes_of
 from topodiag.words.dialect import AMD, NVIDIA, Maker
-from topodiag.words.fold import fold_hosts
-from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import fold_hosts, in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""

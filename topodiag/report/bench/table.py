@@ -19,8 +19,7 @@ from topodiag.report.places import Places
 from topodiag.report.text import Page, Part
 from topodiag.report.verdict.table import SIGNS, draw_ruled_out
 from topodiag.verdict.headline import causes_of
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, plural, spell_bytes, spell_gbs
 
 RUNS_DRAWN = 3
 """Runs drawn in full; of more there is one line each (`-v` draws all)."""

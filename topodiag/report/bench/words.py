@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRun, GateState
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 SIGNS = {"normal": ("✔", "ok"), "low": ("▲", "warning"), "impossible": ("✖", "error")}
 """Sign and hue of a verdict; of any other, a question mark. A run that is broken has those of an error (`sign_of`)."""

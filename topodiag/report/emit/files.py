@@ -11,8 +11,7 @@ from topodiag.report.grid import draw_sides
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import graph_rows
 from topodiag.report.topo.what_if import NOTICEABLE
-from topodiag.words.fold import plural
-from topodiag.words.units import percent, spell_bytes, spell_us
+from topodiag.words.units import percent, plural, spell_bytes, spell_us
 
 _FLAT = (
     "name the instance type (--instance NAME), or give a capture of the host (--host-capture) or a matrix of"

@@ -9,8 +9,7 @@ from typing import TextIO
 from topodiag.lazy import regex
 from topodiag.model.collect import Collection, NodeAnswer, State, document
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, grouped, plural
-from topodiag.words.units import spell_s
+from topodiag.words.units import fold_hosts, grouped, plural, spell_s
 
 _SIGNS = {
     State.TIMED_OUT: ("▲", "warning"),

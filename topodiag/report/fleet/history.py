@@ -14,8 +14,7 @@ from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Cell, Columns, Field, draw_listed, figure
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS
-from topodiag.words.fold import few, fold_hosts, grouped, plural
-from topodiag.words.units import number
+from topodiag.words.units import few, fold_hosts, grouped, number, plural
 
 FEW = 8
 """Lines of a list; `-v` shows all."""

@@ -14,9 +14,8 @@ from topodiag.report.documents.write_json import plain
 from topodiag.report.table_files import Row
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS, title_of, unexplained_words
-from topodiag.words.fold import few, fold_hosts, fold_labels, grouped, plural, short_hosts
 from topodiag.words.own_data import own_data
-from topodiag.words.units import in_gbs, percent
+from topodiag.words.units import few, fold_hosts, fold_labels, grouped, in_gbs, percent, plural, short_hosts
 
 OLDER = "an older capture of"
 """How it begins why a capture was left out that another one of the same node replaces."""

@@ -14,8 +14,8 @@ from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.report.interface import Style
 from topodiag.report.words import counted, judged, severity_counts, unexplained_words
-from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
+from topodiag.words.units import fold_hosts
 
 MAX_LINE = 400
 """Characters of the text before the performance data; many systems cut longer lines."""

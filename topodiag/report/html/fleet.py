@@ -16,8 +16,7 @@ from topodiag.report.grid import Cell, Columns, Field, figure
 from topodiag.report.html.interface import Extras, Grid, drawings_of, grid_of
 from topodiag.report.sweep.page import rails_of
 from topodiag.report.words import SIGNS
-from topodiag.words.fold import few, fold_hosts, fold_labels
-from topodiag.words.units import percent, spell_gbs
+from topodiag.words.units import few, fold_hosts, fold_labels, percent, spell_gbs
 
 ROWS_SHOWN = 400
 _HUES = {Standing.FAILED: "error", Standing.LOW: "warning"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
-from topodiag.model.transports import short_transport
+from topodiag.model.job_rings import short_transport
 from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, draw_listed, figure
 from topodiag.report.job.words import (
     algorithms_of,

@@ -9,7 +9,7 @@ from topodiag.model.result import Result
 from topodiag.report.gaps import unread_count
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
 from topodiag.report.text import Page
-from topodiag.words.fold import grouped, plural
+from topodiag.words.units import grouped, plural
 
 EVENTS_SHOWN = 20
 SHAPES_SHOWN = 40

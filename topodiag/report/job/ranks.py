@@ -10,7 +10,7 @@ from topodiag.model.job_wires import nics_of
 from topodiag.report.grid import Columns, Field, draw_listed
 from topodiag.report.job.words import spell_ranks
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_labels
+from topodiag.words.units import fold_labels
 
 RANKS_SHOWN = 64
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.model.job import Communicator, Job
-from topodiag.model.job_rings import UNSAID, hosts_along, rings_of
-from topodiag.model.transports import is_net
+from topodiag.model.job_rings import UNSAID, hosts_along, is_net, rings_of
 from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import fold_numbers, grouped
+from topodiag.words.units import fold_numbers, grouped
 
 COMMS_SHOWN = 6
 HOSTS_SHOWN = 8

@@ -10,8 +10,7 @@ from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import PATTERNS
-from topodiag.words.fold import grouped
-from topodiag.words.units import in_gbs, number
+from topodiag.words.units import grouped, in_gbs, number
 
 HOSTS_SHOWN = 4
 ORDERS_SHOWN = 4

@@ -9,10 +9,10 @@ import numpy as np
 
 from topodiag.model.finding import Finding
 from topodiag.model.job import Hca, Job
+from topodiag.model.job_rings import is_net, uses_gdr
 from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
 from topodiag.model.step_pace import says_steps
-from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.grid import draw_listed
@@ -23,8 +23,7 @@ from topodiag.report.node.header import draw_verdict
 from topodiag.report.places import Places
 from topodiag.report.text import Page, Part, more
 from topodiag.report.words import judged
-from topodiag.words.fold import few, fold_labels, plural
-from topodiag.words.units import number
+from topodiag.words.units import few, fold_labels, number, plural
 
 JOBS_SHOWN = 8
 FAMILIES_SHOWN = 12

@@ -8,11 +8,11 @@ from functools import partial
 
 from topodiag.lazy import dataclass
 from topodiag.model.job import Job
-from topodiag.model.transports import short_transport
+from topodiag.model.job_rings import short_transport
 from topodiag.report.grid import Cell, Columns, Field, cell_of, draw_listed, draw_table
 from topodiag.report.job.words import spell_hosts
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 HOSTS_DRAWN = 12
 MIXES_SHOWN = 12

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from topodiag.model.clock_text import LAST_S
 from topodiag.model.job import Communicator
-from topodiag.model.transports import bare_transport, is_net, uses_gdr
-from topodiag.words.fold import fold_hosts, fold_numbers
-from topodiag.words.units import spell_s
+from topodiag.model.job_rings import bare_transport, is_net, uses_gdr
+from topodiag.words.units import fold_hosts, fold_numbers, spell_s
 
 
 def spell_ranks(ranks: Iterable[int], most: int = 12) -> str:

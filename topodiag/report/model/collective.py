@@ -15,8 +15,7 @@ from topodiag.report.model.words import draw_tiers, machine_json, spell_size, sp
 from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page
-from topodiag.words.fold import plural
-from topodiag.words.units import spell_gbs, spell_time
+from topodiag.words.units import plural, spell_gbs, spell_time
 
 NO_GAIN = 0.05
 """Placements whose times are as near are told as equal."""

@@ -17,9 +17,8 @@ from topodiag.report.model.words import draw_tiers, machine_json, spell_size, sp
 from topodiag.report.plot import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
-from topodiag.words.units import spell_time
+from topodiag.words.units import plural, spell_time
 
 WAYS: Mapping[str, str] = own_data("report/model/ways")["ways"]
 """How each way goes."""

@@ -14,8 +14,7 @@ from topodiag.report.model.words import draw_tiers, machine_json, spell_size, sp
 from topodiag.report.plot import draw_bars
 from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page
-from topodiag.words.fold import plural
-from topodiag.words.units import percent, spell_time
+from topodiag.words.units import percent, plural, spell_time
 
 NAMES = {dimension.name: dimension.noun for dimension in DIMENSIONS}
 

@@ -12,8 +12,7 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import Page, Part, plain
 from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words
-from topodiag.words.fold import first_of, plural
-from topodiag.words.units import in_gbps, number
+from topodiag.words.units import first_of, in_gbps, number, plural
 
 CHECKS_NAMED = 4
 """Checks that the last line names."""

@@ -19,8 +19,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.report.text import Page
 from topodiag.words.dialect import AMD, Dialect
-from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import plural
 
 MAX_GPUS = 16
 """GPUs drawn as a matrix; a rack-sized domain is told in a line instead."""

@@ -16,10 +16,9 @@ from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.events import Event
-from topodiag.model.finding import Severity
+from topodiag.model.finding import Marks, Severity
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.maker import XGMI, dialect_of
-from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part

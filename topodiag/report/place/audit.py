@@ -21,8 +21,7 @@ from topodiag.report.grid import Cell, Columns, Field, draw_grid, draw_table, fi
 from topodiag.report.model.words import spell_size
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import fold_hosts, fold_numbers, plural
-from topodiag.words.units import percent, spell_time
+from topodiag.words.units import fold_hosts, fold_numbers, percent, plural, spell_time
 
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""

@@ -13,7 +13,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
 from topodiag.placement.view import NOBODY, Look, View, shares
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 NODES_SHOWN = 40
 """Nodes drawn one by one; `-v` draws all."""

@@ -17,8 +17,7 @@ from topodiag.report.grid import Columns, Field, draw_table, figure
 from topodiag.report.place.audit import map_json
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, fold_numbers, grouped, plural
-from topodiag.words.units import percent, spell_time
+from topodiag.words.units import fold_hosts, fold_numbers, grouped, percent, plural, spell_time
 
 _ALIKE = 0.0005
 

@@ -15,8 +15,7 @@ from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, draw_listed, dra
 from topodiag.report.text import Page, Part
 from topodiag.sweep.findings import sweep_findings
 from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
-from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import fold_hosts, plural, spell_gbs
 
 _SHOWN_FAULTS = 20
 _LEAST_LABEL, _MOST_LABEL = 4, 24

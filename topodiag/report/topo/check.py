@@ -12,8 +12,8 @@ from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged
-from topodiag.words.fold import grouped
 from topodiag.words.places import base_name
+from topodiag.words.units import grouped
 
 NOTES_SHOWN = 8
 """Notes that differ in their words; those alike share one line."""

@@ -14,7 +14,7 @@ from topodiag.report.grid import Field, draw_grid, draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS, NOT_FOUND, graph_rows, spell_graph
-from topodiag.words.fold import fold_labels, grouped, plural
+from topodiag.words.units import fold_labels, grouped, plural
 
 
 def draw_diff(page: Page, names: tuple[str, ...], compared: Compared) -> None:

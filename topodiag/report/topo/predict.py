@@ -18,9 +18,8 @@ from topodiag.report.grid import Columns, Entry, Field, draw_grid, draw_table, f
 from topodiag.report.node.matrix import hue_of
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import neighbours, plural
 from topodiag.words.places import base_name
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, neighbours, plural, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
 GRAPHS = {int(graph): graph.words for graph in Graph}

@@ -15,9 +15,8 @@ from topodiag.report.grid import draw_sides
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.topo.predict import GRAPHS, Names, channel_gbs, graph_rows, prediction_json, spell, virtual_names
-from topodiag.words.fold import fold_labels, plural
 from topodiag.words.places import base_name
-from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import fold_labels, in_gbs, percent, plural, spell_bytes, spell_gbs, spell_us
 
 FEW = 2
 """Up to so many pairs each has a line of its own."""

@@ -15,8 +15,8 @@ from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_
 from topodiag.report.places import Places
 from topodiag.report.text import BELOW, LABEL, Page
 from topodiag.verdict.around_error import around_first_error
-from topodiag.words.fold import neighbours, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.units import neighbours, plural
 
 CONSEQUENCES_SHOWN = 2
 EVIDENCE_SHOWN = 2

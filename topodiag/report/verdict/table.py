@@ -12,8 +12,7 @@ from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.places import Places
 from topodiag.report.text import FEW_LINES, Page, Part, more
 from topodiag.report.verdict.cause import draw_answer, draw_cause, draw_do, draw_when, is_fault
-from topodiag.words.fold import few, fold_hosts, plural, short_hosts
-from topodiag.words.units import in_gbs, spell_bytes
+from topodiag.words.units import few, fold_hosts, in_gbs, plural, short_hosts, spell_bytes
 
 SIGNS = {
     State.FAILED: ("✖", "FAILED", "error"),

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, percent, plural, spell_bytes, spell_gbs
 
 TOLERANCE = 0.15
 """Share by which a prediction and a measurement may differ and still be called the same."""

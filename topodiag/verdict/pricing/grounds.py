@@ -21,7 +21,6 @@ from topodiag.expect.unlike import MixedHosts
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
-from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
 from topodiag.model.job import Hca, Job
 from topodiag.model.job_wires import nics_of, seen_kind
@@ -30,6 +29,7 @@ from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_m
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
+from topodiag.model.result import Case
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
@@ -40,8 +40,8 @@ from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import canonical, rates
 from topodiag.verdict.pricing.mend import Ground, HostGround, Machine
-from topodiag.words.fold import grouped
 from topodiag.words.hosts import short_name
+from topodiag.words.units import grouped
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
 _VERSION = regex(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")

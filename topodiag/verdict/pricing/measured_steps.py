@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from topodiag.model.case import Case
 from topodiag.model.job import Job
+from topodiag.model.result import Case
 from topodiag.model.step_pace import Pace, says_change, says_waits
 from topodiag.model.verdict import Agreement, Cause
 from topodiag.verdict.pricing.agreement import TOLERANCE, compare

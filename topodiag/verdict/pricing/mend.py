@@ -16,7 +16,7 @@ from topodiag.model.job import Job
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Member
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from topodiag.expect.calibration import calibration, generation_of
 from topodiag.expect.rates import Rates, rates_of, reached
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.unlike import MixedHosts
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
+from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of

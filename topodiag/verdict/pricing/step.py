@@ -24,7 +24,7 @@ from topodiag.placement.job_step import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
 from topodiag.verdict.pricing.grounds import with_machines
 from topodiag.verdict.pricing.mend import Ground, Machine
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 MOST_KINDS = 16
 """Kinds of groups of one dimension whose loss is asked of NCCL's search; a node has no more GPUs, and

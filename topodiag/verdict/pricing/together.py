@@ -8,8 +8,8 @@ from dataclasses import field, replace
 from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
 from topodiag.expect.setup import NoSetupError
 from topodiag.lazy import dataclass
-from topodiag.model.case import Case
 from topodiag.model.finding import Finding
+from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.tuning.choice import busbw_factor
 from topodiag.placement.job_step import JobStep

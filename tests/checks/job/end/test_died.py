@@ -11,9 +11,9 @@ from tests.tables import examples
 from topodiag.checks.job.end.died import ProcessDied
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
+from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event
-from topodiag.model.progress import Progress
 
 EXCEPTION = "[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB."
 KILLED = "failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python"

@@ -8,8 +8,8 @@ import pytest
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
+from topodiag.checks.interface import quoted
 from topodiag.checks.job.end.errors import FirstError
-from topodiag.checks.words import quoted
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, Event
 

@@ -5,9 +5,9 @@ import pytest
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
+from topodiag.model.diagnostics import Frame, Stack
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.job import Event
-from topodiag.model.stacks import Frame, Stack
 
 WAITS = (("all_reduce", "torch/distributed/distributed_c10d.py"), ("train_step", "train.py"))
 LOADS = (("wait", "threading.py"), ("get", "queue.py"), ("__next__", "fairseq/data/iterators.py"))

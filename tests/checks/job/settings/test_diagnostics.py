@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.checks import jobs
 from tests.tables import examples, texts
-from topodiag.app.case.attach import with_diagnostics
+from topodiag.app.case.ras import with_diagnostics
 from topodiag.app.logs import logs
 from topodiag.checks.job.settings.diagnostics import NcclReports
 from topodiag.evidence.live.diagnostics import read_diagnostics

@@ -14,11 +14,11 @@ from topodiag.app.case.build import _related as related
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.expect.inspector import beside_model
-from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
+from topodiag.model.result import Case
 
 EXPECTED = 470
 """About what 16 H100 with eight NICs of 400 Gb/s reach in an AllReduce of 1 GiB, in GB/s."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tables import examples
-from topodiag.app.case.attach import with_step_waits
+from topodiag.app.case.ras import with_step_waits
 from topodiag.app.logs import logs
 from topodiag.checks.job.slow.step_waits import OddStepWaits
 from topodiag.evidence.intake.kind_of_file import kind_of_file

@@ -9,7 +9,7 @@ from topodiag.checks.job.start.missing_ranks import open_barrier
 from topodiag.checks.shared.job.text import Clocks, clocks_of, place_of
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import WAITS
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 ENDED = "ended"
 """Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.job.end.consequences import (
     ENDED,
     ERRORS,
@@ -20,12 +20,11 @@ from topodiag.checks.job.end.consequences import (
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
-from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import plural
 
 
 def _endings() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, quoted
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.first_error import (
     NO_CAUSE,
@@ -21,11 +21,10 @@ from topodiag.checks.shared.job.first_error import (
 )
 from topodiag.checks.shared.job.text import ask_for, began_after, clocks_of, met
 from topodiag.checks.shared.phrases import advice_by_words
-from topodiag.checks.words import hosts_in, quoted
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import few, plural
 
 _OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
 """Faults, beside those of job_faults.toml, that a check of their own finds."""

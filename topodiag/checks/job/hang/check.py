@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, rank_word
 from topodiag.checks.job.hang.dumps import (
     Front,
     by_missing_dumps,
@@ -20,11 +20,10 @@ from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped, plural
+from topodiag.words.units import grouped, plural
 
 HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
 POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})

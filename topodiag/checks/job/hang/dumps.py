@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_with, rank_word
 from topodiag.checks.shared.job.text import group_words
-from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding
 from topodiag.model.job import FlightRecord, Job
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 Entries = Mapping[int, Sequence[tuple[int, str, str]]]
 """Sequence number, operation and state of what each rank recorded."""

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word
 from topodiag.checks.job.hang.ras_ranks import Standing
 from topodiag.checks.shared.job.first_error import first_error, peer_of
 from topodiag.checks.shared.job.text import failed
-from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 MOST_SHARE = 0.25
 """Share of the ranks without a report above which their logs are only not here."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
 from topodiag.checks.shared.job.evidence import named_by
-from topodiag.checks.words import hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 BLIND = (
     "RAS shows launches alone: a hang in which all ranks launched the same, sends and receives, ranks that wait in"

@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 _LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.job.hang.check import HANG_KINDS
 from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_word
 from topodiag.model.finding import Coverage, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 _NVLS_OFF = frozenset({"0"})
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
-from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import only_waited
-from topodiag.words.fold import plural
-from topodiag.words.units import in_s
+from topodiag.words.units import in_s, plural
 
 POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""

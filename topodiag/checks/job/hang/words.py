@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import failed, place_of
-from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
+from topodiag.model.diagnostics import Frame, Stack
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
-from topodiag.model.stacks import Frame, Stack
-from topodiag.words.fold import grouped, plural
-from topodiag.words.units import in_s
+from topodiag.words.units import grouped, in_s, plural
 
 _GIVES_NAME = "Comm name set to "
 

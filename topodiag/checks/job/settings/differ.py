@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_word
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.checks.words import hosts_word, processes_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import ChoiceApart, Job, Process
-from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
-from topodiag.words.units import number
+from topodiag.words.units import few, number, plural
 
 _NAMES = own_data("checks/job/settings/differ")
 MEANT_TO_DIFFER = frozenset(_NAMES["meant_to_differ"])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.job.slow.inspector_names import Names
-from topodiag.checks.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import ModelComparison
 from topodiag.model.job import Job
-from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, percent, spell_bytes
+from topodiag.words.units import in_gbs, percent, plural, spell_bytes
 
 MOST_NAMED = 8
 

@@ -11,7 +11,7 @@ from topodiag.checks.job.slow.slow_phase import beside_siblings
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, LastArrivals
 from topodiag.model.job import Job
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 FEWEST_CALLS = 100
 FEWEST_RANKS = 3

@@ -8,18 +8,16 @@ from math import isfinite
 from operator import attrgetter
 from statistics import median
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_with, rank_word
 from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
 from topodiag.checks.shared.job.text import group_words
-from topodiag.checks.words import hosts_in, hosts_with, rank_word
 from topodiag.model.data_waits import data_waits
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.model.late_part import LatePart, late_parts
 from topodiag.model.steps import PartOf
-from topodiag.words.fold import few, grouped, plural
-from topodiag.words.units import percent, spell_s
+from topodiag.words.units import few, grouped, percent, plural, spell_s
 
 LATE_S = 1.0
 """Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a

@@ -13,8 +13,7 @@ from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
-from topodiag.words.fold import few
-from topodiag.words.units import percent
+from topodiag.words.units import few, percent
 
 FEWEST_HOURS = 4
 FEWEST_CALLS = 10

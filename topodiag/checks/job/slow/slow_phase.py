@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 from statistics import median
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_word
 from topodiag.checks.job.slow.inspector_names import Names, Place
-from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import CallsOfOneSize, InspectorCommunicator
 from topodiag.model.job import Job
-from topodiag.words.fold import few, grouped, plural
-from topodiag.words.units import in_gbs, spell_bytes
+from topodiag.words.units import few, grouped, in_gbs, plural, spell_bytes
 
 FEWEST_SIBLINGS = 4
 """Communicators of one kind below which none is odd."""

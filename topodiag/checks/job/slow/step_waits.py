@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from topodiag.checks.interface import JobCheck
-from topodiag.checks.words import hosts_with, rank_word
+from topodiag.checks.interface import JobCheck, hosts_with, rank_word
 from topodiag.lazy import dataclass
+from topodiag.model.diagnostics import StepWaits
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Job
-from topodiag.model.step_waits import StepWaits
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
-from topodiag.words.units import percent
+from topodiag.words.units import grouped, percent
 
 FEWEST_RANKS = 3
 LEAST_US = 1000.0

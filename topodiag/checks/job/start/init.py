@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
-from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
+from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
-from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.silent_ranks import silent_host
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
 """Kinds of errors that only init has."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, quoted, rank_word
 from topodiag.checks.shared.job.text import MET
-from topodiag.checks.words import quoted, rank_word
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 ABSENT = "absent"
 """The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word, quoted, rank_word
 from topodiag.checks.shared.job.evidence import named_by, said_by
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import few, grouped
 from topodiag.words.own_data import own_data
+from topodiag.words.units import few, grouped
 
 _DATA = own_data("checks/job/start/versions")
 COMPONENTS = {key: (entry["name"], Severity[entry["severity"].upper()]) for key, entry in _DATA["component"].items()}

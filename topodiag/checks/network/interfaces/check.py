@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted
 from topodiag.checks.network.interfaces.unreached import (
     addresses_of,
     by_connects,
@@ -18,11 +18,10 @@ from topodiag.checks.network.interfaces.unreached import (
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, named_by, piece, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
-from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")

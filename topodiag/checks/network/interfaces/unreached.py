@@ -6,10 +6,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, hosts_word, quoted, ranks_in
 from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.text import MET
-from topodiag.checks.words import hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job, Process

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topodiag.checks.interface import MAX_EVIDENCE
-from topodiag.checks.words import hosts_word
+from topodiag.checks.interface import MAX_EVIDENCE, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding
@@ -17,7 +16,7 @@ from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Mess
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""

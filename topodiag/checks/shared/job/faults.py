@@ -9,13 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import Advice, JobCheck, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import launched_on, outlived, survived
-from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.words.fold import grouped, plural
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped, plural
 
 
 class NamedFault(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.fold import plural
+from topodiag.words.units import plural
 
 NO_WIDTH = (0, 255)
 """Lanes that the kernel reports where it cannot read the link (`current_link_width`)."""

@@ -18,8 +18,8 @@ from typing import Any
 from topodiag.evidence.signatures.engine import first_in
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import dataclass, regex
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data, patterns
+from topodiag.words.units import grouped
 
 _ERRORS = ""
 """For the kind of the rows that errors and ends are searched for."""

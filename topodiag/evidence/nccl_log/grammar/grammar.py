@@ -18,8 +18,8 @@ from typing import Any
 
 from topodiag.evidence.nccl_log.grammar.numbers import bus, compiled, device, i8, i32, i64, seconds, u64_hex
 from topodiag.model.nccl_enums import Algorithm, Protocol
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data, patterns
+from topodiag.words.units import grouped
 
 NOISE = "noise"
 """The kind of a line that is known and says nothing."""

@@ -23,8 +23,8 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
 from topodiag.lazy import dataclass
 from topodiag.model.job import ChoiceApart, Message
-from topodiag.words.fold import grouped
 from topodiag.words.joined import Sets
+from topodiag.words.units import grouped
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.grammar.spoken import STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, in_pieces
 from topodiag.lazy import dataclass
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 Key = tuple[int, str, int]
 """File, host and pid."""

@@ -31,8 +31,8 @@ from topodiag.evidence.nccl_log.rebuild.process import version_of
 from topodiag.evidence.nccl_log.tables.facts import Marks, Table, breaks, distinct, place_in
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
-from topodiag.words.fold import grouped
 from topodiag.words.own_data import own_data
+from topodiag.words.units import grouped
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")
 """Kinds of text that speak of the communicator whose Init START comes next."""

@@ -26,7 +26,7 @@ from topodiag.model.connections import no_connections
 from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
-from topodiag.words.fold import grouped, most_of
+from topodiag.words.units import grouped, most_of
 
 
 def rebuild(

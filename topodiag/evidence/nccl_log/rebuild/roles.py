@@ -19,7 +19,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import LayoutGroups
-from topodiag.words.fold import most_of
+from topodiag.words.units import most_of
 
 _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""

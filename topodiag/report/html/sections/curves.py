@@ -9,8 +9,7 @@ from topodiag.report.bench.plot import AXIS, series_of, title_of
 from topodiag.report.bench.words import collective_words, ranks_words, signed
 from topodiag.report.grid import Cell, Columns, Field, figure
 from topodiag.report.html.interface import Drawing, Section, Sheet, figures, grid_of
-from topodiag.words.fold import plural
-from topodiag.words.units import percent, spell_gbs
+from topodiag.words.units import percent, plural, spell_gbs
 
 RUNS_SHOWN = 400
 HYPOTHESES_SHOWN = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import Anchors, quotes
 from topodiag.report.places import Places
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 MOST = 1000
 NAMED = 4

@@ -9,7 +9,7 @@ from topodiag.model.maker import dialect_of_all
 from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Grid, Section, Sheet, grid_of
 from topodiag.words.dialect import Dialect
-from topodiag.words.fold import grouped, plural
+from topodiag.words.units import grouped, plural
 
 ROWS_SHOWN = 400
 """More inputs than these are one line for each kind."""

@@ -13,7 +13,7 @@ from topodiag.report.job.table import places_of, software_of, summary_of
 from topodiag.report.job.transports import FOLDED, MATRIX, folded, hosts_of, matrix_of, mixes
 from topodiag.report.job.words import spell_hosts, spell_ranks
 from topodiag.report.text import plain
-from topodiag.words.fold import fold_labels, grouped
+from topodiag.words.units import fold_labels, grouped
 
 JOBS_SHOWN = 8
 MATRICES_SHOWN = 3

@@ -14,7 +14,7 @@ from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, figures, grid_of
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.words import SIGNS, of_hosts
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.units import fold_hosts, plural
 
 ROWS_SHOWN = 2000
 Kind = tuple[str, str, str, tuple[tuple[str, Severity], ...]]

@@ -9,7 +9,7 @@ from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.places import Places
 from topodiag.report.words import judged, title_of
 from topodiag.words.dialect import Dialect
-from topodiag.words.fold import few
+from topodiag.words.units import few
 
 MOST = 200
 QUOTED = 300

@@ -11,7 +11,7 @@ from topodiag.report.emit.picture import titled_picture
 from topodiag.report.html.interface import Drawing, Extras, Section, Sheet, figures
 from topodiag.report.html.sections.shared import NAMES_ROOM, by_host
 from topodiag.report.node.header import machine_words
-from topodiag.words.fold import plural, short_hosts
+from topodiag.words.units import plural, short_hosts
 
 MOST = 3
 """Machines that are drawn: each picture weighs some 20 kB."""

@@ -12,7 +12,7 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.report.findings import cost_words, where_words
 from topodiag.report.places import Places
-from topodiag.words.fold import grouped
+from topodiag.words.units import grouped
 
 FINDINGS_SHOWN = 1000
 """Findings in full; of more the page says how many, and the JSON has them."""

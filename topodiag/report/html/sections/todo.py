@@ -9,7 +9,7 @@ from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, causes_of, distinct
 from topodiag.report.verdict.cause import is_fault
 from topodiag.report.words import title_of
-from topodiag.words.fold import grouped, plural, short_hosts
+from topodiag.words.units import grouped, plural, short_hosts
 
 MOST = 12
 """Kinds of fixes listed; a reader does the first and looks again."""

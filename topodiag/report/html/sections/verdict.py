@@ -17,8 +17,8 @@ from topodiag.report.verdict.table import SIGNS
 from topodiag.report.words import KINDS, counted
 from topodiag.report.words import SIGNS as MARKS
 from topodiag.report.words import title_of as title_of_check
-from topodiag.words.fold import fold_hosts, grouped, plural, short_hosts
 from topodiag.words.text import clean
+from topodiag.words.units import fold_hosts, grouped, plural, short_hosts
 
 _WORDS = {"✖": ("fault", "error"), "▲": ("warning", "warning"), "●": ("note", "note"), "✔": ("clean", "ok"),
           "?": ("unknown", "unknown"), "": ("", "plain")}  # fmt: skip
