@@ -13,6 +13,9 @@ OF_A_NODE = frozenset({Scope.NODE, Scope.DEVICE})
 class SentenceSource(Source):
     """What programs, agents and persons report of a node or a device of it. It answers for nothing that is not said."""
 
+    def recognises(self, head: str) -> bool:
+        return speaks(head.encode("utf-8", "replace"))
+
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""
         events = _events(blob.text.encode("utf-8", "replace"), blob.name, command)

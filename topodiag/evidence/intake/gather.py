@@ -229,7 +229,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {piece.words}", named=named)
-    elif not _take_hosts(piece, seen, lambda: _first(path, MOST_SHARED), met):
+    elif not _take_hosts(piece, seen, lambda: _first(path, MOST_SHARED) if tail else head, met):
         met.take(_with_identity(piece, seen.head or head))
 
 

@@ -21,8 +21,7 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     reading = Reading()
     if not piece.coding and piece.size > most:
         raise too_large(piece.name, most)  # as it would be once so much of it was read
-    is_plain = not piece.coding and piece.size > 0
-    with blocks_of(intake, piece, reading, most, piece.size + 1 if is_plain else READ_BYTES) as blocks:
+    with blocks_of(intake, piece, reading, most, most) as blocks:
         text = text_within(piece.name, blocks, most)
     if not text and reading.notes:
         raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")
@@ -33,9 +32,11 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
 def blocks_of(
     intake: Intake, piece: Piece, reading: Reading, most: int = MAX_BYTES, block: int = READ_BYTES
 ) -> Iterator[Iterator[bytes]]:
-    """The text of a piece, with its layers taken off, `block` bytes of it at a time: of any size, but `most` bytes of a
-    member of an archive that is not spooled. Raises InputError for what can no longer be opened."""
+    """The text of a piece, with its layers taken off, `block` bytes of it at a time, or as it is packed: of any size,
+    but `most` bytes of a member of an archive that is not spooled. Raises InputError for what can no longer be opened.
+    """
     watch().opened(piece.name)
+    block = READ_BYTES if piece.coding or not piece.size else min(block, piece.size + 1)
     stream: BinaryIO
     if piece.held is not None:
         stream = io.BytesIO(piece.held)

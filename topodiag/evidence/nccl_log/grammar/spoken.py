@@ -102,10 +102,13 @@ def holds_job_lines(data: bytes) -> bool:
     """Whether any line of a text is one of a job: an error of NCCL that torch repeats, a watchdog, the end of a
     process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it, or
     where the text ends with it: logs name exceptions that their program caught, and go on."""
+    hits = telling().hits(data)
+    if not hits:
+        return False
     seen = -1
     traceback = cache(lambda: _holds_traceback(data) or _ends_with_exception(data))
     by_shell = cache(lambda: _is_told_by_shell(data))
-    for at, number in telling().hits(data):
+    for at, number in hits:
         end = at + len(_TELLING[number])
         if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
