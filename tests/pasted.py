@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from topodiag.report.formats.json_report import document
-
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 from topodiag.report.documents.write_json import plain
+from topodiag.report.formats.json import document
 
 
 def answer(path: Path) -> dict[str, Any]:

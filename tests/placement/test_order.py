@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Demand
-from topodiag.placement.order import heaviest_first, labels
+from topodiag.placement.price import heaviest_first, labels
 
 
 def demand(name: str, groups: list[list[int]], size: float, *, together: bool = False) -> Demand:

@@ -12,8 +12,7 @@ from topodiag.app.redact.redacting import hidden
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.pieces import Intake, refusal
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import Intake, read_piece, refusal
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.collect.targets import nodes_of

@@ -20,13 +20,13 @@ from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.declared import DeclaredRanks
 from topodiag.placement.groups import Talk
-from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
 from topodiag.placement.price import (
     DemandCost,
     Floats,
     PlacementCost,
     domains_of,
+    heaviest_first,
     price_demand,
     price_placement,
     span_time_us,

@@ -23,8 +23,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
-from topodiag.placement.order import heaviest_first, labels
-from topodiag.placement.price import span_time_us
+from topodiag.placement.price import heaviest_first, labels, span_time_us
 from topodiag.placement.room import most_groups
 from topodiag.placement.shares import Class, classes, regions
 from topodiag.placement.worth import WHOLE, worths

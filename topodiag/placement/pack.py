@@ -16,8 +16,7 @@ import numpy as np
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.placement.order import by_family, heaviest_first, labels
-from topodiag.placement.price import price_placement
+from topodiag.placement.price import by_family, heaviest_first, labels, price_placement
 from topodiag.placement.shares import Seats, classes, make_seats
 
 FEW_RANKS = 2048

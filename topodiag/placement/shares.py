@@ -14,8 +14,7 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.cut import TOGETHER, Cut, cuts
-from topodiag.placement.order import by_family
-from topodiag.placement.price import span_time_us
+from topodiag.placement.price import by_family, span_time_us
 from topodiag.words.units import grouped
 
 MOST_NODES = 16

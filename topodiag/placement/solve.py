@@ -21,9 +21,8 @@ from topodiag.placement.bound import step_bound_us
 from topodiag.placement.exchange import nodes_by_first_rank
 from topodiag.placement.groups import Talk
 from topodiag.placement.local_search import improve
-from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import FEWER_RANKS, layings
-from topodiag.placement.price import PlacementCost, domains_of, price_placement, rail_level
+from topodiag.placement.price import PlacementCost, domains_of, heaviest_first, price_placement, rail_level
 from topodiag.placement.rails import on_rails
 from topodiag.placement.seats import check_room
 from topodiag.words.units import fold_hosts, fold_labels

@@ -15,8 +15,7 @@ from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
-from topodiag.evidence.intake.pieces import Intake, Piece
-from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.intake.pieces import Intake, Piece, blocks_of
 from topodiag.evidence.nccl_log.input.streams import Reading
 
 STEP = "[2026-03-01 11:00:{:02d}] iteration {:8d}/  500000 | consumed samples: {:12d} | lm loss: 2.3E+00 |"

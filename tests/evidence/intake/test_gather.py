@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from topodiag.evidence.intake import archives, one_file
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import Intake, folded
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import Intake, folded, read_piece
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
 

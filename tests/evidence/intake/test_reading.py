@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import read_piece
 from topodiag.model.errors import InputError
 
 

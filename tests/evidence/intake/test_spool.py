@@ -9,8 +9,7 @@ import pytest
 from tests.evidence.intake.test_gather import MATRIX, RECORD, tar
 from topodiag.evidence.intake.archives import copy_members
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import Piece
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import Piece, read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError, TopodiagError

@@ -17,9 +17,7 @@ from topodiag.cost.questions import price_hierarchy, price_links, price_placemen
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout
 from topodiag.report.documents.write_json import plain
-from topodiag.report.model.collective import placements_json
-from topodiag.report.model.hierarchy import hierarchy_json
-from topodiag.report.model.link import links_json
+from topodiag.report.model.collective import hierarchy_json, links_json, placements_json
 from topodiag.report.model.step import step_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "model-1.0.schema.json").read_text())

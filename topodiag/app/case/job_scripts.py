@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topodiag.evidence.assignments import COMMANDED, Scope, assigned, stated_in
-from topodiag.evidence.intake.pieces import STDIN, Intake
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import STDIN, Intake, read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex

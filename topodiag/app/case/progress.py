@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, named
 from topodiag.app.case.starts import Starts, ranks_behind
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
-from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
 from topodiag.evidence.nccl_log.grammar.ends import facts_of

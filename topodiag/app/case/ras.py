@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from topodiag.checks.job.hang.ras import BLIND
-from topodiag.evidence.intake.pieces import Intake, Piece
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import Intake, Piece, read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.ras_client import ANSWER_S, MAX_BYTES, ask, in_order, place_of, read_ras

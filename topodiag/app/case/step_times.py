@@ -10,8 +10,7 @@ from topodiag.app.case.job_numbers import job_number, numbers_of
 from topodiag.app.case.ras import Readings, job_of, read_texts
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.one_file import HEAD_BYTES
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments

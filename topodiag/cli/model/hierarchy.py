@@ -28,7 +28,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.model import ask_hierarchy  # noqa: PLC0415
     from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.model.hierarchy import (  # noqa: PLC0415
+    from topodiag.report.model.collective import (  # noqa: PLC0415
         draw_hierarchy,
         hierarchy_json,
         hierarchy_marks,

@@ -36,7 +36,7 @@ def link(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.model import ask_links  # noqa: PLC0415
     from topodiag.cli.model.options import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.documents.from_model import from_model  # noqa: PLC0415
-    from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
+    from topodiag.report.model.collective import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import machine_json  # noqa: PLC0415
 
     if links:

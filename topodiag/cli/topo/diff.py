@@ -29,7 +29,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
     from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
-    from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
+    from topodiag.report.topo.what_if import diff_json, draw_diff  # noqa: PLC0415
 
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=nccl)
     names, (compared, sides) = printable_with([left, right], answer, redact=printing.redact)

@@ -33,8 +33,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.app.topo import result_of  # noqa: PLC0415
     from topodiag.cli.output import printable_with, write_answer  # noqa: PLC0415
+    from topodiag.report.grid import draw_assumed  # noqa: PLC0415
     from topodiag.report.html.sections.picture import machines  # noqa: PLC0415
-    from topodiag.report.terms import draw_assumed  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_prediction, predict_json  # noqa: PLC0415
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import Evidence, from_bytes, from_files, open_evidence
 from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, read_piece
 from topodiag.evidence.intake.same_node import ENDS, SUBJECTS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob

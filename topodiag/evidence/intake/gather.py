@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake import collected
@@ -229,8 +230,13 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {piece.words}", named=named)
-    elif not _take_hosts(piece, seen, lambda: _first(path, MOST_SHARED) if tail else head, met):
+    elif not _take_hosts(piece, seen, partial(_content, path, head, tail), met):
         met.take(_with_identity(piece, seen.head or head))
+
+
+def _content(path: str, head: bytes, tail: bytes) -> bytes:
+    """The text of a file of which the ends were read: a short one is its head."""
+    return _first(path, MOST_SHARED) if tail else head
 
 
 def _first(path: str, most: int) -> bytes:

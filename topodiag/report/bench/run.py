@@ -22,8 +22,7 @@ from topodiag.report.bench.words import (
     signed,
     verdict_word,
 )
-from topodiag.report.grid import Columns, Field, draw_listed, draw_table, figure
-from topodiag.report.terms import draw_terms
+from topodiag.report.grid import Columns, Field, draw_listed, draw_table, draw_terms, figure
 from topodiag.report.text import BELOW, Page, Part
 from topodiag.report.verdict.cause import draw_answer
 from topodiag.verdict.headline import cause_words, causes_of

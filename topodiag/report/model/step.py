@@ -9,10 +9,9 @@ from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.grid import Columns, Field, draw_assumed, draw_table, draw_terms
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot import draw_bars
-from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page
 from topodiag.words.units import percent, plural, spell_time
 

@@ -17,9 +17,8 @@ from topodiag.placement.price import DemandCost
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.grid import Cell, Columns, Field, draw_grid, draw_table, figure
+from topodiag.report.grid import Cell, Columns, Field, draw_assumed, draw_grid, draw_table, figure
 from topodiag.report.model.words import spell_size
-from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.units import fold_hosts, fold_numbers, percent, plural, spell_time
 

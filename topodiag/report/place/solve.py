@@ -13,9 +13,8 @@ from topodiag.model.finding import Input
 from topodiag.placement.audit import level_name
 from topodiag.placement.solve import Solved, split_findings
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Columns, Field, draw_table, figure
+from topodiag.report.grid import Columns, Field, draw_assumed, draw_table, figure
 from topodiag.report.place.audit import map_json
-from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.words.units import fold_hosts, fold_numbers, grouped, percent, plural, spell_time
 

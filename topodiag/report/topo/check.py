@@ -8,8 +8,8 @@ from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
+from topodiag.report.grid import draw_assumed
 from topodiag.report.node.header import draw_machine_line, draw_verdict
-from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged
 from topodiag.words.places import base_name

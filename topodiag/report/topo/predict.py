@@ -14,9 +14,8 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
-from topodiag.report.grid import Columns, Entry, Field, draw_grid, draw_table, figure
+from topodiag.report.grid import Columns, Entry, Field, draw_grid, draw_table, draw_terms, figure
 from topodiag.report.node.matrix import hue_of
-from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.places import base_name
 from topodiag.words.units import in_gbs, neighbours, plural, spell_bytes, spell_gbs, spell_us
