@@ -27,7 +27,7 @@ import numpy.typing as npt
 from topodiag.checks.job.slow.late_ranks import LateArriver
 from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
 from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
-from topodiag.evidence.live.inspector import Columns, InspectorReader, columns
+from topodiag.evidence.live.inspector import RECORDS, InspectorReader
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
@@ -150,18 +150,24 @@ def hash_of(group: Group) -> int:
     return (0x1F00 << 32) + sum(ord(letter) << (at * 4) for at, letter in enumerate(group.name))
 
 
-def read(shape: Shape, fault: Fault, seed: int) -> Job:
-    """The job as its records show it: columns as the reader makes them of lines, without the lines."""
-    reader = InspectorReader()
+def take(reader: InspectorReader, first: bytes, source: str, times: Times, shape: Shape) -> None:
+    """The calls of one rank, as the reader has them of lines, without the lines but the `first`."""
+    record = RECORDS.decode(first)
+    assert record.coll_perf is not None
     steps = np.arange(shape.steps)
-    zeros = np.zeros_like(steps)
     stamps = (FIRST_HOUR * 3600 + 3600 * steps // shape.steps_an_hour) * 1_000_000
+    reader.meet(record, source, 1, first)
+    calls = np.stack([steps, np.full_like(steps, record.coll_perf.coll_msg_size_bytes), times, stamps], axis=1)
+    reader.take(record.header, record.coll_perf, calls.astype(np.float64))
+
+
+def read(shape: Shape, fault: Fault, seed: int) -> Job:
+    """The job as its records show it."""
+    reader = InspectorReader()
     for group, times in simulated(shape, fault, seed):
         for member in range(len(group.ranks)):
             first = next(lines_of(group, times, member, shape)).encode()
-            firsts = columns(first).firsts
-            own = Columns(firsts, zeros, steps, zeros + group.bytes, times[:, member], stamps)
-            reader.take(own, f"{group.name}-{member}.log", 1)
+            take(reader, first, f"{group.name}-{member}.log", times[:, member], shape)
     return Job("Inspector", shape.ranks, (), (), (), no_connections(), (), inspection=reader.found())
 
 

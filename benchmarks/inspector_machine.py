@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.inspector import CHECKS, FIRST_HOUR, Group, Shape, Times, hash_of, lines_of
+from benchmarks.inspector import CHECKS, Group, Shape, Times, hash_of, lines_of, take
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
-from topodiag.evidence.live.inspector import Columns, InspectorReader, columns
+from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.expect.inspector import beside_model
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
@@ -99,16 +99,12 @@ def read(machine: Machine, seed: int) -> Job:
         "dp", np.arange(len(ranks)), "AllReduce", BYTES, 0.0, len(job.hosts), 2 * (len(ranks) - 1) / len(ranks)
     )
     reader = InspectorReader()
-    steps = np.arange(SHAPE.steps)
-    zeros = np.zeros_like(steps)
-    stamps = (FIRST_HOUR * 3600 + 3600 * steps // SHAPE.steps_an_hour) * 1_000_000
     for rank in ranks:
         first = next(lines_of(group, times, rank.rank, SHAPE))
         here = f'"hostname":"{rank.host}","pid":{rank.pid}}},"coll_perf"'
         first = first.replace(f"{hash_of(group):#x}", f"{world.comm_id:#x}")
         first = first[: first.index('"hostname"')] + here + first.partition('"coll_perf"')[2]
-        own = Columns(columns(first.encode()).firsts, zeros, steps, zeros + BYTES, times[:, rank.rank], stamps)
-        reader.take(own, f"{rank.host}-{rank.pid}.log", 1)
+        take(reader, first.encode(), f"{rank.host}-{rank.pid}.log", times[:, rank.rank], SHAPE)
     job = replace(job, inspection=reader.found())
     return replace(job, inspection=beside_model(job))
 

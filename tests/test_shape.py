@@ -29,21 +29,21 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 83_880,
-    "app": 3_996,
-    "checks": 17_564,
-    "cli": 2_870,
-    "evidence": 20_454,
-    "model": 4_560,
-    "report": 6_571,
+    "": 82_707,
+    "app": 3_950,
+    "checks": 17_439,
+    "cli": 2_823,
+    "evidence": 19_837,
+    "model": 4_506,
+    "report": 6_436,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
 the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
 and `evidence` 32,286."""
 
-MOST_PATTERNS = 274
+MOST_PATTERNS = 251
 MOST_PATTERNS_OF_CHECKS = 37
-MOST_FILES_OF_EVIDENCE = 158
+MOST_FILES_OF_EVIDENCE = 150
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 19
 """Budgets of the package: what it has today. A change may lower them and raise none."""

@@ -212,7 +212,7 @@ def blocks_of(
     but `most` bytes of a member of an archive that is not spooled. Raises InputError for what can no longer be opened.
     """
     watch().opened(piece.name)
-    block = READ_BYTES if piece.coding or not piece.size else min(block, piece.size + 1)
+    block = READ_BYTES if piece.coding or piece.size <= 0 else min(block, piece.size + 1)
     stream: BinaryIO
     if piece.held is not None:
         stream = io.BytesIO(piece.held)

@@ -71,7 +71,7 @@ class _Record(msgspec.Struct, gc=False):
     p2p_perf: _Transfer | None = None
 
 
-_RECORDS = msgspec.json.Decoder(_Record, strict=False)
+RECORDS = msgspec.json.Decoder(_Record, strict=False)
 
 
 BLOCK_BYTES = 4 << 20
@@ -119,7 +119,7 @@ class InspectorReader:
             if not line.strip():
                 continue
             try:
-                record = _RECORDS.decode(line)
+                record = RECORDS.decode(line)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 self._unread += 1
                 continue
@@ -128,21 +128,21 @@ class InspectorReader:
                 key = head.id, head.rank, perf.coll, perf.coll_timing_source
                 if key not in series:
                     series[key] = head, perf, []
-                    self._meet(record, source, at, line)
+                    self.meet(record, source, at, line)
                 stamp = record.metadata.dump_timestamp_us
                 series[key][2].append((perf.coll_sn, perf.coll_msg_size_bytes, perf.coll_exec_time_us, stamp))
             elif record.p2p_perf is not None:
                 self._transfers += 1
-                self._meet(record, source, at, line)
+                self.meet(record, source, at, line)
             else:
                 self._unread += 1
         for head, perf, rows in series.values():
             if head.rank in self._members.get(head.id, ()):
-                self._take(head, perf, np.array(rows, np.float64))
+                self.take(head, perf, np.array(rows, np.float64))
             else:
                 self._unread += len(rows)
 
-    def _take(self, head: _Header, perf: Perf, rows: npt.NDArray[np.float64]) -> None:
+    def take(self, head: _Header, perf: Perf, rows: npt.NDArray[np.float64]) -> None:
         """Take the calls of one rank, communicator and collective, whose first record is `perf`."""
         self._records += len(rows)
         # Doubles hold sequence numbers and microseconds since the epoch (2^51) to the unit.
@@ -156,7 +156,7 @@ class InspectorReader:
             own = Records(numbers[valid], time_us[valid].astype(np.float32), sizes[valid], hours)
             self._calls.add(self._known[head.id].hash, perf.coll[:MAX_NAME], head.rank, own, _factor(perf))
 
-    def _meet(self, record: _Record, source: str, number: int, line: bytes) -> None:
+    def meet(self, record: _Record, source: str, number: int, line: bytes) -> None:
         """Remember a rank by its first record, where that says who it is."""
         head = record.header
         if head.rank in self._members.get(head.id, ()):
