@@ -86,10 +86,12 @@ def test_missing_lines_cost_only_their_own_facts(kind: str, of: str, but: list[s
 @given(data=st.data(), cut=st.integers(0, 60))
 @examples("kind", "of")
 def test_lines_in_any_order_and_cut_off_name_no_other_device(kind: str, of: str, data: st.DataObject, cut: int) -> None:
+    """A name that is cut itself is one more: nobody knows that it was longer."""
     text = text_of(kind, of)
     lines = data.draw(st.lists(st.sampled_from(text.splitlines(keepends=True)), max_size=60))
     named = {repr(entity.keys) for _, entity in read(kind, "".join(lines)[: -cut or None])[0].all_entities()}
-    assert len(named) <= len({repr(entity.keys) for _, entity in read(kind, text)[0].all_entities()})
+    whole = {repr(entity.keys) for _, entity in read(kind, text)[0].all_entities()}
+    assert len(named) <= len(whole) + (cut > 0)
 
 
 @given(data=st.data())
