@@ -23,7 +23,6 @@ from topodiag.words.text import clean
 if TYPE_CHECKING:
     from topodiag.report.interface import Style
 
-
 Body = Callable[..., None]
 Option = Callable[[Body], Body]
 FORMATS = ("table", "json")
@@ -226,7 +225,7 @@ def shared_sections() -> dict[str, list[str]]:
 
 
 class Command(click.Command):
-    """A command that never writes over what it reads. `sections` are headings of its own, above the shared ones."""
+    """A command that never writes over what it reads. `sections` are its headings, above those that all share."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **given: Any) -> None:
         # click keeps the option of the first context that asks, which may have no parent to inherit from
@@ -290,7 +289,7 @@ def _written(command: click.Command, ctx: click.Context, kind: click.Path) -> li
 
 
 def _read(command: click.Command, ctx: click.Context) -> list[str]:
-    """The paths that a command is told to read: evidence, and its arguments."""
+    """The paths that a command reads: evidence, and its arguments."""
     return [
         value
         for param in command.params

@@ -46,7 +46,7 @@ class Draft:
     origin: Origin
     collective: str = ""
     headed: bool = False
-    """Whether a header of its own said where the run starts."""
+    """Whether a header above the table showed where the run starts."""
     title: Title | None = None
     rows: list[BenchRow] = field(default_factory=list)
     widths: list[int] = field(default_factory=list)

@@ -3,7 +3,7 @@
 What a process says before a communicator begins: its name, and that it waits for the others of the parent.
 
 NCCL prints `Comm config Comm name set to ..` when the application calls (src/init.cc, parseCommConfig, 2.27 and later),
-and `Init START` when the communicator is being made (ncclCommInitRankFunc). A communicator of its own gets there at
+and `Init START` when the communicator is being made (ncclCommInitRankFunc). One that is split from none gets there at
 once. One that is split from another first gathers the colours of all ranks of its parent (commGetSplitInfo): a process
 that printed the former and never the latter waits there for a rank that did not call.
 

@@ -338,7 +338,7 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
 
 
 def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
-    """RCCL names itself in its version, which no head precedes, and in lines of its own."""
+    """RCCL says its name in the line of its version, which has no head, and in lines that only RCCL prints."""
     asked = processes[:_ASKED]
     spoken = any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events)
     if spoken or any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
