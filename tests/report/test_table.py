@@ -215,7 +215,7 @@ def test_ascii_is_ascii_and_lines_keep_to_the_width(make, width):
 
 def test_the_plain_ascii_page_of_a_small_machine():
     expected = """\
-? topo.txt  no faults found in the little that was seen  (2 of 44 checks ran)
+? topo.txt  no faults found in the little that was seen  (2 of 45 checks ran)
   4 GPUs | 2 NICs
 
 NUMA 0  cpus 0-31

@@ -1,0 +1,68 @@
+"""The machine itself at fault, by its kernel log: the kernel stops, a processor hangs, memory loses data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, log_was_read, no_log, times
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.words.own_data import own_data
+
+_SHOWN = 4
+
+
+class MachineStops(FaultCheck):
+    """HST007: the kernel stops, a processor hangs, or memory loses data
+
+    What it finds
+        A panic of the kernel with its reason; processors that were stuck (soft and hard lockups, stalls of RCU); errors
+        of the main memory that could not be corrected.
+
+    Why it matters
+        All ranks of the node end with it, or wait, and the ranks of other nodes see a peer that no longer answers. It
+        looks like a network fault.
+
+    Evidence it reads
+        The kernel log: `Kernel panic - not syncing: ..`, `BUG: soft lockup`, `detected hard LOCKUP`, `rcu: INFO: .. detected
+        stall`, `EDAC MC0: 1 UE`.
+
+    When it stays silent
+        Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands for
+        what was corrected. No kernel log in the evidence, or a few lines of one without such a line: unknown.
+
+    How to confirm
+        journalctl -k -b -1 | tail -50         the end of the boot before this one
+        ls /var/crash /sys/fs/pstore           what the kernel left when it stopped
+        ipmitool sel list | tail               what the board's own log says at that time
+
+    How to fix
+        Drain the node. Memory: have the module that the line or the board's log names exchanged. A panic names its
+        reason, and the module in brackets beside the first function of its trace: a driver is updated, a machine check
+        is the hardware's. Processors that were stuck in a driver's function wait for its device.
+
+    References
+        Linux kernel/panic.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, drivers/edac/edac_mc.c.
+    """
+
+    id = "HST007"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
+        answer = self.any_fault(judged, _faults(judged))
+        if not answer.findings and not log_was_read(judged):
+            return self.unknown(judged, no_log(judged))
+        return answer
+
+
+def _faults(node: Node) -> Iterator[NodeFault]:
+    for fault in own_data("checks/host/machine_faults")["fault"]:
+        lines = [event for event in node.events if event.kind == "cpu" and fault["name"] in event.text]
+        if lines:
+            reason = lines[-1].fields.get("reason", "")
+            yield NodeFault(
+                Severity[fault["severity"]],
+                fault["message"] + (f": {reason}" if reason else ""),
+                observed=f"{lines[-1].text[:160]}{times(lines)}",
+                advice=fault["advice"],
+                evidence=tuple(event.origin for event in (*lines[: _SHOWN - 1], *lines[_SHOWN - 1 :][-1:])),
+            )
