@@ -59,6 +59,8 @@ class Node:
     copies: dict[Pair, Fact[float]] = field(default_factory=dict)
     """What a test of copies between two GPUs measured, GB/s."""
     passed_tests: Fact[tuple[str, ...]] = Fact()
+    failed_tests: Fact[tuple[str, ...]] = Fact()
+    """Those that some GPU failed, where no GPU is named."""
     """Tests of DCGM that all GPUs passed."""
     events: tuple[Event, ...] = ()
     """What the kernel reports."""

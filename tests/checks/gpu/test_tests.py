@@ -66,6 +66,12 @@ def test_one_gpu_with_slow_copies_from_the_host_is_named() -> None:
     assert finding.message == "GPU2: copies from the host at 13.7 GB/s, 55.3 on its peers"
 
 
+def test_a_failed_test_that_names_no_gpu_is_of_the_node() -> None:
+    node = replace(nodes.hgx_h100(), failed_tests=read(("the test Inforom failed",)))
+    [finding] = SlowGpuInTest().judge(node).findings
+    assert (finding.message, finding.where.gpus) == ("DCGM: the test Inforom failed (no GPU is named)", ())
+
+
 def test_a_failed_test_of_dcgm_is_a_warning_with_its_words() -> None:
     node = nodes.with_gpu(nodes.hgx_h100(), 5, failed_tests=read(("the test PCIe failed",)))
     finding = only(judged(node))

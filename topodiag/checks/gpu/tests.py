@@ -37,9 +37,9 @@ and more, four lanes of sixteen a quarter."""
 
 @dataclass(frozen=True, slots=True)
 class ShortGpu:
-    """A GPU that fell short, and in what."""
+    """A GPU that fell short, and in what; None where the test names no GPU."""
 
-    gpu: Gpu
+    gpu: Gpu | None
     words: str
     share: float | None
     evidence: tuple[Fact[float] | Fact[tuple[str, ...]], ...]
@@ -102,12 +102,12 @@ class SlowGpuInTest(NodeCheck):
         return self.unknown(judged, why, measured)
 
     def _short(self, judged: Node, words: str, alike: Sequence[ShortGpu]) -> Finding:
-        labels = [short_gpu.gpu.label for short_gpu in alike]
+        labels = [short_gpu.gpu.label for short_gpu in alike if short_gpu.gpu is not None]
         share = alike[0].share
         return self.finding(
             self.where(judged, gpus=labels),
             "slow in test",
-            f"{fold_runs(labels)}: {words}",
+            f"{fold_runs(labels)}: {words}" if labels else f"{words} (no GPU is named)",
             severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
             observed=words,
             expected="the pace of its peers" if share is not None else "the test passes",
@@ -120,11 +120,11 @@ class SlowGpuInTest(NodeCheck):
 
 
 def _failed(node: Node) -> Iterator[ShortGpu]:
-    for gpu in node.gpus:
-        if gpu.failed_tests.value:
-            words = "; ".join(gpu.failed_tests.value[:2])
+    for gpu, fact in ((None, node.failed_tests), *((gpu, gpu.failed_tests) for gpu in node.gpus)):
+        if fact.value:
+            words = "; ".join(fact.value[:2])
             verdict = words if words.startswith("gpu_burn") else f"DCGM: {words}"
-            yield ShortGpu(gpu, verdict, None, (gpu.failed_tests,))
+            yield ShortGpu(gpu, verdict, None, (fact,))
 
 
 def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:

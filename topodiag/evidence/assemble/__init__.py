@@ -63,6 +63,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
         copies={pair: Fact(float(fact.get("0")), fact.origin) for pair, fact in tables.get(COPIES, {}).items()},
         passed_tests=pick(draft.single("node").offers.get("passed_tests", ()), tuple),
+        failed_tests=pick(draft.single("node").offers.get("failed_tests", ()), tuple),
         events=distinct_events(draft.events),
         reports=tuple(draft.reports),
         tables=tuple(draft.tables),

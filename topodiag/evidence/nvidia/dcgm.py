@@ -230,12 +230,14 @@ def _weight(sample: _Sample) -> tuple[float, ...]:
 MAX_SENTENCES = 10_000
 
 FAILED = "failed_tests"
-"""The field of a GPU that holds the sentences on its failed tests."""
+"""The field of a GPU, or of a node whose GPU no row names, that holds the sentences on its failed tests."""
 _LIKE = patterns("evidence/nvidia/lines", "dcgm")
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
-_OF_GPU = ("pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud")
+_OF_GPU = (
+    "pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud", "inforom",
+)  # fmt: skip
 """In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
 
@@ -264,9 +266,14 @@ class Dcgm(OfPage):
             else:
                 held.add(index)
                 line.put(page.draft.gpu(index=index), **{name: (value,)})
+        # Below a bare `Fail` version 4 names the GPUs, and a clock that is held down names its own.
+        named = {value for (name, index), lines in tests.items() if index >= 0 for value in lines}
+        for value in [*tests.get((FAILED, -1), ())]:
+            if held or value in named:
+                del tests[FAILED, -1][value]
         for (name, index), lines in tests.items():
-            if index not in held:
-                entity = page.draft.single("node") if name == PASSED else page.draft.gpu(index=index)
+            if lines and index not in held:
+                entity = page.draft.single("node") if index < 0 else page.draft.gpu(index=index)
                 entity.offer(name, tuple(lines), next(iter(lines.values())).origin)
 
 
@@ -294,9 +301,9 @@ def _failures(test: str, cell: str) -> Iterator[_Said]:
     if cell == "Pass - All":
         yield -1, PASSED, test
     failed = _LIKE["fail"].match(cell)
-    for index in (failed["one"] or failed["several"] or "").split(",") if failed is not None else ():
-        if index.strip().isdigit() and len(index.strip()) <= 3:
-            yield int(index), FAILED, f"the test {test} failed"
+    for index in (failed["one"] or failed["several"] or "-1").split(",") if failed is not None else ():
+        if (number := to_int(index, low=-1)) is not None:
+            yield number, FAILED, f"the test {test} failed"
 
 
 def _clocks(text: str) -> Iterator[_Said]:
