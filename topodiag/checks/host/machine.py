@@ -24,8 +24,8 @@ class MachineStops(FaultCheck):
         looks like a network fault.
 
     Evidence it reads
-        The kernel log: `Kernel panic - not syncing: ..`, `BUG: soft lockup`, `detected hard LOCKUP`, `rcu: INFO: .. detected
-        stall`, `EDAC MC0: 1 UE`.
+        The kernel log: `Kernel panic - not syncing: ..`, `BUG: soft lockup`, `detected hard LOCKUP`, `rcu: INFO: ..`,
+        `EDAC MC0: 1 UE`.
 
     When it stays silent
         Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands for

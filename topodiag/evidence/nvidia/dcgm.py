@@ -236,7 +236,8 @@ _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
 _OF_GPU = (
-    "pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud", "inforom",
+    "pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud",
+    "inforom",
 )  # fmt: skip
 """In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
