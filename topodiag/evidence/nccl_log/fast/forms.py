@@ -17,7 +17,7 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast import bytes as block_bytes
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, first_of, is_text, leading_digits, leading_hex, word
-from topodiag.evidence.nccl_log.tables.facts import Flags, Positions, Words, group, sorted_order
+from topodiag.evidence.nccl_log.tables.facts import Flags, Positions, Words, mix
 from topodiag.lazy import dataclass
 
 NAME_WORDS = 4
@@ -33,6 +33,7 @@ TAIL_WORDS = 11
 _U = np.uint64
 _CHANNEL, _RING = word(b"Channel "), word(b"Ring \0\0\0")
 _DIGITS = _U(0xFFFF)
+_SLOT_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,20 +276,22 @@ class Groups:
 
 
 def grouped_channels(rows: Words, identity: Words, channels: Positions) -> Groups:
-    """Lines with equal bytes and identity together; identities are below 2**63."""
-    order, starts = group([(identity << _U(1)) | rows[0], *rows[1:]])
-    if not len(order):
-        return Groups(order, order > 0, order, order, order)
-    count = np.diff(np.append(starts, len(order)))
-    first = order[starts]
-    turn = sorted_order(first.view(np.uint64), len(order).bit_length())
-    number = np.empty_like(turn)
-    number[turn] = np.arange(len(turn))
-    of = np.empty_like(order)
-    of[order] = np.repeat(number, count)
-    united = np.bitwise_or.reduceat(channels[order], starts)
-    first = first[turn]
-    return Groups(first, rows[0][first] != 0, united[turn], count[turn], of)
+    """Lines with equal bytes and identity together; identities are below 2**63. A line whose slot has another's bytes
+    stays alone: `resolve` makes equal rows one."""
+    words = [(identity << _U(1)) | rows[0], *rows[1:]]
+    slots = (mix(words) >> _U(64 - _SLOT_BITS)).view(np.int64)
+    number = np.arange(len(slots))
+    first_in = np.empty(1 << _SLOT_BITS, dtype=np.int64)
+    first_in[slots[::-1]] = number[::-1]  # of several lines the last one that is written stays
+    first_of_slot = first_in.take(slots)
+    same = np.logical_and.reduce([word.take(first_of_slot) == word for word in words])
+    of = np.where(same, first_of_slot, number)
+    first = np.flatnonzero(of == number)
+    number[first] = np.arange(len(first))
+    group = number.take(of)
+    united = np.zeros(len(first), dtype=np.int64)
+    np.bitwise_or.at(united, group, channels)
+    return Groups(first, rows[0][first] != 0, united, np.bincount(group), group)
 
 
 @dataclass(frozen=True, slots=True)
