@@ -15,7 +15,7 @@ from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, empty
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
-from topodiag.evidence.nccl_log.tables.saved import Store, on_disk
+from topodiag.evidence.nccl_log.tables.saved import Store, on_disk, reuse
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20
@@ -192,6 +192,7 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
 
 def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
     """The same piece by piece, for a tree of this process; pieces of small files are extracted together."""
+    reuse()
     waiting: list[Read] = []
     for span in task:
         for read in reads_of(span, chunk, on_raw):
