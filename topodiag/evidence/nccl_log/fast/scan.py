@@ -68,7 +68,7 @@ def _take(shard: Shard, data: bytes, base: int) -> int:
     while done < len(data):
         end = _cut(data, done)
         block, begins = Block(memoryview(data)[done:end]), None
-        if np.isin(block.at[block.rare], _TAKEN_OUT).any():
+        if len(block.rare) and np.isin(block.at[block.rare], _TAKEN_OUT).any():
             block, begins = _cleaned(data[done:end])
         _Scan(shard, heads, block, base + done, begins).run()
         done = end
