@@ -132,10 +132,10 @@ class Member:
     line: int
     rank: int = -1
     nranks: int = -1
+    comm_id: int = 0
     cuda_dev: int = -1
     nvml_dev: int = -1
     bus_id: int = -1
-    comm_id: int = 0
     parent: int = 0
     split: int = -1
     color: int = -1
@@ -153,12 +153,16 @@ class Member:
     """The same process's part in the parent."""
     key: Hashable = None
     """What all members of its communicator have in common."""
+    said: Sequence[int] = ()
+    """What the first of its lines says, which most others repeat."""
     complete_at: int = -1
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
 
     def is_other(self, given: Sequence[int]) -> bool:
         """Whether a line speaks of another communicator at the same address: this one was destroyed, or differs."""
+        if given == self.said:
+            return self.destroyed
         return self.destroyed or any(
             value != _GIVEN[name] and getattr(self, name) not in {value, _GIVEN[name]}
             for name, value in zip(_TELLING, given, strict=False)
@@ -207,9 +211,12 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
         if member is None:
             if is_end and given[_SIZE] < 0:
                 continue
-            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(owner, ctx, gen, at, by, line)
+            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(
+                owner, ctx, gen, at, by, line, *given, said=given
+            )
             members.append(member)
-        member.take(given)
+        elif given != member.said:
+            member.take(given)
         member.func = member.func or funcs[func]
         member.started |= event == "start"
         member.destroyed |= is_end

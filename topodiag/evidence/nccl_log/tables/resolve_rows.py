@@ -6,6 +6,7 @@ Columns keep the width that their table has: a log of gigabytes has millions of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -189,13 +190,12 @@ def join_prints(columns: Columns, words: Sequence[str]) -> tuple[Columns, Sequen
     starts = np.flatnonzero(breaks([owner[order]]))
     table = {name: values[order[starts]] for name, values in columns.items()}
     table["count"] = np.add.reduceat(columns["count"][order], starts)
-    ends = np.r_[starts[1:], size]
-    text = table["text"]
+    text, pieces = table["text"], columns["text"][order].tolist()
     codes: dict[str, int] = {}
-    for i in np.flatnonzero(ends - starts > 1).tolist():
-        pieces = columns["text"][order[starts[i] : ends[i]]]
-        joined = "\n".join(words[piece] for piece in pieces.tolist())
-        text[i] = len(words) + codes.setdefault(joined, len(codes))
+    for i, (start, end) in enumerate(pairwise([*starts.tolist(), size])):
+        if end - start > 1:
+            joined = "\n".join([words[piece] for piece in pieces[start:end]])
+            text[i] = len(words) + codes.setdefault(joined, len(codes))
     rank = np.lexsort((table["ctx"], placed(table)))
     return {name: values[rank] for name, values in table.items()}, [*words, *codes]
 
