@@ -120,13 +120,13 @@ def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[
     """Those rows whose tuple others have too, equal ones together and in this order, and numbers that tell the tuples
     apart."""
     words = packed(columns) or [np.zeros(size, np.uint64)]
-    if order is not None:
-        words = [word.take(order) for word in words]
-    rows, starts = fact_tables.group(words)
-    counts = np.diff(starts, append=size)
+    slots = (fact_tables.mix(words) >> np.uint64(_WORD_BITS - 2 - size.bit_length())).view(np.int64)
+    shared = np.bincount(slots).take(slots) > 1  # a row that is alone in its slot has no equal
+    order = np.flatnonzero(shared) if order is None else order[shared[order]]
+    rows, starts = fact_tables.group([word.take(order) for word in words])
+    counts = np.diff(starts, append=len(order))
     several = np.repeat(counts > 1, counts)
-    rows, number = rows[several], np.repeat(np.arange(len(starts)), counts)[several]
-    return rows if order is None else order[rows], number
+    return order[rows[several]], np.repeat(np.arange(len(starts)), counts)[several]
 
 
 def _onto(column: Column, rows: Ints, values: Column) -> Column:
