@@ -37,18 +37,23 @@ _KEPT: Words = MASKS[np.clip(np.arange(PAD + 1)[:, np.newaxis] - 8 * np.arange(P
 
 class Block:
     """Some bytes with their padding, as bytes (`at`) and as overlapping words (`words`). `ends` are the places of line
-    ends, `rare` those of all other bytes below the blank."""
+    ends, `rare` those of all other bytes below the blank, `letters` those of L, of which each record has one in NCCL,
+    and `lines` the lines of these, counted from 0."""
 
-    __slots__ = ("at", "ends", "rare", "raw", "size", "words")
+    __slots__ = ("at", "ends", "letters", "lines", "rare", "raw", "size", "words")
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.size = len(data)
         self.raw = b"".join((_EDGE, data, _EDGE))
         self.at: Bytes = np.frombuffer(self.raw, dtype=np.uint8)
-        control = np.flatnonzero(self.at[PAD : PAD + self.size] < ord(" ")) + PAD
-        is_end = self.at[control] == ord("\n")
-        self.ends: Positions = control[is_end]
-        self.rare: Positions = control[~is_end]
+        text = self.at[PAD : PAD + self.size]
+        marks = np.flatnonzero((text < ord(" ")) | (text == ord("L"))) + PAD
+        marked = self.at[marks]
+        is_end, is_letter = marked == ord("\n"), marked == ord("L")
+        self.ends: Positions = marks[is_end]
+        self.rare: Positions = marks[~(is_end | is_letter)]
+        self.letters: Positions = marks[is_letter]
+        self.lines: Positions = np.cumsum(is_end)[is_letter]
         self.words: Words = np.ndarray((len(self.raw) - 7,), "<u8", buffer=self.raw, strides=(1,))
 
     def rows(self, start: Positions, count: int, length: Positions | None = None) -> Words:

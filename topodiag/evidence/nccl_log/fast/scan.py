@@ -107,7 +107,7 @@ class _Scan:
         self.starts[1:] = self.ends[:-1] + 1
         self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
-        self.odd[self._lines_of(block.rare)] = True
+        self.odd[np.searchsorted(self.ends, block.rare)] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block
@@ -208,28 +208,21 @@ class _Scan:
         self.odd[self.line[records[codes < 0]]] = True
         return codes
 
-    def _lines_of(self, where: Positions) -> Positions:
-        return np.searchsorted(self.ends, where)
-
     def _records(self) -> tuple[Positions, Positions]:
         """Lines with one ` NCCL INFO ` and no other ` NCCL `, and where it stands. All other lines become odd."""
         block = self.block
-        where = np.flatnonzero(block.at == ord("L")) - 4
+        where, line = block.letters - 4, block.lines
         begin, after = block.rows(where, 2)
         records = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
         if len(records) < len(where):
-            where, begin, after = where[records], begin[records], after[records]
+            where, line, begin, after = where[records], line[records], begin[records], after[records]
         good = (begin == _NCCL) & ((after & MASKS[3]) == _INFO)
         # A message may begin with the word: `NCCL INFO NCCL version 2.28.9`.
         again = (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1]
         if again.any():
             kept = np.flatnonzero(~np.append(False, again))
-            where, good = where[kept], good[kept]
-        if len(where) == len(self.ends) and ((where >= self.starts) & (where < self.ends)).all():
-            line = np.arange(len(where))
-        else:
-            line = self._lines_of(where)
-            self.odd |= np.bincount(line, minlength=len(self.ends)) != 1
+            where, line, good = where[kept], line[kept], good[kept]
+        self.odd |= np.bincount(line, minlength=len(self.ends)) != 1
         good &= where + _ANCHOR_BYTES <= self.ends[line]
         if not good.all():
             self.odd[line[~good]] = True
