@@ -68,6 +68,9 @@ class Block:
             rows[:, some] = words.T
         return rows
 
+    def texts(self, start: Positions, end: Positions) -> list[bytes]:
+        return [self.raw[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)]
+
     def bytes(self, start: Positions, count: int) -> Bytes:
         """The `count` bytes from each position on, one row per position."""
         # One gather of wide cells costs what a gather of one word does, as nothing here is aligned.

@@ -10,7 +10,6 @@ colours), and whatever is written otherwise than the forms that are known here, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import nan
 
 import numpy as np
@@ -40,8 +39,6 @@ _TORN = (b"\x1b", b"\0")
 _TAKEN_OUT = np.frombuffer(b"\x1b\0\r", dtype=np.uint8)
 """The same, and what may stand at the end of a line."""
 _LENGTHS = np.array([len(part) for part in SPEAKS])
-_FEW_BYTES, _FEW_LINES = 4096, 4
-"""In so little each of them is looked for by itself: to compile all of them takes milliseconds."""
 
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
@@ -102,9 +99,7 @@ class _Scan:
         self.ends = block.ends
         if block.size and block.at[PAD + block.size - 1] != _NEWLINE:
             self.ends = np.append(self.ends, PAD + block.size)
-        self.starts: Positions = np.empty_like(self.ends)
-        self.starts[:1] = PAD
-        self.starts[1:] = self.ends[:-1] + 1
+        self.starts: Positions = np.append(PAD, self.ends[:-1] + 1)[: len(self.ends)]
         self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
         self.odd[np.searchsorted(self.ends, block.rare)] = True
@@ -130,8 +125,7 @@ class _Scan:
         codes = self._codes(others)
         self._plain_lines()
         shard.name_contexts()
-        spans = zip(self.message[kept].tolist(), self.end[kept].tolist(), strict=True)
-        shard.add_texts([block.raw[a:b] for a, b in spans], kind, self.line[kept], self.thread[kept])
+        shard.add_texts(block.texts(self.message[kept], self.end[kept]), kind, self.line[kept], self.thread[kept])
         own = channels.lines
         left = shard.add_channels(block, channels, self.line[own], self.thread[own]) if len(own) else own
         if len(left):
@@ -194,17 +188,14 @@ class _Scan:
         """Bits of the seconds that stand in front of each of these records."""
         stamps = np.full(len(records), np.float64(nan).view(np.int64))
         labelled = np.flatnonzero(self.label[records] > 0)
-        begin = self.starts[self.line[records[labelled]]].tolist()
-        anchor = (self.message[records[labelled]] - _ANCHOR_BYTES).tolist()
-        raw = self.block.raw
-        stamps[labelled] = self.shard.stamps([raw[a:b] for a, b in zip(begin, anchor, strict=True)])
+        own = records[labelled]
+        fronts = self.block.texts(self.starts[self.line[own]], self.message[own] - _ANCHOR_BYTES)
+        stamps[labelled] = self.shard.stamps(fronts)
         return stamps
 
     def _codes(self, records: Positions) -> npt.NDArray[np.int64]:
         """Codes of the messages of these records; lines that have none become odd."""
-        raw = self.block.raw
-        spans = zip(self.message[records].tolist(), self.end[records].tolist(), strict=True)
-        codes = self.shard.messages.codes([raw[a:b] for a, b in spans])
+        codes = self.shard.messages.codes(self.block.texts(self.message[records], self.end[records]))
         self.odd[self.line[records[codes < 0]]] = True
         return codes
 
@@ -231,13 +222,10 @@ class _Scan:
 
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""
-        raw, read = self.block.raw, self.shard.read_line
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         lines = lines[self._speak(lines)]
-        for line, start, end in zip(
-            lines.tolist(), self.starts[lines].tolist(), self.ends[lines].tolist(), strict=True
-        ):
-            read(raw[start:end], line)
+        for text, line in zip(self.block.texts(self.starts[lines], self.ends[lines]), lines.tolist(), strict=True):
+            self.shard.read_line(text, line)
         self.odd[:] = False
 
     def _speak(self, lines: Positions) -> Flags:
@@ -246,7 +234,7 @@ class _Scan:
             return np.zeros(0, np.bool_)
         begins = np.flatnonzero(np.append(True, np.diff(lines) > 1))
         first, last = self.starts[lines[begins]], self.ends[lines[np.append(begins[1:], len(lines)) - 1]]
-        text = b"\n".join([self.block.raw[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+        text = b"\n".join(self.block.texts(first, last))
         edges = np.cumsum(self.ends[lines] - self.starts[lines] + 1, dtype=np.int32)
         edges[-1] -= 1  # no newline follows the last one
         return _speaking(text, np.append(np.int32(0), edges))
@@ -254,9 +242,6 @@ class _Scan:
 
 def _speaking(text: bytes, edges: npt.NDArray[np.int32]) -> Flags:
     """Whether any of SPEAKS stands between each of these edges and the next one."""
-    if len(text) <= _FEW_BYTES and len(edges) <= _FEW_LINES + 1:
-        lines = [text[a:b] for a, b in pairwise(edges.tolist())]
-        return np.array([any(part in line for part in SPEAKS) for line in lines], np.bool_)
     flags = np.zeros(len(edges) - 1, np.bool_)
     hits = speaking().hits(text)
     if hits:

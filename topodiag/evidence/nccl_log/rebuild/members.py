@@ -130,6 +130,8 @@ class Member:
     offset: int
     thread: int
     line: int
+    said: Sequence[int] = ()
+    """What the first of its lines says, which most others repeat."""
     rank: int = -1
     nranks: int = -1
     comm_id: int = 0
@@ -153,20 +155,14 @@ class Member:
     """The same process's part in the parent."""
     key: Hashable = None
     """What all members of its communicator have in common."""
-    said: Sequence[int] = ()
-    """What the first of its lines says, which most others repeat."""
     complete_at: int = -1
     complete_ts: float = nan
     """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
 
     def is_other(self, given: Sequence[int]) -> bool:
         """Whether a line speaks of another communicator at the same address: this one was destroyed, or differs."""
-        if given == self.said:
-            return self.destroyed
-        return self.destroyed or any(
-            value != _GIVEN[name] and getattr(self, name) not in {value, _GIVEN[name]}
-            for name, value in zip(_TELLING, given, strict=False)
-        )
+        own = zip((self.rank, self.nranks, self.comm_id), _GIVEN.values(), given, strict=False)
+        return self.destroyed or any(known != value and nothing not in (known, value) for known, nothing, value in own)
 
     def take(self, given: Sequence[int]) -> None:
         """What a line says: the first that says something counts."""
@@ -181,8 +177,6 @@ _GIVEN = {
     "color": -1, "nodes": -1, "mnnvl": -1, "local_ranks": -1,
 }  # fmt: skip
 """What a member's lines say, and what stands where one says nothing."""
-_TELLING = tuple(_GIVEN)[:3]
-"""What tells a member from another one at the same address."""
 _SIZE = tuple(_GIVEN).index("nranks")
 
 
@@ -211,9 +205,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
         if member is None:
             if is_end and given[_SIZE] < 0:
                 continue
-            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(
-                owner, ctx, gen, at, by, line, *given, said=given
-            )
+            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(owner, ctx, gen, at, by, line, given, *given)
             members.append(member)
         elif given != member.said:
             member.take(given)

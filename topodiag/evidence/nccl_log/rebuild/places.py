@@ -211,7 +211,7 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     for (process, dev), ranks in sorted(lanes.items()):
         for rank in [rank for rank in ranks if rank >= 0] or [-1]:
             offset, thread, line = ranks[rank]
-            members.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
+            members.append(Member(process, 0, NO_GEN, offset, thread, line, (), rank, size, cuda_dev=dev))
     return members
 
 
