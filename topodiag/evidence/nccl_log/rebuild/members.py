@@ -205,7 +205,8 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
         if member is None:
             if is_end and given[_SIZE] < 0:
                 continue
-            member = known[owner, ctx, gen] = latest[owner, ctx] = Member(owner, ctx, gen, at, by, line, given, *given)
+            member = Member(owner, ctx, gen, at, by, line, given, *given)  # type: ignore[arg-type]
+            known[owner, ctx, gen] = latest[owner, ctx] = member
             members.append(member)
         elif given != member.said:
             member.take(given)
