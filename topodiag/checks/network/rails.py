@@ -26,7 +26,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass
-from topodiag.model.connections import Connections, Ints, Mask, packed, unique_rows
+from topodiag.model.connections import Connections, Ints, Mask, packed
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.words.units import fold_runs, plural
@@ -262,9 +262,9 @@ def _join(ends: _Table, same: Ints, joined: BothEnds) -> None:
     crossed = np.flatnonzero(both & (ends["net_dev"][a] != ends["net_dev"][b]))
     joined.crossed += int(channels[crossed].sum())
     for side in (a[crossed], b[crossed]):
-        first, _ = unique_rows([ends["host"][side], ends["world"][side]])
-        joined.hosts.update(ends["host"][side[first]].tolist())
-        joined.ranks.update(ends["world"][side[first]].tolist())
+        # With counts: to give the values alone numpy loads numpy.ma, in 10 ms.
+        joined.hosts.update(np.unique(ends["host"][side], return_counts=True)[0].tolist())
+        joined.ranks.update(np.unique(ends["world"][side], return_counts=True)[0].tolist())
     joined.ranks.discard(-1)
     for i in crossed[: EXAMPLES - len(joined.first)].tolist():
         one, other = int(a[i]), int(b[i])

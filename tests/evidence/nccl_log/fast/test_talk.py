@@ -53,17 +53,13 @@ def test_colours_and_zeros_hide_nothing(said: str, torn: str) -> None:
     assert rows(data) == plain_rows(extract_plain(data, 0, 0))
 
 
-def test_few_lines_and_many_are_searched_for_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_lines_and_many_are_searched_for_the_same_words() -> None:
     lines = [b"x", *(b"\xff " + word + b" y" for word in SPEAKS), *(word[:-1] for word in SPEAKS)]
     edges = np.cumsum([0, *map(len, lines)], dtype=np.int32)
     together = scan._speaking(b"".join(lines), edges)
     alone = [bool(scan._speaking(line, np.array([0, len(line)], np.int32))[0]) for line in lines]
-    assert len(lines) > scan._FEW_LINES
     assert together.tolist() == alone
     assert alone[:2] == [False, True]
-    monkeypatch.setattr(scan, "_FEW_LINES", len(lines))
-    monkeypatch.setattr(scan, "_FEW_BYTES", int(edges[-1]))
-    assert scan._speaking(b"".join(lines), edges).tolist() == alone
 
 
 @given(st.lists(st.sampled_from((*SAID, *TALK, RECORD)), max_size=30))
