@@ -130,7 +130,7 @@ class Member:
     offset: int
     thread: int
     line: int
-    said: Sequence[int] = ()
+    stated: Sequence[int] = ()
     """What the first of its lines says, which most others repeat."""
     rank: int = -1
     nranks: int = -1
@@ -208,7 +208,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
             member = Member(owner, ctx, gen, at, by, line, given, *given)  # type: ignore[arg-type]
             known[owner, ctx, gen] = latest[owner, ctx] = member
             members.append(member)
-        elif given != member.said:
+        elif given != member.stated:
             member.take(given)
         member.func = member.func or funcs[func]
         member.started |= event == "start"
