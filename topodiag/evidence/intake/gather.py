@@ -111,10 +111,11 @@ def _expanded(path: str) -> list[str]:
     return matches
 
 
-def _take_readable(path: str, root: str, met: _Met, *, named: bool) -> None:
-    """Takes a file; one that cannot be read is left aside. Raises InputError for one that was named and is gone."""
+def _take_readable(path: str, root: str, met: _Met, *, named: bool, real: str = "") -> None:
+    """Takes a file; one that cannot be read is left aside. Raises InputError for one that was named and is gone.
+    `real` is its path without links to folders, "" where that is not known."""
     try:
-        _take(path, root, met, named=named)
+        _take(path, root, met, real, named=named)
     except FileNotFoundError:
         if named:
             raise missing(path) from None
@@ -157,7 +158,7 @@ def _walk(top: str, root: str, met: _Met) -> None:
             names = [name for name in names if not _SWEPT.fullmatch(name)]
         names = without_bookkeeping(here, names, met.notes)
         for name in sorted(names):
-            _take_readable(os.path.join(here, name), root, met, named=False)
+            _take_readable(os.path.join(here, name), root, met, named=False, real=os.path.join(real, name))
 
 
 def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
@@ -197,7 +198,7 @@ def _as_bundle(piece: Piece, manifest: bytes) -> Piece:
     return replace(piece, kinds=(Kind.BUNDLE,), host=host, digest=digest)
 
 
-def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
+def _take(path: str, root: str, met: _Met, real: str, *, named: bool) -> None:
     watch().found()
     status = os.stat(path)
     mode = status.st_mode
@@ -211,7 +212,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         if why:
             met.leave(path, why, hint=COPY_IT if named else "", named=named)
             return
-    real = os.path.realpath(path)
+    real = real if real and not os.path.islink(path) else os.path.realpath(path)
     if real in met.real:
         if named:
             met.notes.append(f"{path}: the same file as another that was given, read once")
@@ -272,7 +273,7 @@ def _ends(path: str, size: int) -> tuple[bytes, bytes]:
     """The first and the last bytes; a short file is its first bytes alone."""
     with open(path, "rb") as stream:
         if size <= 2 * HEAD_BYTES:
-            return stream.read(2 * HEAD_BYTES), b""
+            return stream.read(size or 2 * HEAD_BYTES), b""  # the kernel's files have no size
         head = stream.read(HEAD_BYTES)
         stream.seek(size - HEAD_BYTES)
         return head, stream.read(HEAD_BYTES)

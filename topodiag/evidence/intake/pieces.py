@@ -225,7 +225,7 @@ def blocks_of(
         stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
     else:
         try:
-            stream = open(piece.file, "rb")  # noqa: SIM115 - closed below
+            stream = open(piece.file, "rb", buffering=0)  # noqa: SIM115 - closed below
         except OSError as error:
             raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     with stream:
