@@ -65,7 +65,7 @@ def is_csv(head: str) -> bool:
 
 def unread(head: str) -> str:
     """What a text is that is known and not read, and what to give instead; "" of any other."""
-    return next((row["what"] for row in _TABLES["unread"] if all(word in head for word in row["holds"])), "")
+    return next((row["what"] for row in _TABLES["unread"] if all(map(head.__contains__, row["holds"]))), "")
 
 
 def is_pods(head: str) -> bool:
@@ -79,8 +79,7 @@ def is_pods(head: str) -> bool:
 
 def cluster_format(head: str) -> Kind | None:
     """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
-    of_nodes = _LIKE["node"].search(head) is not None or ('"apiVersion"' in head and '"v1"' in head)
-    if is_kubernetes(head) and of_nodes:
+    if is_kubernetes(head) and (_LIKE["node"].search(head) or ('"apiVersion"' in head and '"v1"' in head)):
         return Kind.PODS if POD["object"].search(head) else Kind.KUBERNETES
     if is_pods(head):
         return Kind.PODS
@@ -131,7 +130,7 @@ def layout_format(head: str) -> Kind | None:
         return Kind.HOSTFILE
     if len(lines) > 1 and all(_LIKE["numbered"].fullmatch(line) for line in lines):
         return Kind.HOSTFILE
-    if _is_sizes(lines):
+    if ":" in head and _is_sizes(lines):
         return Kind.SIZES
     grouped = ("together" in head or "may_span" in head) and _LIKE["together"].search(head) is not None
     return Kind.GROUPS if grouped else None

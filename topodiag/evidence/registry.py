@@ -74,13 +74,14 @@ def held(text: bytes) -> frozenset[bytes]:
 
 def line_kinds(text: bytes, *, anywhere: bool = False) -> Iterator[Kind]:
     """The kinds that a line of a text shows; with `anywhere` those alone that a text of another kind may hold."""
-    for head in HEADS.values():
+    for head in HEADS.values() if text else ():
         if head.holds and (head.anywhere or not anywhere) and head.shows_in(text):
             yield head.kind
 
 
 SOURCES: Mapping[str, Mapping[str, Any]] = {kind: row for kind, row in _LISTED.items() if "same" not in row}
 """By kind, what `sources.toml` says of each source."""
+_WITHOUT_HEADS = frozenset(kind for kind, row in SOURCES.items() if "heads" not in row)
 ASKED_LAST = "table"
 """Asked of a text that no other reader of anything takes: every tool prints tables."""
 
@@ -115,14 +116,11 @@ def _read_as(kind: str) -> str:
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    held = possible(text.encode("utf-8", "replace"))
+    asked = (possible(text.encode("utf-8", "replace")) | _WITHOUT_HEADS) - {ASKED_LAST}
     return tuple(
         kind
-        for kind in SOURCES
-        if kind != ASKED_LAST
-        and (kind in held or "heads" not in SOURCES[kind])
-        and (reader := source(kind)) is not None
-        and reader.recognises(text if kind in BY_LINE else head)
+        for kind in in_order(asked)
+        if (reader := source(kind)) is not None and reader.recognises(text if kind in BY_LINE else head)
     )
 
 

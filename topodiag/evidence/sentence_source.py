@@ -25,8 +25,9 @@ class SentenceSource(Source):
 
 def speaks(data: bytes) -> bool:
     """Whether a text reports anything of a node."""
-    return bool(_events(data))
+    return engine.finder_of(*engine.families_of_nodes()).any(data) and bool(_events(data))
 
 
 def _events(data: bytes, name: str = "", command: str = "") -> list[Event]:
-    return [event for event in engine.reports([data], name, command) if event.scope in OF_A_NODE]
+    events = engine.read([data], name, command, *engine.families_of_nodes()).events
+    return [event for event in events if event.scope in OF_A_NODE]

@@ -352,9 +352,9 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     lines, bare = {text.strip(): above + at for at, text in enumerate(texts, 1)}, of_one_process(texts)
     handled = text_ends.handled_exceptions(bare)
     last = _last_event(texts, bare, handled, above, piece.name)
-    began = _last_of(counted, _BEGAN)
+    began = max((line.last.line or 0 for line in counted if line.kind == _BEGAN), default=0)
     done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
-    done = done if done > max(began, starts.last([done])) else 0
+    done = done if done > began and done > starts.last([done]) else 0
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
@@ -366,11 +366,6 @@ def _is_last_step(line: Progress) -> bool:
     """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be its own."""
     step = _STEP_OF.search(line.last.text)
     return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
-
-
-def _last_of(counted: Sequence[Progress], kind: str) -> int:
-    """The last line of a kind, 0 without one."""
-    return max((line.last.line or 0 for line in counted if line.kind == kind), default=0)
 
 
 def _last_event(

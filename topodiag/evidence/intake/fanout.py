@@ -42,9 +42,8 @@ def parts_of(text: str) -> dict[str, str]:
     """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
-    under: list[Callable[[Sequence[str]], Chunks]] = [partial(_under, name) for name in ("ansible", "pssh", "loop")]
-    for cut in (_one_line_each, _labelled, _under_rules, *under, _salt):
-        parts = _texts(cut(lines))
+    for sign, cut in _CUTS:
+        parts = _texts(cut(lines)) if sign in text else {}
         if parts and not _is_one_machine(parts.values()):
             return parts
     return _texts(_by_serials(text, lines))
@@ -142,6 +141,13 @@ def _salt(lines: Sequence[str]) -> Chunks:
     if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
         return {}
     return _between([line.removeprefix("    ") for line in lines], heads, 1)
+
+
+_CUTS: tuple[tuple[str, Callable[[Sequence[str]], Chunks]], ...] = (
+    ("(stdout)", _one_line_each), (":", _labelled), ("--------", _under_rules), (" | ", partial(_under, "ansible")),
+    ("] ", partial(_under, "pssh")), ("", partial(_under, "loop")), (":", _salt),
+)  # fmt: skip
+"""The ways to cut a text in the order in which they are tried, each with what stands in all texts that it cuts."""
 
 
 def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]], size: int) -> Chunks:

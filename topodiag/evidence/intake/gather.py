@@ -11,9 +11,8 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
-from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake import collected
@@ -115,7 +114,7 @@ def _take_readable(path: str, root: str, met: _Met, *, named: bool, real: str = 
     """Takes a file; one that cannot be read is left aside. Raises InputError for one that was named and is gone.
     `real` is its path without links to folders, "" where that is not known."""
     try:
-        _take(path, root, met, real, named=named)
+        _take(path, real if real and not os.path.islink(path) else os.path.realpath(path), root, met, named=named)
     except FileNotFoundError:
         if named:
             raise missing(path) from None
@@ -198,7 +197,7 @@ def _as_bundle(piece: Piece, manifest: bytes) -> Piece:
     return replace(piece, kinds=(Kind.BUNDLE,), host=host, digest=digest)
 
 
-def _take(path: str, root: str, met: _Met, real: str, *, named: bool) -> None:
+def _take(path: str, real: str, root: str, met: _Met, *, named: bool) -> None:
     watch().found()
     status = os.stat(path)
     mode = status.st_mode
@@ -212,7 +211,6 @@ def _take(path: str, root: str, met: _Met, real: str, *, named: bool) -> None:
         if why:
             met.leave(path, why, hint=COPY_IT if named else "", named=named)
             return
-    real = real if real and not os.path.islink(path) else os.path.realpath(path)
     if real in met.real:
         if named:
             met.notes.append(f"{path}: the same file as another that was given, read once")
@@ -231,13 +229,8 @@ def _take(path: str, root: str, met: _Met, real: str, *, named: bool) -> None:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {piece.words}", named=named)
-    elif not _take_hosts(piece, seen, partial(_content, path, head, tail), met):
+    elif not _take_hosts(piece, seen, head, met):
         met.take(_with_identity(piece, seen.head or head))
-
-
-def _content(path: str, head: bytes, tail: bytes) -> bytes:
-    """The text of a file of which the ends were read: a short one is its head."""
-    return _first(path, MOST_SHARED) if tail else head
 
 
 def _first(path: str, most: int) -> bytes:
@@ -245,15 +238,16 @@ def _first(path: str, most: int) -> bytes:
         return stream.read(most)
 
 
-def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met: _Met) -> bool:
+def _take_hosts(renamed: Piece, seen: FileKind, head: bytes, met: _Met) -> bool:
     """Takes a text that holds what several hosts print as a piece of each; False where it is of one, or none says
-    which. A job's records are of all its hosts."""
+    which. A job's records are of all its hosts. `head` is all of a short text."""
     from topodiag.evidence.intake.fanout import LEAST_HOSTS, parts_of  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
 
     if met.quick or seen.coding or renamed.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
         return False
-    parts = [(host, text.encode()) for host, text in parts_of(Blob(renamed.name, whole()).text).items()]
+    whole = head if renamed.size <= len(head) else _first(renamed.path, MOST_SHARED)
+    parts = [(host, text.encode()) for host, text in parts_of(Blob(renamed.name, whole).text).items()]
     rows = [(host, text, kind_of_file(text.lstrip(b"\n")[:HEAD_BYTES], name=renamed.name)) for host, text in parts]
     of_nodes = [kind for *_, kind in rows if not set(kind.kinds).isdisjoint(NODE_KINDS)]
     if len(of_nodes) < LEAST_HOSTS or not all(set(kind.kinds) <= _OF_HOSTS for kind in of_nodes):
@@ -365,6 +359,6 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
         met.leave(STDIN_NAME, f"is {piece.words}", hint=hint, named=True)
     elif seen.packed:
         met.take(piece)
-    elif is_long or not _take_hosts(replace(piece, size=len(head)), seen, lambda: head, met):
+    elif is_long or not _take_hosts(replace(piece, size=len(head)), seen, head, met):
         met.take(_with_identity(piece, seen.head or head))
     return io.BufferedReader(reader)

@@ -75,7 +75,7 @@ def program_text(text: str, tail: str = "") -> str:
 def strings_of_binary(text: str) -> bool:
     """Whether a text is what `strings` finds in a program or library: names of a linker, or many messages whose places
     are not filled. The messages beside them have happened to nobody either."""
-    if _LIKE["output"].search(text) is not None or _LIKE["record"].search(text) is not None:
+    if _LIKE["output"].search(text) is not None or (" [" in text and _LIKE["record"].search(text) is not None):
         return False
     asked = _LIKE["strings"].match(text)
     if asked is not None and _LIKE["prompt"].search(text, asked.end()) is None:

@@ -100,7 +100,8 @@ def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool 
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return FileKind(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+    what = marks.unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
+    return FileKind(kinds, tuple(coding), sources, what, head=head if coding else b"")
 
 
 def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes, bytes]:
@@ -114,11 +115,6 @@ def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes,
         coding.append(layer)
         head, tail = _read_as(layer, head), _read_as(layer, tail)
     return head, tail
-
-
-def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
-    """What a text is that no reader takes."""
-    return marks.unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(
@@ -143,7 +139,7 @@ def text_kinds(
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
     if logged:
         kinds.append(Kind.NCCL_LOG)
-    elif _may_hold_job_lines(kinds) and (_holds_job_lines(head) or _holds_job_lines(tail)):
+    elif _may_hold_job_lines(kinds) and (_holds_job_lines(head) or (tail and _holds_job_lines(tail))):
         kinds.append(Kind.JOB_OUTPUT)
         if marks.is_pods(text):
             kinds.append(Kind.PODS)
@@ -259,8 +255,8 @@ def _utf16(head: bytes) -> str:
     sample = head[: 4096 & ~1]
     half = len(sample) // 2
     for name, mark, high in (("utf-16-le", b"\xff\xfe", 1), ("utf-16-be", b"\xfe\xff", 0)):
-        zeros, others = sample[high::2].count(0), sample[1 - high :: 2].count(0)
-        if head.startswith(mark) or (half >= 8 and zeros > 0.8 * half and others < 0.1 * half):
+        wide = half >= 8 and sample[high::2].count(0) > 0.8 * half and sample[1 - high :: 2].count(0) < 0.1 * half
+        if wide or head.startswith(mark):
             return name
     return ""
 

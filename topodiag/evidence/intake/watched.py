@@ -36,7 +36,7 @@ class Watch:
 
     def planned(self, pieces: Iterable[Piece]) -> None:
         """All that will be read is known."""
-        self._sizes, self._opened = {piece.name: max(piece.size, 0) for piece in pieces}, set()
+        self._sizes = {piece.name: max(piece.size, 0) for piece in pieces}
         self.stage, self.files, self.size = READING, 0, 0
         self.total, self.total_size = len(self._sizes), sum(self._sizes.values())
         self.tell(self)
@@ -57,7 +57,6 @@ class Watch:
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("who looks on", default=None)
-_NOBODY = Watch(lambda _: None)
 
 
 @contextmanager
@@ -72,4 +71,4 @@ def watched(tell: Callable[[Watch], None] | None) -> Iterator[None]:
 
 def watch() -> Watch:
     """Who looks on, or nobody."""
-    return _WATCH.get() or _NOBODY
+    return _WATCH.get() or Watch(lambda _: None)

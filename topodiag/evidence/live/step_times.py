@@ -50,6 +50,7 @@ _TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text, outside of paths and names of modules, says that
 something is trained."""
 _WITH_WORDS = Finder([word.encode() for word in WORDS], lines=True)
+_WITH_STEPS = Finder((b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: "), once=True)
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
 
@@ -59,7 +60,7 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
     parts of one text share `forms`: to learn one costs more than to read many lines."""
     if b" ..." in data and ARGUMENTS.search(data) is not None:
         return True
-    if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: ")):
+    if not _WITH_STEPS.any(data):
         return False
     seen: set[tuple[int, str]] = set()
     trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))

@@ -77,11 +77,12 @@ def read_windows(windows: Iterable[Window], name: str, command: str = "", *famil
     return reading.result(breaks)
 
 
-def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
-    """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
-    which have a reader, and without those of ranks and jobs, which are asked for by the line."""
+@cache
+def families_of_nodes() -> tuple[str, ...]:
+    """All families but what advances in a text (a training prints little else), the kernel's messages, which have a
+    reader, and those of ranks and jobs, which are asked for by the line."""
     others = ("kernel", "progress", *FAMILIES_OF_LINES)
-    return read(blocks, name, command, *(family for family in catalogue.families() if family not in others)).events
+    return tuple(family for family in catalogue.families() if family not in others)
 
 
 def verdicts(line: str) -> list[LineMatch | Refused]:

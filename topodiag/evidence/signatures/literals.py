@@ -45,6 +45,8 @@ class Finder:
     threads at once, its scratch space by one: each thread has its own.
     """
 
+    _compiling = threading.Lock()
+
     def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False, pays: int = PAYS) -> None:
         self.literals = tuple(literals)
         self.once = once
@@ -52,8 +54,6 @@ class Finder:
         self._lengths = [1] if lines else [len(literal) for literal in self.literals]
         self._left = pays if literals and _HAS_HYPERSCAN else NEVER
         self._database: Any = None
-        self._compiling = threading.Lock()
-        self._of_thread = threading.local()
 
     def _is_plain(self, block: bytes) -> bool:
         """Whether a block is searched without the database, which is compiled where it is not."""
@@ -72,6 +72,7 @@ class Finder:
                 count = len(wanted)
                 database = hyperscan.Database()
                 database.compile(wanted, list(range(count)), count, [flag] * count, literal=not self.lines)
+                self._of_thread = threading.local()
                 self._database = database
         return self._database is None
 

@@ -112,7 +112,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     """The traceback with which a text ends, from its last lines; None where the text goes on below it, and where
     somebody stopped the program. `handled` are the lines of handled_exceptions."""
     texts = _without_logger(texts)
-    if not any(_begins_traceback(text) or text.endswith(_TRACEBACK[:-1]) for text in texts):
+    if not any(text.endswith((_TRACEBACK, _TRACEBACK[:-1])) or _WORDS["unhandled"][0] in text for text in texts):
         return None
     last = _raised_by_main(texts, above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
