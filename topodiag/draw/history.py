@@ -69,8 +69,7 @@ def _in_words(track: Track) -> str:
 
 
 def _times_down(part: PartStates) -> str:
-    count = sum(spell.down for spell in part.spells)
-    return plural(count, "time")
+    return plural(sum(spell.down for spell in part.spells), "time")
 
 
 def _node(canvas: Canvas, track: Track, name: str, axis: _Axis, top: float) -> float:

@@ -212,8 +212,7 @@ def reading(text: str | None) -> str | None:
 
 def behind(command: str, *options: str) -> str:
     """The word behind one of these options of a command line; "" without."""
-    words = command.replace("=", " ").split()
-    return next((word for option, word in pairwise(words) if option in options), "")
+    return next((word for option, word in pairwise(command.replace("=", " ").split()) if option in options), "")
 
 
 ESCAPED = regex(r"\\(.)", re.DOTALL)

@@ -73,8 +73,7 @@ def number(value: object, high: float, low: float = 0.0) -> float | None:
 
 def text(value: object) -> str | None:
     """A text that is not blank, cut to a sane length, or None."""
-    cleaned = value.strip()[:MAX_TEXT] if isinstance(value, str) else ""
-    return cleaned or None
+    return (value.strip()[:MAX_TEXT] or None) if isinstance(value, str) else None
 
 
 def error_of(value: object) -> str | None:

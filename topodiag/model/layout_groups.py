@@ -120,6 +120,4 @@ class LayoutGroups:
 
 
 def _holds(rows: Ints, ranks: Ints, known: npt.NDArray[np.intp]) -> bool:
-    if rows.shape[1] != ranks.size:
-        return False
-    return bool((rows[:, known] == ranks[known]).all(axis=1).any())
+    return rows.shape[1] == ranks.size and bool((rows[:, known] == ranks[known]).all(axis=1).any())

@@ -121,8 +121,7 @@ def _places(jobs: Sequence[Job], source: str) -> list[int]:
         return places
     number = job_number(source)
     places = [at for at, job in enumerate(jobs) if number and number in numbers_of(job)]
-    is_only = len(jobs) == 1 and not (number and numbers_of(jobs[0]) - {""})
-    return places or ([0] if is_only else [])
+    return places or ([0] if len(jobs) == 1 and not (number and numbers_of(jobs[0]) - {""}) else [])
 
 
 def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:

@@ -110,6 +110,4 @@ def is_own(word: str) -> bool:
     """Whether a word, or words that signs join, stand in a text of ours (`GPU3`, `all-reduce`), or a range of one of
     them (`GPU0-7`, `mlx5_0-1`)."""
     range_ = _RANGE.fullmatch(word)
-    if range_ is not None and is_harmless(range_[1]):
-        return True
-    return _shape(word) in _words()
+    return (range_ is not None and is_harmless(range_[1])) or _shape(word) in _words()

@@ -27,9 +27,7 @@ def error_counters(facts: Sequence[NodeFact]) -> dict[Key, NodeFact]:
 
 def same_boot(before: Capture, now: Capture) -> bool:
     """Whether both captures are known to be of one boot."""
-    if before.boot_s is None or now.boot_s is None:
-        return False
-    return abs(before.boot_s - now.boot_s) < SAME_BOOT_S
+    return before.boot_s is not None and now.boot_s is not None and abs(before.boot_s - now.boot_s) < SAME_BOOT_S
 
 
 def growth(captures: Sequence[Capture]) -> tuple[Growth, ...]:

@@ -146,9 +146,8 @@ def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
     if not boards or len(gpus) <= BOARD_WITHOUT_SWITCH or links_to_switch(node):
         return False  # fewer may be what a job was given of a board without switches
     linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
-    if Topic.GPUS not in node.told:
-        return False  # by the bus alone: the GPUs of a guest, whose manager runs on its host, look the same
-    return not linked and not any(_works(gpu) for gpu in gpus)
+    # By the bus alone the GPUs of a guest, whose manager runs on its host, look the same.
+    return Topic.GPUS in node.told and not linked and not any(_works(gpu) for gpu in gpus)
 
 
 def _works(gpu: Gpu) -> bool:

@@ -110,9 +110,7 @@ def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
     """Whether the bandwidths can be those of so many ranks; True where they cannot tell."""
     ratio = _ratio(rows)
     twice = _parts_sent(collective)
-    if ratio is None or nranks < 1 or twice is None:
-        return True
-    return abs(ratio - twice * (nranks - 1) / nranks) < NEAR
+    return ratio is None or nranks < 1 or twice is None or abs(ratio - twice * (nranks - 1) / nranks) < NEAR
 
 
 def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:

@@ -311,9 +311,7 @@ def _is_root(cells: list[str], title: Title | None) -> bool:
     first = cells[0]
     if first == "-1":
         return True
-    if not first.isdigit():
-        return False
-    return title.has_root if title is not None else len(cells) % 4 == 1
+    return first.isdigit() and (title.has_root if title is not None else len(cells) % 4 == 1)
 
 
 def _is_delta(cell: str) -> bool:

@@ -185,8 +185,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
 
 def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: int) -> int:
     """Channels per peer as one rank would have it, before ranks agree on the least (PEER_CHANNELS_AGREED)."""
-    counts = _per_peer_counts(system, gpu, settings, nranks=nranks, total=0)
-    return min([MAX_CHANNELS[system.minor], *counts])
+    return min([MAX_CHANNELS[system.minor], *_per_peer_counts(system, gpu, settings, nranks=nranks, total=0)])
 
 
 def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> list[int]:

@@ -324,8 +324,7 @@ def _without_nic(tree: Element, pattern: str) -> Element:
     def edit(element: Element) -> Element | None:
         if element.tag == "net" and fnmatchcase(element.get("name") or "", pattern):
             return None
-        empty = element.tag in ("nic", "pci") and not element.children
-        return None if empty else element
+        return None if element.tag in ("nic", "pci") and not element.children else element
 
     return edited(tree, edit)
 
@@ -384,8 +383,7 @@ def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
                 return None
             place = wanted.place(names[0], port) if rails else {}
             return with_values(element, {key: value for key, value in place.items() if element.get(key) is None})
-        empty = element.tag in ("nic", "pci") and not element.children
-        return None if empty else element
+        return None if element.tag in ("nic", "pci") and not element.children else element
 
     result = edited(tree, edit)
     return result if taken or not seen else None

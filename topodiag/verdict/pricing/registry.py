@@ -45,5 +45,4 @@ def without_mend(finding: Finding, why: str = "") -> Price:
     """The price that the finding itself gives, and why the job's loss has no number."""
     why = why or NO_NUMBER.get(finding.id, "")
     text = "; ".join(part for part in (finding.cost.text, why) if part)
-    agreement = Agreement.NOT_PREDICTED
-    return Price(finding.cost.gbs_lost, finding.cost.share, text=text, agreement=agreement)
+    return Price(finding.cost.gbs_lost, finding.cost.share, text=text, agreement=Agreement.NOT_PREDICTED)

@@ -76,8 +76,7 @@ def _other_error(job: Job) -> bool:
 
 def size_of(job: Job, spoke: Collection[int]) -> int:
     """How many ranks a job has at least, by what NCCL was told and by the ranks that print anything."""
-    stepped = (step.rank for step in job.steps)
-    return max(job.world_size, 1 + max([*spoke, *job.by_rank, *stepped], default=-1))
+    return max(job.world_size, 1 + max([*spoke, *job.by_rank, *(step.rank for step in job.steps)], default=-1))
 
 
 def lost_a_peer(job: Job) -> set[int]:

@@ -51,9 +51,7 @@ def leads_nowhere(text: str, hosts: int) -> bool:
         address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    if address.is_loopback:
-        return True
-    return hosts > 1 and any(address in network for network in OF_ONE_NODE)
+    return address.is_loopback or (hosts > 1 and any(address in network for network in OF_ONE_NODE))
 
 
 def one_bridge(a: str, b: str) -> bool:

@@ -52,9 +52,8 @@ class Record:
 
 def clean(raw: bytes) -> str:
     """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
-    line = raw.rstrip(b"\r\n")
     # Taken out of the bytes: what a NUL parts, of a character of several bytes, is joined as the extractors join it.
-    return without_colours(line).decode("utf-8", "replace")
+    return without_colours(raw.rstrip(b"\r\n")).decode("utf-8", "replace")
 
 
 def records(text: str) -> Iterator[Record]:

@@ -20,8 +20,7 @@ def section(sheet: Sheet) -> Section | None:
     if not lines:
         return None
     folded = not sheet.leading or bool(sheet.result.findings)
-    title = "The report as text" if folded else "Report"
-    return Section("terminal", title, {"lines": lines, "folded": folded})
+    return Section("terminal", "The report as text" if folded else "Report", {"lines": lines, "folded": folded})
 
 
 _HUES: Mapping[str, str] = own_data("report/hues")["page"]
