@@ -61,7 +61,7 @@ def headline(
     if causes:
         lead, effect = _lead(causes[0]), loss_words(benchmarks) if state is State.SLOW else ""
         if ended_from_outside(causes[0].finding):
-            effect = _step_words(scene).removesuffix("; ") or _progress_words(scene)
+            effect = _step_words(scene).removesuffix("; ").removesuffix(", and ") or _progress_words(scene)
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene, past)
@@ -124,7 +124,7 @@ def _step_words(scene: Scene) -> str:
     if pace.slower > 1:
         part = grown_part(pace)
         return f"{says_change(pace)}{f', most of it in {part}' if part else ''}, and "
-    unsure = len(pace.levels) != 1 or pace.drift > 1
+    unsure = len(pace.levels) != 1 or pace.drift > 1 or pace.series.steps[-1].number in pace.slow
     return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
 
 

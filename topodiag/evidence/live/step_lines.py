@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
-from math import fsum
+from math import fsum, prod
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
@@ -128,6 +128,8 @@ _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
 _RATES: Mapping[str, frozenset[str]] = {unit: frozenset(names) for unit, names in _WORDS["rates"].items()}
 _LIKE = patterns("evidence/live/steps", "line")
 BAR = _LIKE["bar"]
+ELAPSED = "elapsed"
+"""The name of the seconds that a bar shows since it began, among the values of its line."""
 
 
 @dataclass(slots=True)
@@ -177,22 +179,20 @@ def _step_of(line: str) -> tuple[int, int, int, int] | None:
         return int(match[1]) * steps + int(match[2]), 0, match.start(), match.end()
     for word, pattern in _STEPS:
         if word in low and (match := pattern.search(line)) is not None:
-            last = match.groupdict().get("total")
-            return int(match["step"]), int(last or 0), match.start(), match.end()
+            return int(match["step"]), int(match.groupdict().get("total") or 0), match.start(), match.end()
     return None
 
 
 def _bar(line: str) -> StepLine | None:
-    match = None
-    for match in BAR.finditer(line):  # noqa: B007 - the last one is the newest
-        pass
+    *_, match = (None, *BAR.finditer(line))  # the last one is the newest
     if match is None or _LIKE["not_steps"].search(match[1] or ""):
         return None
-    value = number_of(match[4])
+    value = number_of(match["rate"])
     if not value:
         return None
-    seconds = value if match[5] == "s/it" else 1 / value
-    return StepLine(int(match[2]), int(match[3]), {"s": seconds}, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
+    elapsed = 3600 * int(match["hours"] or 0) + 60 * int(match["minutes"]) + int(match["seconds"])
+    values = {"s": value if match["unit"] == "s/it" else 1 / value, ELAPSED: float(elapsed)}
+    return StepLine(int(match[2]), int(match[3]), values, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
 
 
 def _unnumbered(line: str) -> StepLine | None:
@@ -242,11 +242,8 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
         _add_time(line, after, timed, values, weak)
     for unit, value in weak.items():
         values.setdefault(unit, value)
-    product = 1.0
-    for value in work.values():
-        product *= value
     shown = {unit: value for unit, value in values.items() if _LEAST.get(unit, 1e-9) < value < 1e15}
-    return shown, product if work else None
+    return shown, prod(work.values()) if work else None
 
 
 def _default_unit(line: str) -> str | None:

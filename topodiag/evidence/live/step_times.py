@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
@@ -19,7 +20,7 @@ from typing import Any
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
-from topodiag.evidence.live.step_lines import WORDS, StepLine, timed_batches
+from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, timed_batches
 from topodiag.evidence.rank_names import rank_of_name
 from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
@@ -41,6 +42,8 @@ _HEAD_REACH = 40
 _LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
+_SPELL_S = 20
+"""Seconds over which a bar's whole seconds measure its steps to 5 %."""
 _ELAPSED = ("elapsed:", "elapsed=")  # since a run began, though some programs begin it anew with each step
 _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
@@ -121,7 +124,18 @@ class _Start:
         """Its steps in this unit."""
         kept = [not isnan(value) for value in self.values[unit]]
         columns = {name: array(column.typecode, compress(column, kept)) for name, column in self.columns.items()}
-        return Steps(source, {**columns, "value": self.in_unit(unit)}, self.quotes, self.parts)
+        values = _measured(columns["number"], self.in_unit(ELAPSED), self.in_unit(unit))
+        return Steps(source, {**columns, "value": values}, self.quotes, self.parts)
+
+
+def _measured(numbers: Sequence[int], elapsed: Sequence[float], values: array[float]) -> array[float]:
+    """The seconds of the steps of a bar over the last _SPELL_S or more that went by; before them, and where no bar
+    says what went by, as the lines say."""
+    for at, now in enumerate(elapsed):
+        begin = bisect_right(elapsed, now - _SPELL_S, 0, at) - 1
+        if begin >= 0:
+            values[at] = (now - elapsed[begin]) / (numbers[at] - numbers[begin])
+    return values
 
 
 def _or_nan(value: float | None) -> float:
