@@ -135,6 +135,8 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = S
     if normal:
         best = max(normal, key=lambda benchmark: (benchmark.run.top or (0, 0.0))[1])
         measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
+    elif any(job.done and not job.ranks for job in scene.case.jobs):
+        measured = "the program ran to its end; "
     if past is State.HEALTHY:
         return f"{measured}no fault in what was seen of {seen_words(scene, scene.case.jobs)}"
     last = [job for job in scene.case.jobs if job.name not in scene.earlier]

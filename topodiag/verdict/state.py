@@ -89,9 +89,7 @@ def somebody_waits(job: Job) -> bool:
     """Whether the evidence shows a process of the job that waits, or one that failed: its log alone, which lacks lines,
     does not. A watchdog or a timeout, an answer of RAS, stacks, a flight recorder, an error of init, steps that
     stopped."""
-    if job.ras or job.stacks or job.flight:
-        return True
-    return any(event.level != "INFO" for event in job.events)
+    return bool(job.ras or job.stacks or job.flight) or any(event.level != "INFO" for event in job.events)
 
 
 def _became_slower(job: Job) -> bool:
@@ -111,7 +109,8 @@ def _became_slow(job: Job) -> bool:
 def not_judged(job: Job, result: Result, scene: Scene) -> str:
     """Why the evidence does not say that a job without findings is well; "" where it does."""
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
-    met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
+    # A few lines that name no rank clear nobody, unless they show that the work was done.
+    met = bool(job.ranks or job.communicators) or _ran_to_its_end(job)
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
         return NO_WORD  # parts of a job compared with each other: where all are equally bad, none is odd
     if not judged or not met or _became_slower(job) or result.troubles(job.name):
@@ -123,6 +122,14 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
             (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene)), ""
         )
     )
+
+
+def _ran_to_its_end(job: Job) -> bool:
+    """Whether all logs of a job that show it at work say below it that the work is done, and show nothing else."""
+    done = {end.source: end.line or 0 for end in job.done}
+    last = [*(line.last for line in job.progress), *(series.steps[-1].origin for series in job.steps)]
+    goes_on = any((origin.line or 0) >= done.get(origin.source, 0) for origin in last if origin is not None)
+    return bool(done) and not goes_on and all(event.kind == "note" for event in job.events)
 
 
 def _not_seen(job: Job, result: Result, scene: Scene) -> str:

@@ -103,6 +103,9 @@ def test_a_process_that_ends_with_a_traceback_failed_and_one_that_goes_on_did_no
 
 LONG = {
     "STEPS": "step {}00 loss 2.31",
+    "TOOK": "step {} took 1.0 s",
+    "LATER": "step {} took 9.0 s",
+    "STEPPED": "step {}0 | loss 0.{} | 200 tokens/s",
     "SHORT": "step {}0/2000 | loss 0.{}",
     "ROWS": "row {} of the table of graphs was read and written",
     "BATCHES": "generated a batch for the next index",

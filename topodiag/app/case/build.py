@@ -214,11 +214,11 @@ def _on_machines(job: Job, case: Case) -> Job:
 
 
 def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
-    """The case with the progress that its logs show, and with what scripts set for its job."""
+    """The case with the progress and the ends that its logs show, and with what scripts set for its job."""
     from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
-    from topodiag.app.case.progress import progress_of  # noqa: PLC0415 - the catalogue of sentences, for logs only
+    from topodiag.app.case.progress import with_work  # noqa: PLC0415 - the catalogue of sentences, for logs only
 
-    return with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
+    return with_scripts(with_work(case, intake, logged), intake)
 
 
 # --- what says more of the rest -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -96,3 +97,23 @@ def _named(job: Job, number: str) -> Job:
 def file_of(event: Event) -> str:
     """The text in which an event stands, "" where that is not known."""
     return event.origin.source if event.origin is not None else ""
+
+
+def line_of(event: Event) -> int:
+    """The line on which an event stands, 0 where that is not known."""
+    return event.origin.line or 0 if event.origin is not None else 0
+
+
+def without(events: Sequence[Event], others: Sequence[Event]) -> tuple[Event, ...]:
+    """The events that are none of the others, of which there may be a hundred thousand."""
+    left_out = set(map(id, others))
+    return tuple(event for event in events if id(event) not in left_out)
+
+
+def runs_of(events: Sequence[Event], teardown: int) -> tuple[tuple[Event, ...], ...]:
+    """The events of one text by the jobs of Slurm's that ended in it, all of one where it ended fewer than two; those
+    of the `teardown` lines below an end are of that job."""
+    lines = ((SLURM_JOB.search(event.text), line_of(event)) for event in sorted(events, key=line_of))
+    ends = sorted({match[1]: line for match, line in lines if match is not None}.values())[:-1]
+    runs = grouped((bisect_left(ends, line_of(event) - teardown), event) for event in events)
+    return tuple(tuple(runs[at]) for at in sorted(runs)) or ((),)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, named
+from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, line_of, named, runs_of, without
+from topodiag.app.case.ras import job_of
 from topodiag.app.case.starts import Starts, ranks_behind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of
 from topodiag.evidence.kinds import Kind
@@ -23,12 +23,11 @@ from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.events import LEAST_PROGRESS, MOST_BUFFERED, Progress
+from topodiag.model.job import Event, Job
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.result import Case
 from topodiag.words.colours import without_colours
 from topodiag.words.units import grouped
-
-if TYPE_CHECKING:
-    from topodiag.model.job import Event, Job
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -57,30 +56,44 @@ class TextRead:
 _NOTHING = TextRead()
 
 
-def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
-    """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
-    opened is said by the reader of logs."""
-    return tuple(line for text in _read_all(intake, pieces) for line in text.progress)
+def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
+    """The case with the progress of each of these texts, and its jobs with the ends of those that only the reader of
+    steps has read. Standard input can be read once, and its reader has it; what cannot be opened is said by the reader
+    of logs."""
+    read = dict(_read_all(intake, pieces))
+
+    def done(job: Job) -> tuple[Origin, ...]:
+        files = dict.fromkeys(series.source for series in job.steps if series.source not in job.files)
+        return (*job.done, *_all_done((file, read[file]) for file in files if file in read))
+
+    progress = tuple(line for text in read.values() for line in text.progress)
+    return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))
 
 
 def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
-    """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback."""
+    """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback, or all show
+    their work done."""
     read = tuple(_read_all(intake, pieces))
-    progress = tuple(line for text in read for line in text.progress)
-    last = tuple(text.last for text in read if text.last is not None and text.last.details["last"])
-    if not last:
+    progress = tuple(line for _, text in read for line in text.progress)
+    last = tuple(text.last for _, text in read if text.last is not None and text.last.details["last"])
+    done = () if last or any(text.progress and not text.done for _, text in read) else _all_done(read)
+    if not (last or done):
         return progress, ()
-    from topodiag.app.case.ras import job_of  # noqa: PLC0415 - numpy, which only jobs need
+    files = tuple(origin.source for origin in (*(event.origin for event in last), *done) if origin is not None)
+    return progress, named(
+        by_number(job_of("job", events=last, files=files, done=done, progress=progress if done else ()))
+    )
 
-    files = tuple(event.origin.source for event in last if event.origin is not None)
-    return progress, named(by_number(job_of("job", events=last, files=files)))
+
+def _all_done(read: Iterable[tuple[str, TextRead]]) -> tuple[Origin, ...]:
+    return tuple(Origin(file, text.done) for file, text in read if text.done)
 
 
-def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[TextRead]:
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[str, TextRead]]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
-            yield _read(intake, piece)
+            yield piece.name, _read(intake, piece)
 
 
 def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
@@ -106,7 +119,7 @@ def with_progress(jobs: Sequence[Job], ahead: ReadAhead[TextRead], workers: int 
 def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for file, end in read.items():
-        lowest = max((_line(event) for event in events if event.kind != "note"), default=0)
+        lowest = max((line_of(event) for event in events if event.kind != "note"), default=0)
         events = tuple(event for event in events if not (_is_no_end(event, end) or _went_on(event, end, file, lowest)))
         events = _without_passed(events, end, file)
         events = _with_last(job, events, end.last) if end.last is not None else events
@@ -114,7 +127,7 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     return replace(
         job,
         progress=tuple(line for end in read.values() for line in end.progress),
-        done=tuple(Origin(file, end.done) for file, end in read.items() if end.done),
+        done=_all_done(read.items()),
         cut_logs=tuple(file for file, end in read.items() if end.is_cut),
         events=events,
     )
@@ -129,7 +142,7 @@ def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:
 def _where_last(event: Event, read: Mapping[str, TextRead]) -> Event:
     """An end with which the text ends, and which stood far above as well: at its last line."""
     line = _last_line(event, read)
-    if "again" not in event.details or event.origin is None or line <= _line(event) + MOST_BUFFERED:
+    if "again" not in event.details or event.origin is None or line <= line_of(event) + MOST_BUFFERED:
         return event
     return replace(event, origin=replace(event.origin, line=line))
 
@@ -154,26 +167,24 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[E
     stopped = [event for event in events if file_of(event) == file and event.details.get("how") in _FROM_OUTSIDE]
     ranks, line = ranks_behind(end.lines) if stopped else ((), "")
     named = {"behind": ",".join(map(str, ranks)), "line behind": line}
-    return tuple(
-        replace(event, details={**event.details, **named}) if ranks and event in stopped else event for event in events
-    )
+    return tuple(replace(e, details={**e.details, **named}) if ranks and e in stopped else e for e in events)
 
 
 def _is_no_end(event: Event, end: TextRead) -> bool:
     """Whether the program handled an exception, or lost a worker of its data loader or was killed when its work was
     done, or did its work though a rank met what follows from an end: ranks leave one after the other."""
-    if end.done and _is_of_leaving(event, is_below=end.done < _line(event)):
+    if end.done and _is_of_leaving(event, is_below=end.done < line_of(event)):
         return True
     how, done = event.details.get("how"), end.done
     if how == "killed" and not done and text_ends.says_done(end.word[1]):
         done = end.word[0]
-    return (how in ("worker", "killed") and 0 < done < _line(event)) or event.text.strip() in end.handled
+    return (how in ("worker", "killed") and 0 < done < line_of(event)) or event.text.strip() in end.handled
 
 
 def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
     """Whether a loader lost a worker far above the end of this file, and nothing ended below, `lowest` being the last
     line of all that happened: the program goes on."""
-    is_last_loss = event.details.get("how") == "worker" and file_of(event) == file and _line(event) >= lowest
+    is_last_loss = event.details.get("how") == "worker" and file_of(event) == file and line_of(event) >= lowest
     return is_last_loss and _is_far_above(event, end)
 
 
@@ -182,8 +193,8 @@ def _without_passed(events: tuple[Event, ...], end: TextRead, file: str) -> tupl
     way that cannot take a message says what it would of a peer that left, and another way takes it."""
     met = [event for event in events if event.kind != "note"]
     of_transport = (event.kind == "other" and "transport" in event.details for event in met)
-    below = max(end.lines.values(), default=0) - max(map(_line, met), default=0)
-    return _without(events, met) if below > _FAR and all(of_transport) and {file} >= set(map(file_of, met)) else events
+    below = max(end.lines.values(), default=0) - max(map(line_of, met), default=0)
+    return without(events, met) if below > _FAR and all(of_transport) and {file} >= set(map(file_of, met)) else events
 
 
 def _is_of_leaving(event: Event, *, is_below: bool = False) -> bool:
@@ -218,59 +229,49 @@ _TEARDOWN_LINES = 40
 
 
 def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple[Job, ...]:
-    """The earlier launches of a job, as one job, and the last launch: below the end of the earlier one a program goes
-    on or starts, ranks call collectives, or the scheduler ends another job. Nothing where the logs show one launch."""
+    """The earlier launches of a job, as one job for each that Slurm ended, and the last launch: below the end of an
+    earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. Nothing where
+    the logs show one launch."""
     ended = [event for event in job.events if event.kind == "ended"]
-    lines = grouped((file_of(event), _line(event)) for event in ended)
+    lines = grouped((file_of(event), line_of(event)) for event in ended)
     began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read) if is_only else ()
     left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))
-    over = {file_of(event): began[file_of(event)] for event in left if _line(event) < began.get(file_of(event), 0)}
+    over = {file_of(event): began[file_of(event)] for event in left if line_of(event) < began.get(file_of(event), 0)}
     if len(job.files) == 1 and (ends := _past_ends(job, read)):
         over[job.files[0]] = max(*ends, over.get(job.files[0], 0))
     for event in _refused_starts(job, read):
-        over[file_of(event)] = max(_line(event), over.get(file_of(event), 0))
+        over[file_of(event)] = max(line_of(event), over.get(file_of(event), 0))
     if not over:
         return ()
-    earlier = [event for event in job.events if _line(event) <= over.get(file_of(event), -1)]
-    past = [event for event in earlier if _last_line(event, read) <= over[file_of(event)]]
-    last = _without(job.events, past)
-    return (
-        replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
-        replace(job, name="job 2", events=last),
-    )
-
-
-def _without(events: Sequence[Event], others: Sequence[Event]) -> tuple[Event, ...]:
-    """The events that are none of the others, of which there may be a hundred thousand."""
-    left_out = set(map(id, others))
-    return tuple(event for event in events if id(event) not in left_out)
+    past = [e for e in job.events if max(line_of(e), _last_line(e, read)) <= over.get(file_of(e), -1)]
+    runs = tuple(enumerate(runs_of(past, _TEARDOWN_LINES), 1))
+    started = [replace(job, name=f"job {at}", events=run, progress=(), done=(), is_past=True) for at, run in runs]
+    return (*started, replace(job, name=f"job {len(runs) + 1}", events=without(job.events, past)))
 
 
 def _earlier_ends(job: Job, began: Mapping[str, int], read: Mapping[str, TextRead]) -> tuple[Job, ...]:
     """The earlier launches, and the last one, of a job whose ranks are known. Where programs ended by themselves both
     far above the last start and below it, all above is earlier; else only starts that failed are, above the end of one
     that worked. Nothing without such ends: a rank may end while others still start."""
-    past = [event for event in job.events if _line(event) + _TEARDOWN_LINES < began.get(file_of(event), 0)]
-    last = [event for event in job.events if _line(event) > began.get(file_of(event), 0)]
+    past = [event for event in job.events if line_of(event) + _TEARDOWN_LINES < began.get(file_of(event), 0)]
+    last = [event for event in job.events if line_of(event) > began.get(file_of(event), 0)]
     if not all(any(event.details.get("how") in _OF_WORK for event in events) for events in (past, last)):
         past = _refused_starts(job, read)
     if not past:
         return ()
-    from topodiag.app.case.ras import job_of  # noqa: PLC0415 - numpy, which only jobs need
-
     earlier = job_of("job 1", events=tuple(past), files=job.files, is_past=True)
-    return earlier, replace(job, name="job 2", events=_without(job.events, past))
+    return earlier, replace(job, name="job 2", events=without(job.events, past))
 
 
 def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     """The lines of one file on which launches ended that were not the last."""
-    alive = _last_progress(job)
-    calls = [_line(event) for event in job.events if _is_call(event)]
-    ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
+    alive = max((line.last.line or 0 for line in job.progress if line.number >= LEAST_PROGRESS), default=0)
+    calls = [line_of(event) for event in job.events if _is_call(event)]
+    ends = {line_of(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := SLURM_JOB.search(event.text)) is not None}
-    last_number = numbers[max(numbers)] if numbers else ""
+    last_number = numbers.get(max(numbers, default=0), "")
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     # What the launcher prints below the head of its summary is of the launch that ended.
     far_above = [line + _TEARDOWN_LINES for line in ends if line + _TEARDOWN_LINES < alive]
@@ -287,15 +288,13 @@ def _ends_of_all(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     """The lines on which mpirun says that all of its processes have ended, far above the last line of the text; and the
     last end, where that is a program's own fatal error and none of the text's last lines."""
     tail = [line for end in read.values() for line in end.lines.values()]
-    ends = {max(_line(event), _last_line(event, read)): event for event in job.events if event.kind == "ended"}
+    ends = {max(line_of(event), _last_line(event, read)): event for event in job.events if event.kind == "ended"}
     if not ends or not tail:
         return []
     lines = [line for line, event in ends.items() if event.text.strip().startswith(_ALL_ENDED)]
     far_above = [line for line in lines if line + MOST_BUFFERED < max(tail)]
     last = max(ends)
-    if ends[last].details.get("how") == "fatal" and last < min(tail):
-        far_above.append(last)
-    return far_above
+    return [*far_above, last] if ends[last].details.get("how") == "fatal" and last < min(tail) else far_above
 
 
 def _is_call(event: Event) -> bool:
@@ -307,29 +306,20 @@ def _refused_starts(job: Job, read: Mapping[str, TextRead]) -> list[Event]:
     """Programs that found no place, were not found or did not take their arguments, above the end of one that ran, or
     so far above the end of the text that another one printed it: of a later start, or of another command of the script.
     A launcher's word on another program's end is none of these."""
-    ends = [event for event in sorted(job.events, key=_line) if event.details.get("what") != "CalledProcessError"]
-    ran = {file_of(event): _line(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
+    ends = [event for event in sorted(job.events, key=line_of) if event.details.get("what") != "CalledProcessError"]
+    ran = {file_of(event): line_of(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
     return [
         event
         for event in ends
         if event.details.get("how") in _AT_START
-        and (_line(event) < ran.get(file_of(event), 0) or _is_far_above(event, read.get(file_of(event), _NOTHING)))
+        and (line_of(event) < ran.get(file_of(event), 0) or _is_far_above(event, read.get(file_of(event), _NOTHING)))
     ]
 
 
 def _is_far_above(event: Event, end: TextRead) -> bool:
     """Whether a line stands above a text's last ones, and not among them again."""
     text = event.text.strip()
-    return _line(event) < min(end.lines.values(), default=0) and not any(text in line for line in end.lines)
-
-
-def _last_progress(job: Job) -> int:
-    """The last line of what the job's programs counted while they worked, 0 without."""
-    return max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
-
-
-def _line(event: Event) -> int:
-    return event.origin.line or 0 if event.origin is not None else 0
+    return line_of(event) < min(end.lines.values(), default=0) and not any(text in line for line in end.lines)
 
 
 def _needs_progress(job: Job) -> bool:
@@ -380,8 +370,6 @@ def _last_event(
         line, details = error, {"how": "last error", "what": bare[error].strip()[:120], "last": "1"}
     else:
         return None
-    from topodiag.model.job import Event  # noqa: PLC0415 - numpy, which only jobs need
-
     origin = Origin(name, above + line + 1, texts[line][:MAX_QUOTE])
     return Event("ended", texts[line], "", level="APP", secondary=True, details=details, origin=origin)
 
