@@ -113,6 +113,10 @@ def test_a_plugin_that_fails_in_part_asks_for_no_devices_where_every_rank_uses_r
 def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:
     case = replace(running(), nodes=(Node("n0"),))
     assert verdict(case=case).joined == ("log 16/16 ranks", "captures 1/2 nodes", "nccl-tests none")
+    [job] = running().jobs
+    one = replace(job, world_size=-1, ranks=job.ranks[:1])
+    assert verdict(case=Case(jobs=(one,))).joined[0] == "log 1/16 ranks"
+    assert verdict(case=Case(jobs=(replace(one, communicators=()),))).joined[0] == "log 1/1 ranks"
     nameless = Job("job", 0, (), (), (), no_connections(), ())
     assert verdict(case=Case(jobs=(nameless,))).joined[0] == "log of 1 job, no rank named"
 

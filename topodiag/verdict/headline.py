@@ -191,7 +191,7 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     scene = Scene(case)
     hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
     seen = sum(len(job.ranks) for job in case.jobs)
-    world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
+    world = sum(max(job.world_size, len(job.ranks), *(comm.nranks for comm in job.communicators)) for job in case.jobs)
     logged = sum(map(_is_logged, case.jobs))
     read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
     texts.append(read if logged else "log none")

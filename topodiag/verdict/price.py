@@ -36,13 +36,13 @@ def ended(cause: Cause, case: Case) -> Price | None:
 def _since(jobs: list[Job]) -> str:
     """When the job stopped, as far as its log says."""
     worlds = [job.world for job in jobs if job.world is not None]
-    begun = any(world.init_complete for world in worlds) or any(job.flight for job in jobs)
-    if worlds and not begun:
+    begun = any(world.init_complete for world in worlds)
+    begun = begun or any(job.flight or job.progress or job.steps for job in jobs)
+    if not begun and any(not world.inferred for world in worlds):  # else no line of init is in the log
         return "no step ran"
     first = _first_stop(jobs)
     # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
-    seen = begun or any(job.progress or job.steps for job in jobs)
-    if first is None or not seen or any(progress.last_s > first for job in jobs for progress in job.progress):
+    if first is None or not begun or any(progress.last_s > first for job in jobs for progress in job.progress):
         return "the job stopped"
     return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import nan
 
+import numpy as np
 import pytest
 
 from tests.checks import jobs
@@ -51,3 +52,10 @@ def test_no_step_ran_since_a_watchdog_began_to_wait(dated_s: float | None, said:
     end = Event("ended", "Sending process 1 closing signal SIGTERM", "", ts=ENDED_S + 1801, level="APP")
     price = ended(cause(finding("JOB006")), Case(jobs=(jobs.job(1, events=(wait, end)),)))
     assert price.text == said
+
+
+@pytest.mark.parametrize(("inferred", "said"), [(False, "100 %: no step ran"), (True, STOPPED)])
+def test_no_step_ran_where_init_is_seen_and_not_its_end(*, inferred: bool, said: str) -> None:
+    job = jobs.job(1, events=(Event("ended", "out of memory", "", ts=ENDED_S, level="APP"),))
+    started = replace(job.communicators[0], completed=np.zeros(8, bool), inferred=inferred)
+    assert ended(cause(finding("JOB009")), Case(jobs=(replace(job, communicators=(started,)),))).text == said

@@ -147,11 +147,11 @@ class ProcessDied(JobCheck):
         who = rank_word(ranks) if ranks else "the job" if observed.stands_for_job else "a process"
         hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [observed.host] if observed.host else []
         where = f" on {hosts_word(hosts)}" if hosts else ""
-        what = event.details.get("what", "")
-        code = event.details.get("code", "")
-        named = f" ({what})" if what else f" (exit code {code})" if code else ""
         phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
         cause = phrase.says if phrase is not None else ""
+        what = _what(event, with_message=len(observed.alike) > 1 and not cause)
+        code = event.details.get("code", "")
+        named = f" ({what})" if what else f" (exit code {code})" if code else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
         is_sure = event.details.get("uncaught") or (cause and event.details.get("last"))
         if observed.how == "exception" and not is_sure:
@@ -170,6 +170,11 @@ class ProcessDied(JobCheck):
             evidence=[event.origin],
             confidence=confidence,
         )
+
+
+def _what(event: Event, *, with_message: bool) -> str:
+    """What an end names: an exception, a signal, a library; "" where it names nothing."""
+    return ": ".join(filter(None, map(event.details.get, ("what", "message")[: 1 + with_message])))
 
 
 def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
@@ -202,12 +207,12 @@ def _root(first: Event, events: Sequence[Event]) -> Event:
 
 
 def _quoted(first: Event, own: Sequence[Event]) -> Event:
-    """The exception that the message of another one quotes below it, after a colon, or that torch caught in a worker:
-    the root of the two."""
+    """The exception, or the library that could not be loaded, that the message of another one quotes below it, after a
+    colon, or that torch caught in a worker: the root of the two."""
     source, at = place_of(first)
     if source is None or first.details["how"] != "exception" or not _quotes(first):
         return first
-    raised = [other for other in own if other.details["how"] == "exception"]
+    raised = [other for other in own if other.details["how"] in ("exception", "loader")]
     below = [(line, other) for other in raised for of, line in (place_of(other),) if of == source]
     return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
 
@@ -217,9 +222,9 @@ def _quotes(event: Event) -> bool:
     return event.text.rstrip().endswith(":") or event.details.get("message", "").startswith("Caught ")
 
 
-def _raised(event: Event) -> tuple[str | None, ...]:
-    """Which exception an end names, with its message."""
-    return tuple(event.details.get(name) for name in ("how", "what", "message"))
+def _raised(event: Event) -> tuple[str, ...]:
+    """Which exception an end names, with the letters of its message: ranks name themselves and their devices there."""
+    return tuple("".join(filter(str.isalpha, event.details.get(name, ""))) for name in ("how", "what", "message"))
 
 
 def _fix(job: Job, died: Died, fix: str) -> str:

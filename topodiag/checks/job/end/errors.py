@@ -82,7 +82,7 @@ class FirstError(JobCheck):
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
         if primary:
             return self.with_findings(job, [self._first(job, primary, errors)])
-        repeated = repeated_errors(secondary)
+        repeated = repeated_errors(job, secondary)
         if repeated:
             return self.with_findings(job, [self._first(job, repeated, errors)])
         if secondary:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.checks.shared.devices import addresses_of_node
-from topodiag.checks.shared.job.text import NO_ERRORS, Clocks, clocks_of, failed, survived
+from topodiag.checks.shared.job.text import NO_ERRORS, Clocks, clocks_of, failed, place_of, survived
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
 
@@ -29,11 +29,14 @@ WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 """Kinds of lines that an application prints in the end of which none names what came first."""
 
+_ABOVE_CRASH = 10
+"""Lines above its crash within which the error of a process says why it crashes."""
+
 
 def first_error(job: Job) -> Event | None:
     """The event that JOB005 takes for the first error, None where it finds only what follows from others."""
     errors = errors_of(job)
-    primary = primary_errors(job, errors) or repeated_errors([event for event in errors if event.secondary])
+    primary = primary_errors(job, errors) or repeated_errors(job, [e for e in errors if e.secondary])
     return choose(primary, clocks_of(job))[0] if primary else None
 
 
@@ -56,9 +59,12 @@ def primary_errors(job: Job, errors: Sequence[Event]) -> list[Event]:
     return _that_ended([event for event in primary if "goes on" not in event.details], job)
 
 
-def repeated_errors(secondary: Sequence[Event]) -> list[Event]:
-    """NCCL's own errors that only the application repeats."""
-    return [event for event in secondary if event.level == "APP" and event.kind not in NO_CAUSE]
+def repeated_errors(job: Job, secondary: Sequence[Event]) -> list[Event]:
+    """NCCL's own errors that only the application repeats, and those that a rank reports right above its crash."""
+    crashes = [event for event in job.events if event.details.get("how") == "crash" and event.rank >= 0]
+    above = {(crash.rank, place_of(crash)[1] - lines) for crash in crashes for lines in range(1, _ABOVE_CRASH)}
+    repeated = [event for event in secondary if event.level == "APP" and event.kind not in NO_CAUSE]
+    return repeated or [event for event in secondary if (event.rank, place_of(event)[1]) in above]
 
 
 def _that_ended(primary: Sequence[Event], job: Job) -> list[Event]:
