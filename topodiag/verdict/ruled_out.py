@@ -31,6 +31,8 @@ class Part:
     """Of the checks, those that must have been judged clean: an answer of the others alone clears nothing."""
     shown: bool = False
     """Whether nothing is ruled out without a line of the proof."""
+    against: tuple[str, ...] = ()
+    """Checks of which any finding, a note as well, speaks against the part."""
 
     @property
     def families(self) -> frozenset[str]:
@@ -46,6 +48,7 @@ PARTS = tuple(
         getattr(clearing, entry["proof"]) if "proof" in entry else None,
         tuple(entry["needs"]),
         entry.get("shown", False),
+        tuple(entry.get("against", ())),
     )
     for entry in own_data("verdict/ruled_out")["part"]
 )
@@ -65,7 +68,8 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     subjects, open_ = _judged(result, scene)
     outs = []
     for part in PARTS:
-        if accused.intersection(part.checks) or texts.intersection(part.needs) or part.families & families:
+        against = texts.intersection((*part.needs, *part.against))
+        if against or accused.intersection(part.checks) or part.families & families:
             continue
         # What could not be judged of a job is not ruled out by what is clean on its nodes.
         unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)

@@ -11,7 +11,7 @@ from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.units import grouped, in_s, plural, spell_s
@@ -31,6 +31,9 @@ PLAIN = dict(
 
 PROBING = {"aer_nonfatal_total": "aer_nonfatal_UnsupReq"}
 """Unsupported requests are what probing a bus at boot leaves behind: totals since boot count without them."""
+
+STATUS = "aer_correctable_status"
+"""Bits of the AER status register: each says that there was an error of its kind since it was cleared, not how many."""
 
 MIN_SINCE_BOOT = 100
 """Corrected errors since boot below which nothing is said: link training at boot leaves a few."""
@@ -84,7 +87,8 @@ class PcieErrors(NodeCheck):
 
     Evidence it reads
         AER lines of the kernel log; `aer_dev_correctable`, `aer_dev_nonfatal`, `aer_dev_fatal` in sysfs, the
-        replay counter of NVML or `nvidia-smi -q`. With `--sample 60s` the growth between two readings.
+        replay counter of NVML or `nvidia-smi -q`. With `--sample 60s` the growth between two readings. Bits of `CESta`
+        in `lspci -vv` are a note: they say that there was an error, not when or how many.
 
     When it stays silent
         Corrected errors within the specified rate: at 1e-12 a Gen5 x16 link may replay 31 times a minute. Fewer than
@@ -110,7 +114,20 @@ class PcieErrors(NodeCheck):
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)
-        return self.add_findings(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
+        uncounted = [hop for hop in hops(node) if outcome.status is Status.UNKNOWN and _has_status(hop)]
+        notes = (self._of_status(node, hop) for hop in uncounted)
+        return self.add_findings(outcome, [*notes, *(self._of_log(node, *logged) for logged in _logged(node))])
+
+    def _of_status(self, node: Node, hop: Hop) -> Finding:
+        return self.finding(
+            self.where(
+                node, gpus=[gpu.label for gpu in hop.gpus], nics=[nic.name for nic in hop.nics], links=[hop.place]
+            ),
+            "status bits",
+            f"{hop.name} had corrected PCIe errors since its AER status was last cleared",
+            observed=plural(hop.lower.counters[STATUS].latest.get(0), "bit") + " of CESta set",
+            evidence=[hop.lower.counters[STATUS].latest],
+        )
 
     def _of_log(self, node: Node, place: str, events: Sequence[Event]) -> Finding:
         hard = [event for event in events if "reason" in event.fields]
@@ -161,6 +178,10 @@ class PcieErrors(NodeCheck):
             evidence=[count.counter.later if count.growing else count.counter.first for count in counts],
             confidence=Confidence.HIGH if growing else Confidence.MEDIUM,
         )
+
+
+def _has_status(hop: Hop) -> bool:
+    return STATUS in hop.lower.counters and bool(hop.lower.counters[STATUS].latest.value)
 
 
 def _ends(hop: Hop) -> tuple[PciDevice, ...]:

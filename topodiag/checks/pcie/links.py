@@ -47,10 +47,10 @@ class NarrowPcieLink(NodeCheck):
         kernel says at boot (`available PCIe bandwidth, limited by`), with low confidence.
 
     When it stays silent
-        The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
-        same width: the machine is built this way. A device without a peer, where the width of the slot was not
-        read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose;
-        one or two lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest.
+        The slot is narrower than the card (the port's own maximum says so). All devices of the same product are narrow
+        alike, or there is no other and the width of the slot was not read (a guest, or `nvidia-smi -q` alone): unknown,
+        because boards divide the lanes of a slot and cloud instances wire cards with 8 lanes on purpose; one or two
+        lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest.
         Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
         or 255 (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a
         lower speed alone, guests. Storage and management NICs are not judged.
@@ -87,27 +87,15 @@ class NarrowPcieLink(NodeCheck):
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
             return self.unknown(judged, links[0].lower.width.why or "no link width in the evidence")
-        short = [hop for hop in seen if _is_narrow(hop, seen)]
-        certain = [hop for hop in short if not _slot_unseen(hop, seen) or _is_stump(judged, hop)]
+        short = [hop for hop in seen if (hop.lower.width.value or 0) < (_able(hop, seen) or 0)]
+        certain = [hop for hop in short if _is_proven(hop, seen) or _is_stump(judged, hop)]
         if certain:
             return self.any_of(judged, [_narrow(self, judged, hop, links) for hop in certain], coverage)
+        why = _widths_that_differ(seen)
         if short:
-            hop = short[0]
-            why = f"{hop.name} is at x{hop.lower.width.value} of x{_able(hop, seen)}, and neither its slot's width nor"
-            why += " a peer is in the evidence to tell whether it is built so"
-        else:
-            why = _widths_that_differ(seen)
-        if why:
-            return self.unknown(judged, why, coverage)
-        return self.clean(judged, _uniform(seen), coverage)
-
-
-def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
-    width, able = hop.lower.width.value, _able(hop, seen)
-    if width is None or able is None or width >= able:
-        return False
-    siblings = {other.lower.width.value for other in seen if other.family == hop.family and other is not hop}
-    return siblings != {width}
+            hop, able = short[0], _able(short[0], seen)
+            why = f"{hop.name} is at x{hop.lower.width.value} of x{able}: nothing tells whether it is built so"
+        return self.unknown(judged, why, coverage) if why else self.clean(judged, "", coverage)
 
 
 def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
@@ -140,9 +128,12 @@ def _widths_that_differ(seen: Sequence[Hop]) -> str:
     return ""
 
 
-def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
-    """Whether only the device's own word speaks against its width: cloud slots give T4 and A10G 8 lanes by design."""
-    return _is_alone(hop, seen) and (hop.upper is None or not hop.upper.max_width.known)
+def _is_proven(hop: Hop, seen: Sequence[Hop]) -> bool:
+    """Whether a peer of another width, or without peers the slot, speaks against a width, and not only the device's own
+    word: cloud slots give T4 and A10G 8 lanes by design, and all cards of a machine may be wired so."""
+    if _is_alone(hop, seen):
+        return hop.upper is not None and hop.upper.max_width.known
+    return any(other.family == hop.family and other.lower.width.value != hop.lower.width.value for other in seen)
 
 
 def _is_stump(node: Node, hop: Hop) -> bool:
@@ -156,11 +147,6 @@ def _is_stump(node: Node, hop: Hop) -> bool:
 def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:
     """Whether none of these links is a peer to compare with."""
     return not any(other.family == hop.family and other is not hop for other in links)
-
-
-def _uniform(seen: Sequence[Hop]) -> str:
-    short = [hop for hop in seen if hop.able_width and (hop.lower.width.value or 0) < hop.able_width]
-    return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
 def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:

@@ -127,6 +127,10 @@ def _read_line(function: _Function, line: Line, bridges: dict[str, str]) -> None
         function.take(line, "lost", ALL_ONES)
     elif name in ("LnkCap", "LnkSta"):
         _read_link(function, line, name, rest)
+    elif name == "CESta" and function.entity is not None:
+        # Bits that stay until somebody clears them. An advisory error is what probing a bus at boot leaves behind.
+        bits = [word for word in rest.split() if word.endswith("+") and word != "AdvNonFatalErr+"]
+        line.count(function.entity, "aer_correctable_status", len(bits))
     elif name == "ACSCtl":
         _read_acs(function, line, rest)
     elif name == "Capabilities":
