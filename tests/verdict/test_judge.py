@@ -7,8 +7,9 @@ import pytest
 
 from tests.checks import jobs, nodes
 from tests.tables import examples
-from tests.verdict.judged import LOG, Given, running, seen, shown, verdict, verdict_of
+from tests.verdict.judged import LOG, Given, measured, running, seen, shown, verdict, verdict_of
 from tests.verdict.test_order import W
+from topodiag.model.bench import Hypothesis
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity
@@ -164,3 +165,18 @@ def test_what_some_ranks_of_a_job_show_is_not_ruled_out_for_the_others() -> None
         assert not judge(Result(jobs=(some,), outcomes=clean), Case(jobs=(some,))).ruled_out
     on_one_node = (replace(clean[0], coverage=Coverage(1, 2, "nodes")),)
     assert not judge(Result(jobs=case.jobs, outcomes=on_one_node), case).ruled_out
+
+
+@pytest.mark.parametrize(
+    ("offered", "out"),
+    [
+        (Hypothesis("a slow link", 200.0, 0.4, check="PCI001"), {"settings"}),
+        (Hypothesis("another level (NCCL_NET_GDR_LEVEL=SYS)", 200.0, 0.4, check="GDR002"), {"PCIe links"}),
+        (Hypothesis("sockets", 200.0, 0.4, check="NET001", settings=("NCCL_NET",)), {"PCIe links"}),
+    ],
+)
+def test_what_is_offered_as_a_cause_of_a_slow_run_is_not_ruled_out(offered: Hypothesis, out: set[str]) -> None:
+    run = replace(measured("low", made=200.0), hypotheses=(offered,))
+    clean = "ENV001 ENV002 JOB003 PCI001 PCI002"
+    judgement = verdict(seen("BEN001", W), clean=clean, on=("n0", "n1"), benchmarks=(run,))
+    assert {part.what for part in judgement.ruled_out} == out

@@ -58,7 +58,10 @@ PARTS = tuple(
 def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
     accused = {finding.id for finding in result.findings if finding.severity > Severity.INFO}
-    if any(finding.settings for finding in result.findings if finding.severity > Severity.INFO):
+    offered = [hypothesis for benchmark in result.benchmarks for hypothesis in benchmark.hypotheses]
+    accused.update(hypothesis.check for hypothesis in offered)  # what is offered as a cause is not ruled out
+    named = any(one.settings or "NCCL_" in one.cause for one in offered)
+    if named or any(finding.settings for finding in result.findings if finding.severity > Severity.INFO):
         accused.add("ENV001")  # whatever check names a setting as what does it
     if "NET006" in accused:
         accused.add("TOP004")  # few channels where captures show all links: the sources disagree about NVLink

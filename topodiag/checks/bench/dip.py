@@ -21,21 +21,28 @@ FEWEST, ENOUGH = 3, 5
 """Sizes from which a fall to less than half shows, and from which a fall to less than three quarters does."""
 
 HALF = 0.5
+UNSTEADY = 3.0
+"""Times as fast one block is as the other at one size, from which the run itself varied: no algorithm does that."""
+
 BROKEN = 0.1
 """Share of a smaller size's bandwidth below which a size is broken, not slow."""
+
+BACK = 0.9
+"""Share of the smaller size's bandwidth from which a larger size is back."""
 
 LEAST_GBS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Dip:
-    """From `peak` GB/s at size `before` to `low` GB/s at `size`; `after` the size that is back, None for a cliff."""
+    """From `peak` GB/s at size `before` to `low` GB/s at `size`; `after` is the size that is back, or the last one where
+    that is on its way back, with its GB/s; None for a cliff."""
 
     before: int
     peak: float
     size: int
     low: float
-    after: int | None
+    after: tuple[int, float] | None
 
 
 class SweepDips(BenchCheck):
@@ -44,7 +51,8 @@ class SweepDips(BenchCheck):
     What it finds
         A size of 64 KiB or more whose bus bandwidth is less than three quarters of a smaller size's, in both blocks
         (out of place and in place) where both were measured: a dip when larger sizes recover, a cliff when they do
-        not. Where NCCL's model changes algorithm or protocol between the two sizes, the switch is named.
+        not, nor rise to half and more. Where NCCL's model changes algorithm or protocol between the two sizes, the
+        switch is named, but where the two blocks of one size differ threefold: then the run itself is unsteady.
 
     Why it matters
         A dip at a switch means that NCCL's tuning changes too early or too late for this machine: gradient buckets of
@@ -89,15 +97,15 @@ class SweepDips(BenchCheck):
             if deep < DEEP:
                 return self.unknown(benchmark, f"{len(sizes)} sizes are too few for a dip of less than half to show")
             return self.clean(benchmark, "bandwidth grows or stays with the size")
-        switch = _switch(benchmark.expected, dip)
-        what = "and does not recover" if dip.after is None else f"and is back at {size_text(dip.after)}"
+        varies = _varies(run.rows)
+        switch = "" if varies else _switch(benchmark.expected, dip)
         share = 1 - dip.low / dip.peak
-        why = f", where NCCL goes over to {switch}" if switch else ""
+        why = f", where NCCL may go over to {switch}" if switch else varies
         finding = self.finding(
             self.where(benchmark.run.hosts),
             "dip",
             f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
-            f"{size_text(dip.size)}{why}, {what}",
+            f"{size_text(dip.size)}{why}, and {_end(dip)}",
             severity=_severity(dip),
             observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
             expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
@@ -108,10 +116,26 @@ class SweepDips(BenchCheck):
         return self.any_of(benchmark, [finding])
 
     def _steps(self, dip: Dip, switch: str) -> tuple[str, ...]:
-        low, high = size_text(max(dip.before, 1)), size_text(dip.after or dip.size)
+        low, high = size_text(max(dip.before, 1)), size_text(dip.after[0] if dip.after else dip.size)
         algorithm, _, protocol = switch.partition("/")
         cliff, other = "a cliff" if dip.after is None else "", "another protocol" if protocol else ""
         return self.steps("repeat there", cliff, other, low=low, high=high, algorithm=algorithm, protocol=protocol)
+
+
+def _end(dip: Dip) -> str:
+    if dip.after is None:
+        return "does not recover"
+    size, gbs = dip.after
+    words = "is back" if gbs >= dip.peak * BACK else f"rises to {spell_gbs(gbs)}"
+    return f"{words} at {size_text(size)}"
+
+
+def _varies(rows: Sequence[BenchRow]) -> str:
+    """Where the two blocks of one size lie far apart; "" where they do not."""
+    pairs = ((row.size, row.out_of_place.busbw_gbs, row.in_place.busbw_gbs) for row in rows if row.size >= LEAST_BYTES)
+    apart = ((max(a, b) / min(a, b), min(a, b), max(a, b), size) for size, a, b in pairs if a and b)
+    times, low, high, size = max(apart, default=(1.0, 0.0, 0.0, 0))
+    return f" (unsteady: {spell_gbs(low)} and {in_gbs(high)} at {size_text(size)})" if times >= UNSTEADY else ""
 
 
 def _severity(dip: Dip) -> Severity:
@@ -131,7 +155,9 @@ def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None, d
         if peak < LEAST_GBS or gbs >= peak * deep * _allowed(expected, before, size):
             continue
         if dip is None or gbs / peak < dip.low / dip.peak:
-            after = next((large for large, later in sizes[at + 1 :] if later >= peak * 0.9), None)
+            after = next((pair for pair in sizes[at + 1 :] if pair[1] >= peak * BACK), None)
+            if after is None and sizes[-1][1] >= max(gbs / DEEP, peak * HALF):
+                after = sizes[-1]
             dip = Dip(before, peak, size, gbs, after)
     return dip
 
