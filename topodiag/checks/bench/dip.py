@@ -35,7 +35,7 @@ LEAST_GBS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Dip:
-    """From `peak` GB/s at size `before` to `low` GB/s at `size`. `after` is the size that is back, or the last one where
+    """From `peak` GB/s at size `before` to `low` GB/s at `size`. `after` is the size that is back, or the last one if
     that is on its way back, with its GB/s; None for a cliff."""
 
     before: int
