@@ -75,6 +75,8 @@ class Event:
     pid: int = -1
     time_s: float | None = None
     count: int = 1
+    date: str = ""
+    """Month, day and clock as syslog writes them, without a year: `Nov 5 12:43:10`; "" where the line has none."""
 
     @property
     def bus_id(self) -> str | None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises
 from tests.tables import examples
+from topodiag.checks.shared.node.kernel_events import when
+from topodiag.evidence.assemble import distinct_events
 from topodiag.evidence.host.kernel_log import MAX_EVENTS
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
@@ -80,3 +82,28 @@ def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
 def test_a_text_is_a_whole_log_by_the_lines_of_the_kernel_alone(line: str, own: bool) -> None:
     _, parsed = read("kernel-log", "\n".join(line.format(number) for number in range(300)) + "\n")
     assert parsed.partial == (not own)
+
+
+SYSLOG, JOURNAL = "Mar  4 05:06:{} n7 kernel: [ 81.{}] ", "3月 04 05:06:{} n7 kernel: "
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "seconds"),
+    [
+        ([SYSLOG.format("01", "100001"), JOURNAL.format("01")], ["01"]),
+        ([SYSLOG.format("01", "100001"), SYSLOG.format("01", "100002"), JOURNAL.format("01")], ["01", "01"]),
+        ([JOURNAL.format("01"), JOURNAL.format("01")], ["01", "01"]),
+        ([SYSLOG.format("01", "100001"), JOURNAL.format("02")], ["01", "02"]),
+        ([JOURNAL.format("01"), "[   81.100001] "], ["01", ""]),
+    ],
+)
+def test_a_line_of_syslog_and_of_the_journal_is_one_event_where_both_have_the_same_second(
+    prefixes: list[str], seconds: list[str]
+) -> None:
+    draft, _ = read("kernel-log", "".join(f"{prefix}{XID}\n" for prefix in prefixes))
+    assert [event.date[-2:] for event in distinct_events(draft.events)] == seconds
+
+
+def test_the_date_of_syslog_is_said_before_the_time_since_boot() -> None:
+    draft, _ = read("kernel-log", f"{SYSLOG.format('01', '100001')}{XID}\n[   81.100001] {XID}\n")
+    assert [when(event) for event in draft.events] == ["Mar 4 05:06:01", "81.1 s after boot"]

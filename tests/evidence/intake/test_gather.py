@@ -252,3 +252,12 @@ def test_a_long_member_of_an_archive_is_read_whole(tmp_path: Path) -> None:
     text = RECORD * 4000
     intake = gather([tar(tmp_path / "whole.tar", {"rank.log": text})])
     assert read_piece(intake, intake.pieces[0]).data == text
+
+
+@pytest.mark.parametrize(("later", "host"), [("tin-4", "tin-4"), ("ramdisk", "ramdisk"), ("", "ramdisk")])
+def test_a_journal_is_of_the_host_that_it_names_last(tmp_path: Path, later: str, host: str) -> None:
+    """The initial RAM disk has a name of its own, until the machine takes its name."""
+    line = "Mar 04 05:06:07 {}kernel: usb 1-1: new device number 7\n"
+    journal = tmp_path / "boot.txt"
+    journal.write_text(line.format("ramdisk ") * 2000 + line.format(f"{later} " if later else "") * 2000)
+    assert [piece.host for piece in gather([str(journal)]).pieces] == [host]

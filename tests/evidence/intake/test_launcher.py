@@ -38,3 +38,15 @@ def test_a_clock_before_each_line_is_no_label(clock: str) -> None:
     text = "".join(clock.format(at) + " kernel: NVRM: Xid (PCI:0000:61:00): 119, pid=1\n" for at in range(5))
     assert of_one_host(text)[0] == ""
     assert host_of_text(Blob("kernel.txt", text.encode())) in ("", "n1")
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("uname: Linux tin-4 6.1.0-9-generic #1 SMP x86_64 GNU/Linux\n", "tin-4"),
+        ("Linux version 6.1.0-9-generic (builder@farm)\n", ""),
+        ("3月 04 05:06:07 tin-4 kernel: usb 1-1: new device\n", "tin-4"),
+    ],
+)
+def test_a_text_names_its_host_by_uname_and_the_journal(text: str, host: str) -> None:
+    assert host_of_text(Blob("kernel.txt", text.encode())) == host

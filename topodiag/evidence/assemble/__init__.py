@@ -92,11 +92,16 @@ def time_of(time: str) -> Fact[str]:
 
 
 def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Messages of the kernel, each once: dmesg and the journal hold the same lines with the same times."""
+    """Messages of the kernel, each once: dmesg, syslog and the journal hold the same lines with the same times. Lines
+    of one form that share a second are several."""
     once: dict[tuple[object, ...], Event] = {}
+    forms: dict[tuple[str, str, str], tuple[str, bool]] = {}
     for number, event in enumerate(events):
         when = round(event.time_s, 3) if event.time_s is not None else (event.origin.source, number)
-        once.setdefault((event.kind, event.text, when), event)
+        month, _, moment = event.date.partition(" ")
+        form = (month, event.time_s is None)
+        if not moment or forms.setdefault((event.kind, event.text, moment.lstrip("0")), form) == form:
+            once.setdefault((event.kind, event.text, when), event)
     return tuple(once.values())
 
 

@@ -230,7 +230,7 @@ def _take(path: str, real: str, root: str, met: _Met, *, named: bool) -> None:
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {piece.words}", named=named)
     elif not _take_hosts(piece, seen, head, met):
-        met.take(_with_identity(piece, seen.head or head))
+        met.take(_with_identity(piece, seen.head or head, tail))
 
 
 def _first(path: str, most: int) -> bytes:
@@ -273,11 +273,13 @@ def _ends(path: str, size: int) -> tuple[bytes, bytes]:
         return head, stream.read(HEAD_BYTES)
 
 
-def _with_identity(piece: Piece, head: bytes) -> Piece:
+def _with_identity(piece: Piece, head: bytes, tail: bytes = b"") -> Piece:
     """The piece with the host that it names, and with what only one machine has."""
     if piece.sources:
         blob = Blob(piece.name, head[:HEAD_BYTES])
-        return replace(piece, host=host_of_text(blob), ids=ids_of_text(blob.text))
+        # A journal begins with the name of the initial RAM disk, before the machine takes its own.
+        host = host_of_text(blob) and (host_of_text(Blob(piece.name, tail)) or host_of_text(blob))
+        return replace(piece, host=host, ids=ids_of_text(blob.text))
     return replace(piece, host=host_of_log(head)) if piece.kind is Kind.NCCL_LOG else piece
 
 

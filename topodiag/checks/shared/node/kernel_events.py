@@ -126,8 +126,8 @@ def answers(gpu: Gpu) -> bool:
 
 def when(event: Event) -> str:
     """The time of a line, in words; empty where it has none."""
-    if event.time_s is None:
-        return ""
+    if event.time_s is None or event.date:
+        return event.date
     if event.time_s >= EPOCH_S:
         return stamp(event.time_s)
     return f"{in_s(event.time_s)} after boot"
