@@ -91,7 +91,7 @@ SYSLOG, JOURNAL = "Mar  4 05:06:{} n7 kernel: [ 81.{}] ", "3月 04 05:06:{} n7 k
     ("prefixes", "seconds"),
     [
         ([SYSLOG.format("01", "100001"), JOURNAL.format("01")], ["01"]),
-        ([SYSLOG.format("01", "100001"), SYSLOG.format("01", "100002"), JOURNAL.format("01")], ["01", "01"]),
+        ([SYSLOG.format("01", "100001"), SYSLOG.format("01", "150002"), JOURNAL.format("01")], ["01", "01"]),
         ([JOURNAL.format("01"), JOURNAL.format("01")], ["01", "01"]),
         ([SYSLOG.format("01", "100001"), JOURNAL.format("02")], ["01", "02"]),
         ([JOURNAL.format("01"), "[   81.100001] "], ["01", ""]),
