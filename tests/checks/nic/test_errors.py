@@ -15,6 +15,9 @@ from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.shared.node.nic_counters import LIMITS
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 
@@ -117,3 +120,17 @@ def test_no_counters_make_it_raise(drawn: list[tuple[str, int | None, int | None
     counters = [counter(name, first, later, seconds) for name, first, later, seconds in drawn]
     outcome = errors(with_counters(roce_h100() if roce else ib_h100(), None, *counters))
     assert all(finding.message and finding.fix and finding.expected for finding in outcome.findings)
+
+
+@pytest.mark.parametrize(
+    ("packets", "lost", "found"),
+    [(8_000_000_000, 801, True), (8_000_000_000, 800, False), (500, 101, True), (None, 101, True)],
+)
+def test_lost_packets_of_a_report_weigh_as_a_share_of_what_the_port_carried(
+    packets: int | None, lost: int, found: bool
+) -> None:
+    carried = f"PortXmitPkts:....................{packets}\n" if packets is not None else ""
+    text = f"# Port extended counters: Lid 71 port 3 (CapMask: 0x5300)\nPortSelect:......................3\n{carried}"
+    text += f"LinkDownedCounter:...............0\nPortXmitDiscards:................{lost}\n"
+    evidence = Evidence("report", blobs=[Blob("perfquery.txt", text.encode())])
+    assert (status(errors(read_node(evidence).node)) == "finding") is found

@@ -21,7 +21,7 @@ from topodiag.checks.nic.totals import (
 )
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
-from topodiag.model.devices import Counters, Nic
+from topodiag.model.devices import Counters, FabricPort, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Topic
@@ -45,6 +45,11 @@ REPORTED = {
 }  # fmt: skip
 """Totals above which a port of the fabric's report is bad (error_thresholds of rdma-core, the suggested values). Who
 reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
+
+LOST_PACKETS = ("port_rcv_errors", "port_xmit_discards")
+LOST_SHARE = 1e-7
+"""Share of a port's packets up to which lost ones are no fault, whatever their number: the bit error rate of 1e-12
+costs 3e-8 of packets of 4 KiB."""
 
 HOUR_S = 3600.0
 ONE_SAMPLE = "one sample: totals since boot only, --sample shows growth"
@@ -82,10 +87,11 @@ class NicPortErrors(NodeCheck):
         and its peers did not (at least once a day; all alike is a boot or work on a switch). Symbol errors of at
         most ten, or of 120 an hour; on links with forward error correction (HDR and later) more than that is only a
         warning of low confidence. Congestion notifications alone (np_cnp, rp_cnp): that is ECN at work. Flush errors,
-        which every closed connection counts. Loss counters of RoCE on InfiniBand links. Waiting for credits
-        (PortXmitWait), whatever its value: that is congestion, no error. Links that change while the machine boots,
-        that somebody sets down, and those of drivers without RDMA that are lost once in an hour. Counters that went
-        back were reset: no verdict from them. No counters at all: unknown.
+        which every closed connection counts. Lost packets of a report that are less than 1e-7 of the port's packets.
+        Loss counters of RoCE on InfiniBand links. Waiting for credits (PortXmitWait), whatever its value: that is
+        congestion, no error. Links that change while the machine boots, that somebody sets down, and those of drivers
+        without RDMA that are lost once in an hour. Counters that went back were reset: no verdict from them. No
+        counters at all: unknown.
 
     How to confirm
         topodiag scan --sample 60s                 while a job runs: what grows?
@@ -126,7 +132,7 @@ class NicPortErrors(NodeCheck):
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
-        findings = [self._report(node, counts) for counts in _groups(node, nics, tuple(ports), judged)]
+        findings = [self._report(node, counts) for counts in _groups(node, nics, ports, judged)]
         if findings:
             return self.any_of(node, findings, coverage)
         if not compute and not ports:
@@ -202,16 +208,16 @@ def _readable(counter: Counter) -> bool:
     return counter.delta is not None or (counter.first.known and not counter.later.known)
 
 
-def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) -> Iterator[Count]:
-    if of_fabric:
-        yield from _reported(nic, judged)
-    for port, counter, limit in judged:
+def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | None) -> Iterator[Count]:
+    if port is not None:
+        yield from _reported(nic, judged, port.counters)
+    for at, counter, limit in judged:
         if counter.delta is not None:
             if counter.name == "symbol_error":
-                yield from _symbols(nic, port, counter, counter.delta, limit)
+                yield from _symbols(nic, at, counter, counter.delta, limit)
             elif counter.delta > 0:
                 severity, confidence = limit.severity, limit.confidence
-                if counter.name == "carrier_changes" and port is not None and port.layer == "InfiniBand":
+                if counter.name == "carrier_changes" and at is not None and at.layer == "InfiniBand":
                     # IP over InfiniBand loses its carrier when its multicast group does: the link may have held.
                     severity, confidence = Severity.WARNING, Confidence.MEDIUM
                 yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
@@ -223,12 +229,16 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) 
             yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, words)
 
 
-def _reported(nic: Nic, judged: Sequence[Judged]) -> Iterator[Count]:
-    """Totals of a port in the fabric's report that are above the thresholds."""
+def _reported(nic: Nic, judged: Sequence[Judged], counters: Counters) -> Iterator[Count]:
+    """Totals of a port in the fabric's report that are above the thresholds, lost packets for what it carried too."""
+    packets = (counters[name].latest.get(0) for name in ("port_xmit_packets", "port_rcv_packets") if name in counters)
+    least = LOST_SHARE * max(packets, default=0)
     high = [
         (counter, limit, total)
         for _, counter, limit in judged
-        if not counter.later.known and (total := counter.first.get(0)) > REPORTED.get(counter.name, total)
+        if not counter.later.known
+        and (total := counter.first.get(0)) > REPORTED.get(counter.name, total)
+        and (counter.name not in LOST_PACKETS or total > least)
     ]
     corrected = all(counter.name in CORRECTED for counter, _, _ in high)
     confidence = Confidence.LOW if corrected else Confidence.MEDIUM
@@ -253,12 +263,12 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
 
 
 def _groups(
-    node: Node, nics: Sequence[Nic], ports: Sequence[str], judged: Mapping[str, Sequence[Judged]]
+    node: Node, nics: Sequence[Nic], ports: Mapping[str, FabricPort], judged: Mapping[str, Sequence[Judged]]
 ) -> list[list[Count]]:
     """What says something, ports with the same counters and severity together: one fault, one finding."""
     alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
     for nic in (*nics, *(Nic(name) for name in ports)):
-        counts = _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports)
+        counts = _counts(node, nic, judged[nic.name], ports.get(nic.name))
         kinds = grouped((count.kind, count) for count in counts)
         if nic.name not in ports and "total" not in kinds and (outliers := list(odd_ports(node, nic, judged))):
             kinds["total"] = outliers
