@@ -267,8 +267,14 @@ def _words() -> tuple[_Words, ...]:
 
 def amd_troubles(node: Node) -> list[NodeFault]:
     """One for each GPU whose driver speaks of trouble."""
-    events = grouped((label_at(node, event.bus_id), event) for event in node.events if event.kind == "amdgpu")
-    return [_of_gpu(node, label, own) for label, own in events.items()]
+    reset: str | None = None
+    placed: list[tuple[str, Event]] = []
+    for event in reversed([event for event in node.events if event.kind == "amdgpu"]):
+        # A line of a queue's timeout names no GPU: the reset that its handler begins does (amdgpu_job_timedout).
+        timed_out = event.bus_id is None and " timeout" in event.text.lower()
+        placed.append((label_at(node, reset if timed_out else event.bus_id), event))
+        reset = event.bus_id if "reset begin" in event.text.lower() else reset if timed_out else None
+    return [_of_gpu(node, label, own) for label, own in grouped(reversed(placed)).items()]
 
 
 def _of_gpu(node: Node, label: str, events: list[Event]) -> NodeFault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
+from topodiag.checks.shared.node.kernel_events import OF_GPUS, FaultCheck, NodeFault, no_gpu
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -40,11 +40,11 @@ class HostSettings(FaultCheck):
 
     When it stays silent
         The governor below intel_pstate and amd-pstate raises clocks by itself: info. Domains that were read are
-        PCI004's. Virtual machines: their IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning
-        on Grace, whose memory it moves between CPU and GPU. None of the settings in the evidence: unknown.
-        A load that is high beside tasks that wait in the kernel; limits that cut less than a tenth of the periods. Some
-        of the settings alone, and a kernel command line without a word on the IOMMU: unknown. IOMMUs in
-        /sys/class/iommu that nothing makes pass are info.
+        PCI004's; one GPU without an RDMA NIC has no peer whose traffic the IOMMU could slow. Virtual machines: their
+        IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning on Grace, whose memory it moves
+        between CPU and GPU. None of the settings in the evidence: unknown. A load that is high beside tasks that wait
+        in the kernel; limits that cut less than a tenth of the periods. Some of the settings alone, and a kernel
+        command line without a word on the IOMMU: unknown. IOMMUs in /sys/class/iommu that nothing makes pass are info.
 
     How to confirm
         cat /proc/sys/kernel/numa_balancing
@@ -125,6 +125,9 @@ def _iommu(node: Node) -> NodeFault | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
+    seen = {gpu.bus_id for gpu in node.gpus} or {event.bus_id for event in node.events if event.kind in OF_GPUS}
+    if len(seen - {None}) == 1 and not any(nic.rdma_name or nic.smi_label for nic in node.nics):
+        return None  # one GPU has no peer
     line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
     units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
     shown = line or enabled or units
