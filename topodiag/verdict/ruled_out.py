@@ -57,14 +57,7 @@ PARTS = tuple(
 
 def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
-    accused = {finding.id for finding in result.findings if finding.severity > Severity.INFO}
-    offered = [hypothesis for benchmark in result.benchmarks for hypothesis in benchmark.hypotheses]
-    accused.update(hypothesis.check for hypothesis in offered)  # what is offered as a cause is not ruled out
-    named = any(one.settings or "NCCL_" in one.cause for one in offered)
-    if named or any(finding.settings for finding in result.findings if finding.severity > Severity.INFO):
-        accused.add("ENV001")  # whatever check names a setting as what does it
-    if "NET006" in accused:
-        accused.add("TOP004")  # few channels where captures show all links: the sources disagree about NVLink
+    accused = _accused(result)
     texts = {finding.id for finding in result.findings}
     families = {check[:3] for check in accused}
     jobs = {job.name for job in scene.case.jobs}
@@ -80,6 +73,19 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
             out = _ruled(part, subjects, open_, scene)
             outs += [out] if out.evidence or not part.shown else []
     return tuple(outs)
+
+
+def _accused(result: Result) -> set[str]:
+    """Checks that speak against a part: of findings, and of what is offered as a cause of a slow run."""
+    accused = {finding.id for finding in result.findings if finding.severity > Severity.INFO}
+    offered = [hypothesis for benchmark in result.benchmarks for hypothesis in benchmark.hypotheses]
+    accused.update(hypothesis.check for hypothesis in offered)
+    named = any(one.settings or "NCCL_" in one.cause for one in offered)
+    if named or any(finding.settings for finding in result.findings if finding.severity > Severity.INFO):
+        accused.add("ENV001")  # whatever check names a setting as what does it
+    if "NET006" in accused:
+        accused.add("TOP004")  # few channels where captures show all links: the sources disagree about NVLink
+    return accused
 
 
 def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str, set[str]]]:

@@ -133,8 +133,8 @@ def _end(dip: Dip) -> str:
 def _varies(rows: Sequence[BenchRow]) -> str:
     """Where the two blocks of one size lie far apart; "" where they do not."""
     pairs = ((row.size, row.out_of_place.busbw_gbs, row.in_place.busbw_gbs) for row in rows if row.size >= LEAST_BYTES)
-    apart = ((max(a, b) / min(a, b), min(a, b), max(a, b), size) for size, a, b in pairs if a and b)
-    times, low, high, size = max(apart, default=(1.0, 0.0, 0.0, 0))
+    ratios = ((max(a, b) / min(a, b), min(a, b), max(a, b), size) for size, a, b in pairs if a and b)
+    times, low, high, size = max(ratios, default=(1.0, 0.0, 0.0, 0))
     return f" (unsteady: {spell_gbs(low)} and {in_gbs(high)} at {size_text(size)})" if times >= UNSTEADY else ""
 
 

@@ -69,7 +69,8 @@ class HostSettings(FaultCheck):
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        answer = self.any_fault(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
+        translation = None if _has_no_peers(judged) else _iommu(judged)
+        answer = self.any_fault(judged, (_balancing(judged), _governor(judged), translation))
         untold = "" if answer.findings else _untold(judged)
         if untold:
             return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
@@ -121,13 +122,16 @@ def _governor(node: Node) -> NodeFault | None:
     )
 
 
+def _has_no_peers(node: Node) -> bool:
+    """Whether nothing but one GPU, and no RDMA NIC, is in the evidence."""
+    bus_ids = {gpu.bus_id for gpu in node.gpus} or {event.bus_id for event in node.events if event.kind in OF_GPUS}
+    return len(bus_ids - {None}) == 1 and not any(nic.rdma_name or nic.smi_label for nic in node.nics)
+
+
 def _iommu(node: Node) -> NodeFault | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
-    seen = {gpu.bus_id for gpu in node.gpus} or {event.bus_id for event in node.events if event.kind in OF_GPUS}
-    if len(seen - {None}) == 1 and not any(nic.rdma_name or nic.smi_label for nic in node.nics):
-        return None  # one GPU has no peer
     line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
     units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
     shown = line or enabled or units
