@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.nccl_agreement import Tally, compare_file
 from tests.nccl.corpus import ABSENT, JOBS, SPELT
 from tests.nccl.printed import channel_line, trees_text
 from tests.scanned import logs_at
@@ -289,3 +290,20 @@ def test_the_comparison_reached_the_whole_corpus() -> None:
     )
     assert {case.built.minor for case in made} >= {18, 21, 27, 28, 30}
     assert len(made) > 100
+
+
+# --- the corpus' whole communicators: what NCCL's released libraries decided on the hardware of a topology file
+
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo2"
+FILES = sorted(FOLDER.glob("*.xml"))
+
+if not FILES:
+    pytest.skip(f"the corpus is not at {FOLDER}: nothing was compared", allow_module_level=True)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_communicator_is_as_nccl_sets_it_up(path: Path) -> None:
+    tally = Tally()
+    compare_file(tally, path)
+    assert sum(tally.asked.values()) > 100
+    assert not tally.misses

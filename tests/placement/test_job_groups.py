@@ -1,6 +1,7 @@
 """A job's logs alone: exactly the split groups are named, by the truth that came with the logs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,16 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.checks import jobs
+from tests.tables import examples
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.case.placement import Placement, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
-from topodiag.model.dimensions import Role
+from topodiag.model.dimensions import BY_NAME, Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Operations
+from topodiag.model.layout import Layout
+from topodiag.model.layout_groups import groups_of
 from topodiag.placement.audit import Audit, audit
-from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, talk_of_job
+from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, layout_of_job, talk_of_job
 
 JOBS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
@@ -156,3 +161,52 @@ def test_hosts_that_only_the_network_joins_stay_apart() -> None:
 def test_an_empty_job_says_nothing() -> None:
     empty = replace(job(ranks=1), communicators=())
     assert not talk_of_job(cluster(), empty).demands
+
+
+# --- the parallel sizes of a job that ran: told by its communicators where they leave no doubt, and by nothing else
+
+
+def comms(
+    layout: Layout, world: int, names: Sequence[str], confidence: Confidence = Confidence.HIGH
+) -> list[Communicator]:
+    """The communicators of these dimensions, as a log names them."""
+    communicators: list[Communicator] = []
+    for name in names:
+        for row in groups_of(layout, world)[name]:
+            role = BY_NAME[name].role
+            communicators.append(
+                Communicator(len(communicators) + 1, len(row), row.astype(np.int64), role=role, role_sure=confidence)
+            )
+    return communicators
+
+
+def of(layout: Layout, names: Sequence[str], world: int = 16, sure: Confidence = Confidence.HIGH) -> Job:
+    return jobs.job(world // 8, communicators=comms(layout, world, names, sure))
+
+
+@examples("layout")
+def test_sizes_that_make_all_ranks_are_the_layout(layout: Layout) -> None:
+    sizes = layout.for_world(16).sizes
+    found = layout_of_job(of(layout, [name for name, size in sizes.items() if size > 1]))
+    assert dict(found.sizes) == dict(sizes)
+    assert all(found.stride(name) == layout.stride(name) for name, size in sizes.items() if size > 1)
+
+
+def test_groups_of_one_dimension_alone_do_not_say_what_the_others_are() -> None:
+    assert layout_of_job(of(Layout(tp=4, dp=4), ["tp"])) is None
+
+
+def test_roles_that_are_a_guess_tell_no_layout() -> None:
+    assert layout_of_job(of(Layout(tp=8, dp=2), ["tp", "dp"], sure=Confidence.LOW)) is None
+
+
+def test_a_job_of_one_communicator_has_no_layout() -> None:
+    assert layout_of_job(jobs.job(2)) is None
+
+
+def test_groups_that_no_order_of_dimensions_makes_tell_no_layout() -> None:
+    communicators = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
+    communicators[0] = Communicator(
+        1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=communicators[0].role, role_sure=Confidence.HIGH
+    )
+    assert layout_of_job(jobs.job(2, communicators=communicators)) is None

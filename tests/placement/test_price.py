@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
-from topodiag.placement.price import off_rail_us, pairs_of, price_demand, price_placement, spans_of
+from topodiag.placement.price import (
+    heaviest_first,
+    labels,
+    off_rail_us,
+    pairs_of,
+    price_demand,
+    price_placement,
+    spans_of,
+)
 
 
 def cluster(nodes: int = 4, gpus: int = 8, leaf: int = 2) -> Cluster:
@@ -214,3 +222,36 @@ def test_a_hundred_thousand_gpus_are_a_few_arrays() -> None:
     cost = price_placement(large, wanted, Assignment(ranks))
     assert cost.demands[0].spans.level.max() == 0
     assert cost.demands[1].spans.nodes.min() == 8
+
+
+# --- which demands count most, and which ranks they join ------------------------------------------------------
+
+
+def alike(name: str, groups: list[list[int]], size: float, *, together: bool = False) -> Demand:
+    return Demand(name, np.asarray(groups, np.int64), bytes=size, keep_together=together)
+
+
+def test_families_join_what_any_group_joins() -> None:
+    chain = [alike("a", [[0, 1], [1, 2], [3, 4]], 1.0)]
+    assert labels(6, chain)[0].tolist() == [0, 0, 0, 3, 3, 5]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2, unique=True), min_size=1, max_size=12))
+def test_families_are_what_a_search_finds(pairs: list[list[int]]) -> None:
+    made = labels(10, [alike("a", pairs, 1.0)])[0].tolist()
+    parent = list(range(10))
+
+    def root(x: int) -> int:
+        while parent[x] != x:
+            x = parent[x]
+        return x
+
+    for a, b in pairs:
+        low, high = sorted((root(a), root(b)))
+        parent[high] = low
+    assert made == [root(rank) for rank in range(10)]
+
+
+def test_what_belongs_together_comes_before_what_is_merely_large() -> None:
+    large, inside = alike("dp", [[0, 1]], 1e9), alike("tp", [[0, 1]], 1e6, together=True)
+    assert [each.dimension for each in heaviest_first([large, inside])] == ["tp", "dp"]

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, measure
+from tests.tables import examples
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan
-from topodiag.sweep.commands import command
+from topodiag.sweep.commands import command, refuse_arguments, refuse_environment
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.places import expand, fabric_from, read_racks
@@ -274,3 +276,33 @@ def test_racks_that_name_none_of_the_nodes_are_refused(tmp_path):
     path.write_text("m1,r1\n")
     with pytest.raises(InputError, match="names none of the nodes"):
         fabric_from(["n1"], gpus=8, nics="", rails=None, racks=str(path), leaf_per_rail=True)
+
+
+# --- A plan names launchers and benchmarks only ---------------------------------------------------------------
+
+
+@examples("launcher", "words")
+def test_what_would_start_another_program_is_refused(launcher: str, words: list[str]) -> None:
+    assert refuse_arguments(launcher, words)
+
+
+@examples("launcher", "words")
+def test_options_of_the_launcher_are_taken(launcher: str, words: list[str]) -> None:
+    assert not refuse_arguments(launcher, words)
+
+
+def test_variables_that_load_code_are_refused() -> None:
+    assert refuse_environment({"LD_PRELOAD": "/tmp/x.so"})
+    assert refuse_environment({"PATH": "/tmp"})
+    assert not refuse_environment({"NCCL_DEBUG": "WARN", "NCCL_NET_PLUGIN": "ofi", "UCX_TLS": "tcp"})
+
+
+@examples("launch")
+def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: Path) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    sweep = replace(first_round(Fabric(("a", "b"), 8, 8), ("pairs",)), launch=launch)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan_json(sweep)))
+    with pytest.raises(InputError, match="is no plan that can be run"):
+        read_plan(str(path))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import program
 from tests.tables import examples
-from topodiag.app.case.starts import Starts
+from topodiag.app.case.starts import Starts, ranks_behind
 from topodiag.evidence.signatures.literals import AHEAD, BLOCK, windows
 
 HEAD = ["loading the environment of the job", "the model has 7 billion parameters", "reading the data set"]
@@ -69,3 +69,42 @@ def test_ranks_of_one_launch_come_up_one_after_the_other(launches: list[list[str
     lines = [line for launch in launches for line in (*launch, "MADE")]
     (tmp_path / "train.log").write_text(_text(lines), encoding="utf-8")
     assert state in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout.split("next")[0]
+
+
+# --- ranks that printed one line less than all others when the job was ended from outside ---------------------
+
+STEPS = ["running step 1/2", "running step 2/2", "COMPLETE!"]
+
+
+def _said(rank: int, *words: str) -> list[str]:
+    return [f"{rank}: RANK {rank}: {line}" for line in words]
+
+
+def _all(words: str, ranks: int = 8) -> list[str]:
+    return [line for rank in range(ranks) for line in _said(rank, words)]
+
+
+TRIAL = [line for words in STEPS for line in _all(words)]
+LIMIT = "0: slurmstepd: error: *** STEP 88.0 ON n1 CANCELLED AT 2026-07-21T09:14:02 DUE TO TIME LIMIT ***"
+BEHIND = [line for line in _all(STEPS[0]) if not line.startswith(("0:", "5:"))]
+
+
+SAID = {
+    "TRIAL": TRIAL, "BEHIND": BEHIND, "THREE": BEHIND[:3], "LIMIT": [LIMIT], "LOADED": _all("the model is loaded"),
+    "STEP 1": _all(STEPS[0]), "STEP 2": _all(STEPS[1]), "STEP 7": _all("step 7"), "STEP 8 OF SEVEN": _all("step 8", 7),
+    "BARE": [line.partition(": ")[2] for line in (*TRIAL, *BEHIND)],
+}  # fmt: skip
+
+
+@examples("parts", "ranks", "lacks")
+def test_who_lacks_the_last_line_of_all_others(parts: list[str], ranks: tuple[int, ...], lacks: str) -> None:
+    """A part of the text is one of SAID or a line."""
+    lines = [line for part in parts for line in SAID.get(part, [part])]
+    assert ranks_behind({line: number for number, line in enumerate(lines, 1)}) == (ranks, lacks)
+
+
+@examples("end", "is_said")
+def test_who_was_behind_is_said_of_a_job_that_was_ended_from_outside(end: str, is_said: bool, tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text("\n".join([*TRIAL, *BEHIND, end, ""]), encoding="utf-8")
+    done = program.run("diagnose", "job.out", "--width", "250", cwd=tmp_path)
+    assert ("ranks 0, 5 had not printed 'RANK 0: running step 1/2', which all others had" in done.stdout) is is_said

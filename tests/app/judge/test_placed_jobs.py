@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
-from tests.placement.test_job_layout import comms
+from tests.placement.test_job_groups import comms
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
 from topodiag.app.place import audit_placement

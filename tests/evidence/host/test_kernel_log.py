@@ -11,7 +11,11 @@ from tests.evidence.filled import read, recognises
 from tests.tables import examples
 from topodiag.checks.shared.node.kernel_events import when
 from topodiag.evidence.assemble import distinct_events
-from topodiag.evidence.host.kernel_log import MAX_EVENTS
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host.kernel_log import MAX_EVENTS, KernelLog
+from topodiag.evidence.host.systemctl import Systemctl, units
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.page import Page
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=4711, name=python3, GPU has fallen off the bus."
@@ -107,3 +111,40 @@ def test_a_line_of_syslog_and_of_the_journal_is_one_event_where_both_have_the_sa
 def test_the_date_of_syslog_is_said_before_the_time_since_boot() -> None:
     draft, _ = read("kernel-log", f"{SYSLOG.format('01', '100001')}{XID}\n[   81.100001] {XID}\n")
     assert [when(event) for event in draft.events] == ["Mar 4 05:06:01", "81.1 s after boot"]
+
+
+# --- what systemd's journal says of NVIDIA's units ------------------------------------------------------------
+
+START = "Nov 15 14:15:47 n1 systemd[1]: "
+
+
+def told(*messages: str) -> dict[str, str]:
+    text = "\n".join(START + message for message in messages)
+    return {unit.name: unit.word for unit in units(Page(Blob("journal.txt", text.encode()), NodeDraft()))}
+
+
+@examples("message")
+def test_a_unit_that_failed_is_known_by_any_of_its_lines(message: str) -> None:
+    assert told(message) == {"nvidia-fabricmanager": "failed"}
+
+
+def test_the_last_line_counts() -> None:
+    failed, started = "Failed to start NVIDIA fabric manager service.", "Started NVIDIA fabric manager service."
+    assert told(failed, started) == {"nvidia-fabricmanager": "active"}
+    assert told(started, failed) == {"nvidia-fabricmanager": "failed"}
+
+
+@examples("message")
+def test_what_says_nothing_of_a_unit_of_nvidia_is_passed_over(message: str) -> None:
+    assert told(message) == {}
+
+
+def test_a_journal_is_read_with_and_without_messages_of_the_kernel() -> None:
+    service = START + "Failed to start NVIDIA fabric manager service.\n"
+    assert Systemctl().recognises(service)
+    draft = NodeDraft()
+    assert Systemctl().read(Blob("journal.txt", service.encode()), draft).records == [1]
+    offers = draft.single("services").offers
+    assert {name: offer.value for name, (offer,) in offers.items()} == {"nvidia-fabricmanager": "failed"}
+    kernel = "Nov 15 14:15:40 n1 kernel: NVRM: GPU at PCI:0000:4c:00: GPU-1\n"
+    assert KernelLog().recognises(kernel + service)

@@ -13,11 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.intake import archives
 from topodiag.evidence.intake import bundle as bundles
 from topodiag.evidence.intake.archives import members
-from topodiag.evidence.intake.bundle import from_memory, open_evidence
+from topodiag.evidence.intake.bundle import Evidence, from_memory, open_evidence
+from topodiag.evidence.intake.reader import as_samples, read_node
+from topodiag.evidence.intake.same_node import host_of_text
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.model.errors import InputError
+from topodiag.model.node import Node
 
 MANIFEST = {
     "schema": "1.0",
@@ -215,3 +221,93 @@ def test_an_extended_header_of_an_archive_is_bounded(
     path.write_bytes(gzip.compress(header.tobuf() + b"c" * 200_000))
     with pytest.raises(InputError, match="a header of 104857600 bytes"):
         read(str(path))
+
+
+# --- texts that a parallel shell has put a host's name before each line of ------------------------------------
+
+MATRIX = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\t0-55\t0\nGPU1\tNV18\t X \t56-111\t1\n"
+
+
+def prefixed(prefix: str, text: str = MATRIX) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("prefix", ["gpu-001: ", "gpu-001.example.org: ", "0: ", " 3: ", "c1_n2:"])
+def test_a_prefix_that_all_lines_share_is_taken_off(prefix: str) -> None:
+    assert of_one_host(prefixed(prefix)) == (prefix.strip(" :"), MATRIX)
+
+
+@examples("text")
+def test_text_without_one_shared_prefix_is_left_alone(text: str) -> None:
+    assert of_one_host(text) == ("", text)
+
+
+def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_their_numbers() -> None:
+    node = read_node(Evidence("topo.txt", blobs=[Blob("topo.txt", prefixed("gpu-001: ").encode())]))
+    assert [item.kind for item in node.inputs] == ["nvidia-smi-topo"]
+    numa = node.node.gpus[1].numa
+    assert (numa.value, numa.origin.line) == (1, 3)
+
+
+@pytest.mark.parametrize("clock", ["2026-03-02T07:02:{:02d}+0000 n1", "07:02:{:02d} n1", "2026-03-02_07:02:{:02d} n1"])
+def test_a_clock_before_each_line_is_no_label(clock: str) -> None:
+    text = "".join(clock.format(at) + " kernel: NVRM: Xid (PCI:0000:61:00): 119, pid=1\n" for at in range(5))
+    assert of_one_host(text)[0] == ""
+    assert host_of_text(Blob("kernel.txt", text.encode())) in ("", "n1")
+
+
+# --- two pasted readings of one counter are two samples where names or a repeated command say so, and nowhere else
+
+FILE = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_errors"
+
+
+def node(texts: dict[str, str]) -> Node:
+    evidence = Evidence("pasted")
+    evidence.blobs.extend(Blob(name, text.replace("{}", FILE).encode()) for name, text in texts.items())
+    return read_node(evidence).node
+
+
+@examples("texts", "first", "growth", "line")
+def test_readings_are_samples_where_names_or_commands_say_so(
+    texts: dict[str, str], first: int, growth: int | None, line: int | None
+) -> None:
+    """The texts by their names, where `{}` is the path of the counter; what the counter was first, by how much it grew,
+    and the line of the later reading."""
+    counter = node(texts).nics[0].ports[0].counters["port_rcv_errors"]
+    assert (counter.first.value, counter.delta) == (first, growth)
+    assert line is None or counter.later.origin.line == line
+
+
+def test_one_command_on_two_hosts_is_no_second_sample() -> None:
+    text = f"root@n1:~# grep . {FILE}\n{FILE}:3\nroot@n2:~# grep . {FILE}\n{FILE}:9\n"
+    (whole,) = as_samples([Blob("paste.txt", text.encode())])
+    assert not whole.later
+
+
+def test_a_command_for_another_interface_is_no_second_sample() -> None:
+    text = "$ ethtool -S eth0 | grep crc\n rx_crc_errors_phy: 3\n$ ethtool -S eth1 | grep crc\n rx_crc_errors_phy: 9\n"
+    machine = node({"paste.txt": text})
+    assert [device.counters["rx_crc_errors_phy"].delta for device in machine.netdevs] == [None, None]
+
+
+def test_counters_of_ethtool_that_grep_picked_are_read_and_compared() -> None:
+    run = "$ ethtool -S eth0 | grep crc\n     rx_crc_errors_phy: {}\n"
+    (device,) = node({"paste.txt": run.format(3) + run.format(40)}).netdevs
+    assert device.counters["rx_crc_errors_phy"].delta == 37
+
+
+def test_captured_texts_are_left_as_the_manifest_has_them() -> None:
+    blob = Blob("a", b"x")
+    assert as_samples([blob]) == [blob]
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("uname: Linux tin-4 6.1.0-9-generic #1 SMP x86_64 GNU/Linux\n", "tin-4"),
+        ("Linux version 6.1.0-9-generic (builder@farm)\n", ""),
+        ("3月 04 05:06:07 tin-4 kernel: usb 1-1: new device\n", "tin-4"),
+    ],
+)
+def test_a_text_names_its_host_by_uname_and_the_journal(text: str, host: str) -> None:
+    assert host_of_text(Blob("kernel.txt", text.encode())) == host

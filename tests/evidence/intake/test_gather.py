@@ -8,14 +8,17 @@ import socket
 import tarfile
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.intake import archives, one_file
 from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.collected import is_copy, text_of_copy
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake, folded, read_piece
 from topodiag.evidence.kinds import Kind
@@ -261,3 +264,77 @@ def test_a_journal_is_of_the_host_that_it_names_last(tmp_path: Path, later: str,
     journal = tmp_path / "boot.txt"
     journal.write_text(line.format("ramdisk ") * 2000 + line.format(f"{later} " if later else "") * 2000)
     assert [piece.host for piece in gather([str(journal)]).pieces] == [host]
+
+
+# --- documents and source files beside evidence accuse nobody -------------------------------------------------
+
+XID = "[ 8122.4] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+PAPER = """\
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+  8589934592    2147483648     float     sum      -1    81000  106.05  198.84      0
+"""
+
+
+@examples("name")
+def test_a_paper_beside_a_table_is_left_aside_with_the_reason(tmp_path: Path, name: str) -> None:
+    (tmp_path / "all_reduce.txt").write_text(PAPER)
+    (tmp_path / name).write_text(XID)
+    intake = gather([str(tmp_path)])
+    assert [Path(piece.path).name for piece in intake.pieces] == ["all_reduce.txt"]
+    assert [(Path(aside.path).name, "document" in aside.why) for aside in intake.aside] == [(name, True)]
+
+
+@pytest.mark.parametrize("name", ["notes.md", "README.md"])
+def test_a_paper_that_is_all_there_is_or_is_named_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(XID)
+    assert len(gather([str(tmp_path)]).pieces) == 1
+    (tmp_path / "all_reduce.txt").write_text(PAPER)
+    assert len(gather([str(tmp_path), str(tmp_path / name)]).pieces) == 2
+
+
+@pytest.mark.parametrize("name", ["dmesg.txt", "news.log", "readme-kernel.log", "python.log"])
+def test_other_names_are_evidence(tmp_path: Path, name: str) -> None:
+    (tmp_path / "all_reduce.txt").write_text(PAPER)
+    (tmp_path / name).write_text(XID)
+    assert name in {Path(piece.path).name for piece in gather([str(tmp_path)]).pieces}
+
+
+# --- the text of one piece of evidence ------------------------------------------------------------------------
+
+
+def test_of_a_plain_text_that_is_larger_than_its_reader_takes_nothing_is_read(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("node1 slots=8\n", encoding="utf-8")
+    intake = gather([str(tmp_path / "hosts")])
+    piece = intake.pieces[0]
+    assert read_piece(intake, piece, piece.size).data == b"node1 slots=8\n"
+    (tmp_path / "hosts").unlink()  # which reading would say
+    with pytest.raises(InputError, match="is larger than"):
+        read_piece(intake, piece, piece.size - 1)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_piece(intake, replace(piece, coding=("gzip",)), piece.size - 1)
+
+
+# --- A copy of sysfs ------------------------------------------------------------------------------------------
+
+
+def laid(top: Path) -> Path:
+    folder = top / "sys" / "class" / "kfd" / "kfd" / "topology" / "nodes" / "1"
+    folder.mkdir(parents=True)
+    (folder / "properties").write_text("simd_count 1216\nlocation_id 5632\n")
+    (folder / "blob").write_bytes(b"\0\1")
+    (folder / "large").write_bytes(b"x" * 5000)
+    return top
+
+
+def test_a_copy_is_one_text_of_its_small_files(tmp_path: Path) -> None:
+    folder = laid(tmp_path) / "sys"
+    assert is_copy(str(folder), ["class"])
+    assert not is_copy(str(folder), ["texts"])
+    text, head = text_of_copy(str(folder))
+    path = b"sys/class/kfd/kfd/topology/nodes/1/properties"
+    assert text == head == b"= %s\tsimd_count 1216\n= %s\tlocation_id 5632\n" % (path, path)
+
+
+def test_a_copy_is_read_by_the_readers_of_its_parts(tmp_path: Path) -> None:
+    (piece,) = gather([str(laid(tmp_path))]).pieces
+    assert piece.sources == ("sys-kfd",)

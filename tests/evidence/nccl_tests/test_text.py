@@ -1,5 +1,6 @@
 """Text output of nccl-tests: every version's columns, launchers' labels, rows in pieces, several runs, failures."""
 
+import time
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples, parts, texts, with_texts
+from topodiag.evidence.intake.kind_of_file import kind_of_file
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_tests import read_file, read_runs
 from topodiag.evidence.nccl_tests.read import NO_MPI
 from topodiag.model.bench import BenchRun
@@ -139,3 +142,23 @@ def test_a_text_cut_anywhere_loses_nothing_before_the_cut(at: int) -> None:
     runs, _ = read_runs(WHOLE[:at].encode(), "x")
     whole = [line for line in WHOLE[:at].splitlines(keepends=True) if line.endswith("0\n") and "float" in line]
     assert sum(not r.cut and r.in_place.wrong == 0 for run in runs for r in run.rows) >= len(whole)
+
+
+# --- output of nccl-tests is known by any one line of its own: a row, the averages, an error, behind any label
+
+
+@examples("text")
+def test_one_line_is_enough(text: str) -> None:
+    assert kind_of_file((text + "\n").encode()).kind is Kind.NCCL_TESTS
+
+
+@examples("text")
+def test_other_text_is_not_taken_for_it(text: str) -> None:
+    assert Kind.NCCL_TESTS not in kind_of_file(text.encode()).kinds
+
+
+def test_no_text_makes_it_slow() -> None:
+    for text in (b"1 " * 30_000, b"1\t1\tfloat\t" * 6_000, b"# size count " * 5_000, b" " * 65_000):
+        start = time.monotonic()
+        kind_of_file(text)
+        assert time.monotonic() - start < 5

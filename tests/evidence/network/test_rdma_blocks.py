@@ -1,16 +1,19 @@
-"""`ibstat` and `ibv_devinfo`: texts of the corpus are recognised and read whole, with their facts."""
+"""Which RDMA devices there are: `ibstat`, `ibv_devinfo`, `rdma link show` and `ibdev2netdev` are read whole."""
 
 import ipaddress
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, values
+from tests.evidence.filled import draft_by, text_of, values
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_tools import Ibstat, IbvDevinfo
+from topodiag.evidence.network.rdma_tools import Ibdev2netdev, Ibstat, IbvDevinfo, RdmaLink
+from topodiag.words.unfilled import is_unfilled
 
 LINKS = Path(__file__).parents[4] / "shared" / "corpus" / "links"
 
@@ -85,3 +88,55 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
                 assert local == wanted["bad"], path.name
                 checked += 1
     assert checked
+
+
+# --- `ibdev2netdev`: which interface belongs to which RDMA port -----------------------------------------------
+
+
+@pytest.mark.parametrize("piece", [" port 1", "(", "mlx5_0 ", " ", "=="])
+def test_a_line_of_one_piece_repeated_is_left(piece: str) -> None:
+    text = (piece * 4000)[:4000] + "\n"
+    assert Ibdev2netdev().parse(Blob("x", (text * 20).encode())).records == []
+
+
+# --- `rdma link show`: InfiniBand, RoCE, old and new releases, and JSON ---------------------------------------
+
+INFINIBAND = (
+    "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 418 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP \n"
+)
+JSON = text_of("rdma-link", "JSON")
+
+
+def linked(text: str) -> NodeDraft:
+    return draft_by(RdmaLink(), Blob("rdma.txt", text.encode()))
+
+
+def facts(text: str, device: str, number: int = 1) -> dict[str, object]:
+    entity: Entity = linked(text).nic(rdma=device).child("port", number)
+    return {name: offers[0].value for name, offers in entity.offers.items()}
+
+
+def test_counters_tell_no_state() -> None:
+    text = "link mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 7\n"
+    assert not RdmaLink().told(RdmaLink().parse(Blob("rdma.txt", text.encode())))
+
+
+def test_pretty_json_knows_the_line_of_each_port() -> None:
+    pretty = json.dumps(json.loads(JSON), indent=4)
+    origin = linked(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
+    assert RdmaLink().recognises(pretty)
+    assert '"mlx5_2"' in pretty.split("\n")[origin.line - 1]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 10_000 + "]", JSON[:-20], "[1, null]"])
+def test_hostile_or_cut_json_is_left(text: str) -> None:
+    parsed = RdmaLink().parse(Blob("j", text.encode()))
+    assert parsed.records == []
+    assert parsed.unread_count > 0
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
+def test_a_bad_value_loses_only_that_value(junk: str) -> None:
+    assume(not is_unfilled(junk))  # a line with a place like %s is a program's text
+    document = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
+    assert (document["state"], document["sm_lid"]) == ("ACTIVE", 1)

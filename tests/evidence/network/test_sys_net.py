@@ -3,7 +3,7 @@
 from tests.evidence.filled import draft_by, text_of
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.sys_net import SysNet
+from topodiag.evidence.network.sys_net import SysInfiniband, SysNet
 
 WHOLE = text_of("sys-net", "WHOLE")
 
@@ -19,3 +19,16 @@ def test_without_a_route_table_nothing_is_said_of_default_routes() -> None:
 
 def test_bonding_masters_is_no_interface() -> None:
     assert "bonding_masters" not in {entity.keys["name"] for entity in filled(WHOLE).entities("netdev")}
+
+
+# --- `/sys/class/infiniband` from a tree file: identity, ports, counters, and what the kernel refuses ---------
+
+
+def infiniband(text: str, sample: int = 0) -> NodeDraft:
+    return draft_by(SysInfiniband(), Blob("ib.tree", text.encode()), sample)
+
+
+def test_the_second_sample_holds_counters_alone() -> None:
+    text = "= sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error\t9\n"
+    reading = infiniband(text, sample=1).nic(rdma="mlx5_0").child("port", 1).counters["symbol_error"][0]
+    assert (reading.value, reading.sample) == (9, 1)

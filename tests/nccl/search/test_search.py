@@ -1,16 +1,21 @@
 """NCCL's graph search on small machines made by hand: one rule each, what it does to the channels that are found."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import searches
 from tests.nccl.small_machines import machines
 from tests.nccl.small_trees import GEN5, built, cpu, gpu, grown, host, nic, nvlink, pci
+from tests.scanned import node_at
 from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import BALANCED_TREE, NVLS, RING, TREE, RejectedError, SearchGraph, System
 from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.search import search
@@ -21,6 +26,8 @@ from topodiag.nccl.search.described import describe
 from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.search.trial import ladder
 from topodiag.nccl.settings import read_settings
+from topodiag.nccl.topo.detect import tree_of
+from topodiag.nccl.topo.numbered import numbered
 
 MINORS = range(18, 32)
 RING_ID, TREE_ID, CHAIN_ID, NVLS_ID, DIRECT_ID = 0, 1, 2, 3, 4
@@ -244,3 +251,32 @@ def test_speeds_tried_from_2_31_on_are_those_of_its_release_and_rubin_has_its_ow
     assert len(ladder(32, 107, True)) == 28
     assert ladder(32, 107, True)[-1] == pytest.approx(0.1)
     assert ladder(32, 120, True) == ladder(32, 100, True)
+
+
+# --- what the processes of the suite share of NCCL's search (tests/searches.py) is what each would find by itself
+
+ENV = {
+    "NCCL_CROSS_NIC": "1", "NCCL_NETDEVS_POLICY": "MAX:1", "NCCL_ALGO": "Ring", "NCCL_NVLS_ENABLE": "0",
+    "NCCL_MAX_CTAS": "4", "NCCL_P2P_LEVEL": "PIX", "NCCL_PXN_DISABLE": "1",
+}  # fmt: skip
+
+
+def system_of(name: str, minor: int, env: dict[str, str]) -> System:
+    (tree,) = numbered([tree_of(node_at(f"fixture:{name}")).tree])
+    return build_system([HostTree(tree)], minor=minor, settings=read_settings(env, minor), nranks=64, me=0)
+
+
+def found_by(system: System, env: dict[str, str], by: object) -> list[dict[str, object]] | str:
+    try:
+        return [asdict(graph) for graph in by(system, read_settings(env, system.minor))]  # type: ignore[operator]
+    except RejectedError as rejected:
+        return rejected.words
+
+
+@pytest.mark.parametrize("env", [{}, ENV], ids=["unset", "set"])
+@pytest.mark.parametrize("minor", [18, 24, 28, 32])
+@pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-a100", "gb200-tray"])
+def test_a_search_looks_at_nothing_that_is_left_out_of_the_question(name: str, minor: int, env: dict[str, str]) -> None:
+    records = found_by(system_of(name, minor, env), env, search.search_graphs)
+    for _ in range(2):  # the second time it is known
+        assert found_by(system_of(name, minor, env), env, searches.search_graphs) == records

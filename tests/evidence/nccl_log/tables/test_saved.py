@@ -1,11 +1,15 @@
 """Saved facts come back as they were, in memory or on disk, and a damaged file is told in one line."""
 
+import ctypes
+import errno
 import io
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +29,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
     without_files,
 )
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import Store, in_memory, load, on_disk, save
+from topodiag.evidence.nccl_log.tables.saved import Columns, Store, give_back, in_memory, load, narrowest, on_disk, save
 from topodiag.model.errors import InputError, TopodiagError
 
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
@@ -282,3 +286,73 @@ def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
     path = Path(kept(WHOLE, tmp_path))
     named = path.rename(f"{tmp_path}/\udcff job.facts")
     assert load(str(named))[1] == FILES
+
+
+# --- columns grow by rows, in memory or on disk: what comes back is what was put in, in types as narrow as asked
+
+KINDS: dict[str, np.dtype[Any]] = {
+    "rank": np.dtype(np.int16),
+    "channels": np.dtype(np.uint64),
+    "line": np.dtype(np.int32),
+}
+PARTS = st.lists(st.lists(st.integers(0, 30_000), max_size=20), max_size=8)
+
+
+@given(PARTS, st.sampled_from([0, 100, 1 << 20]), st.integers(0, 9))
+def test_rows_come_back_in_their_order_in_memory_and_on_disk(parts: list[list[int]], size: int, more: int) -> None:
+    values = [value for part in parts for value in part]
+    made = Columns(KINDS, len(values) + more, size)
+    for part in parts:
+        own = np.array(part, np.int64)
+        made.add({"rank": own, "channels": own.astype(np.uint64) << np.uint64(40), "line": own * 3})
+    assert len(made) == len(values)
+    ndarrays, maps = made.take()
+    assert bool(maps) == (len(values) * 14 > size)
+    assert {name: column.dtype for name, column in ndarrays.items()} == KINDS
+    assert ndarrays["rank"].tolist() == values
+    assert ndarrays["channels"].tolist() == [value << 40 for value in values]
+    assert ndarrays["line"].tolist() == [value * 3 for value in values]
+
+
+def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    made = Columns({"rank": np.dtype(np.int32)}, 5, 0)
+    with pytest.raises(TopodiagError, match="No space left") as error:
+        made.add({"rank": np.arange(5)})
+    assert "TMPDIR" in (error.value.hint or "")
+
+
+@given(st.integers(-(1 << 40), 1 << 40), st.integers(-(1 << 40), 1 << 40))
+def test_the_narrowest_type_holds_both_ends_and_no_narrower_one_does(a: int, b: int) -> None:
+    low, high = sorted((a, b))
+    kind = narrowest(low, high)
+    assert np.array([low, high], kind).tolist() == [low, high]
+    half = {2: np.int8, 4: np.int16, 8: np.int32}.get(kind.itemsize)
+    assert half is None or low < np.iinfo(half).min or high > np.iinfo(half).max
+
+
+# --- memory that is free inside the process goes back to the system, where the C library can ------------------
+
+
+def test_the_c_library_is_asked_to_trim(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Library:
+        def malloc_trim(self, kept: int) -> None:
+            asked.append(kept)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
+    give_back()
+    assert asked == [0]
+
+
+@pytest.mark.parametrize("error", [OSError, TypeError, AttributeError])
+def test_where_it_cannot_nothing_happens(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    def library(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ctypes, "CDLL", library)
+    give_back()
