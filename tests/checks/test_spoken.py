@@ -1,3 +1,4 @@
+from tests.checks.wanted import expect
 from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.provenance import Origin
@@ -26,8 +27,7 @@ def test_a_finding_on_amd_names_links_and_commands_of_amd() -> None:
 
 def test_what_a_finding_quotes_stays_as_it_stands() -> None:
     quote = "NCCL WARN NVLink down"
-    (finding,) = spoken(outcome("NVL001", "NVLink down", quote), AMD).findings
-    assert finding.observed == "NVLink down"
+    finding = expect(spoken(outcome("NVL001", "NVLink down", quote), AMD), observed="NVLink down")
     assert finding.evidence[0].text == quote
 
 

@@ -1,13 +1,13 @@
 """What the rows of a table want of an outcome: its status, fields of it, or fields of its one finding."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
 from tests.checks.nodes import only
-from topodiag.model.finding import Cost, Finding, Outcome, Where
+from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
 
 Wanted = str | dict[str, Any]
 """A status by its value, or values by the names of fields: those of the outcome where its status is among them, or else
@@ -38,6 +38,13 @@ def shown(outcome: Outcome, wanted: Wanted) -> Wanted:
         finding = only(outcome)
         have = {name: _part(finding, name) for name in wanted}
     return {name: value if matches(have[name], value) else have[name] for name, value in wanted.items()}
+
+
+def expect(judged: Outcome | Sequence[Finding], **wanted: Any) -> Any:
+    """Assert that an outcome is as wanted, or its one finding, or that of a list; gives back which of them it was."""
+    outcome = judged if isinstance(judged, Outcome) else Outcome("", Status.FINDING, findings=tuple(judged))
+    assert shown(outcome, wanted) == wanted
+    return outcome if "status" in wanted else only(outcome)
 
 
 def _part(finding: Finding, name: str) -> Any:

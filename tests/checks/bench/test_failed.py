@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.checks.benches import benchmark, judge, sweep
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.checks.shared.phrases import phrases
 from topodiag.evidence.nccl_tests import read_runs
@@ -20,9 +21,8 @@ def failed(*lines: str) -> BenchRun:
 
 
 def test_a_crashed_run_is_an_error_that_names_its_cause_and_cites_the_line() -> None:
-    (finding,) = judge("BEN006", benchmark(failed(NCCL, UNWIND), "unknown")).findings
-    assert finding.severity is Severity.ERROR
-    assert "the first error is another rank's" in finding.message
+    outcome = judge("BEN006", benchmark(failed(NCCL, UNWIND), "unknown"))
+    finding = expect(outcome, severity="ERROR", message="*the first error is another rank's*")
     assert [origin.text for origin in finding.evidence] == [NCCL]
     assert finding.evidence[0].line == 1
 
@@ -34,17 +34,15 @@ def test_rows_above_the_error_are_counted() -> None:
 
 def test_what_nccl_warned_of_comes_before_the_word_of_nccl_tests() -> None:
     warned = "n0:1:1 [0] NCCL WARN Cuda failure 'system not yet initialized'"
-    (finding,) = judge("BEN006", benchmark(failed(warned, NCCL), "unknown")).findings
-    assert "system not yet initialized" in finding.message
-    assert any("Fabric Manager" in step for step in finding.fix)
+    outcome = judge("BEN006", benchmark(failed(warned, NCCL), "unknown"))
+    expect(outcome, message="*system not yet initialized*", fix="*Fabric Manager*")
 
 
 def test_a_finding_on_the_log_comes_before_any_line() -> None:
     report = Finding("NET008", Severity.ERROR, "retries exceeded on mlx5_0", "", "", ("look at its cable",))
     echo = Finding("JOB005", Severity.ERROR, "first error: n0", "", "", ())
     made = benchmark(failed(NCCL), "unknown", failures=(echo, report))
-    (finding,) = judge("BEN006", made).findings
-    assert "retries exceeded on mlx5_0 (NET008)" in finding.message
+    finding = expect(judge("BEN006", made), message="*retries exceeded on mlx5_0 (NET008)*")
     assert finding.fix == ("look at its cable",)
 
 

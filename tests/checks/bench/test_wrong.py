@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from tests.checks.benches import MIB, benchmark, judge, sweep
+from tests.checks.wanted import expect
 from topodiag.model.bench import BenchRow, Timing
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 
 
 def with_wrong(*wrong: float | None) -> object:
@@ -14,9 +15,7 @@ def with_wrong(*wrong: float | None) -> object:
 
 def test_wrong_elements_are_an_error_at_their_sizes() -> None:
     outcome = judge("BEN004", with_wrong(0.0, 3.0, 0.0))  # type: ignore[arg-type]
-    (finding,) = outcome.findings
-    assert finding.severity is Severity.ERROR
-    assert "3 wrong values at 2 MiB" in finding.message
+    expect(outcome, severity="ERROR", message="*3 wrong values at 2 MiB*")
 
 
 def test_values_out_of_bounds_count_without_a_column() -> None:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.checks.env.conf_file import ConfLineNotRead, misread
 from topodiag.evidence.host.settings import as_nccl_reads
-from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, Topic
 from topodiag.model.system import ConfLine
@@ -26,10 +26,8 @@ def judge(node: Node) -> Any:
 
 @examples("line", "what", "meant")
 def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: str, meant: str) -> None:
-    finding = only(judge(conf(line)))
+    finding = expect(judge(conf(line)), message="etc/nccl.conf line 1: *", severity="WARNING")
     assert what in finding.message
-    assert finding.message.startswith("etc/nccl.conf line 1: ")
-    assert finding.severity is Severity.WARNING
     assert finding.evidence[0].line == 1
     if meant:
         assert finding.expected == meant

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
 from topodiag.checks.host.job import HostSettingWarned
 from topodiag.checks.job.settings.differ import SettingsDiffer
-from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Communicator, Event, Job, Process
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
@@ -47,8 +47,7 @@ def costs(pair: str, given: jobs.Given) -> Any:
 def test_a_costly_setting_is_told_where_the_log_shows_the_loss(
     pair: str, given: jobs.Given, severity: Severity
 ) -> None:
-    [finding] = costs(pair, given).findings
-    assert finding.severity is severity
+    finding = expect(costs(pair, given), severity=severity.name)
     assert finding.where.ranks
     assert finding.cost.text
 
@@ -73,14 +72,12 @@ def test_values_show_what_nccl_misread(value: str, what: str) -> None:
 def test_values_that_nccl_refused_are_told() -> None:
     refused = {"NCCL_BUFFSIZE": jobs.given("NCCL_BUFFSIZE", "4M", "invalid")}
     job = jobs.job(process=lambda rank, host, process: replace(process, settings=refused))
-    [finding] = MisreadSettingInLog().judge(job).findings
-    assert "refuses" in finding.message
+    expect(MisreadSettingInLog().judge(job), message="*refuses*")
     assert MisreadSettingInLog().judge(jobs.job(settings={"NCCL_IB_HCA": "mlx5"})).status is Status.CLEAN
 
 
 def test_old_names_are_told_and_one_that_the_library_printed_is_no_slip() -> None:
-    [finding] = UnknownSettingInLog().judge(jobs.job(settings={"NCCL_CHECK_POINTERS": "1"})).findings
-    assert "NCCL_CHECK_MODE" in finding.fix[0]
+    expect(UnknownSettingInLog().judge(jobs.job(settings={"NCCL_CHECK_POINTERS": "1"})), first_step="*NCCL_CHECK_MODE*")
     forked = jobs.job(settings={"NCCL_NCHANNELS_PER_PEER": "16"})
     assert UnknownSettingInLog().judge(forked).status is Status.CLEAN
     assert (
@@ -99,8 +96,7 @@ def test_what_rccl_says_of_numa_balancing_is_a_setting_of_the_host() -> None:
     text = "NUMA auto balancing enabled which can lead to variability in the RCCL performance!"
     job = jobs.job(events=[jobs.event("other", text)])
     assert not CostlySettingInLog().judge(job).findings
-    [finding] = HostSettingWarned().judge(job).findings
-    assert (finding.id, finding.severity, finding.where.nodes) == ("HST003", I, ("n0",))
+    expect(HostSettingWarned().judge(job), id="HST003", severity=I.name, nodes=("n0",))
     assert HostSettingWarned().judge(jobs.job()).status is Status.NOT_APPLICABLE
 
 
@@ -133,9 +129,8 @@ def found(job: Job) -> list[Finding]:
 
 def test_a_device_that_is_not_there_fails_the_job_and_is_named() -> None:
     event = jobs.event("plugin", "Failed to initialize any NET plugin")
-    [finding] = found(lone("NCCL_IB_HCA", "mlx5_77", says=NO_DEVICE, events=[event, UNWIND]))
-    assert finding.severity is Severity.ERROR
-    assert finding.message.startswith("NCCL_IB_HCA=mlx5_77 leaves NCCL without an RDMA device")
+    outcome = found(lone("NCCL_IB_HCA", "mlx5_77", says=NO_DEVICE, events=[event, UNWIND]))
+    finding = expect(outcome, severity="ERROR", message="NCCL_IB_HCA=mlx5_77 leaves NCCL without an RDMA device*")
     assert [origin.text for origin in finding.evidence] == ["NCCL_IB_HCA set by environment to mlx5_77.", NO_DEVICE]
 
 
@@ -193,8 +188,7 @@ def test_whole_nodes_that_print_no_setting_lack_it_where_the_job_hangs_behind_it
         replace(process, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", "Tree")} if process.host == "n1" else {})
         for process in job.processes
     )
-    [finding] = SettingsDiffer().judge(replace(job, processes=processes)).findings
-    assert finding.message == "NCCL_ALGO differs between ranks: not set, Tree"
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
+    outcome = SettingsDiffer().judge(replace(job, processes=processes))
+    expect(outcome, message="NCCL_ALGO differs between ranks: not set, Tree", severity="ERROR", confidence="LOW")
     healthy = replace(job, processes=processes, events=())
     assert SettingsDiffer().judge(healthy).findings == ()

@@ -13,13 +13,14 @@ from tests.checks import nodes
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
+from tests.checks.wanted import expect
 from tests.tables import examples, rows
 from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import CostlySetting
 from topodiag.checks.env.node_machine import NodeMachine
 from topodiag.checks.env.rules import VALUES, level, number, rules
 from topodiag.model.devices import GpuFabric
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin, Topic
@@ -173,11 +174,11 @@ def test_settings_that_were_not_read_are_unknown() -> None:
 
 @examples("value", "lost")
 def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, lost: int) -> None:
-    finding = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
+    finding = expect(
+        costs(ib_h100(), f"NCCL_IB_HCA={value}"), confidence="MEDIUM", severity="WARNING" if lost < 8 else "ERROR"
+    )
     assert len(finding.where.nics) == lost
     assert finding.cost.gbs_lost == 50.0 * lost
-    assert finding.confidence is Confidence.MEDIUM
-    assert finding.severity is (W if lost < 8 else E)
 
 
 @pytest.mark.parametrize("value", ["mlx5", "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7", "^mlx4", "", "^"])

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.fleet.differs import DiffersFromSiblings
 from topodiag.checks.fleet.weights import matters, weigh
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import spelled
 
@@ -49,8 +49,7 @@ def test_severity_is_by_whether_it_can_cost_bandwidth_or_stability(
 
 def test_two_against_one_is_a_hint_that_excludes_nobody() -> None:
     few = outlier(usual_count=2, total=3)
-    [finding] = DiffersFromSiblings().judge(cohort(few, nodes=("n1", "n2", "n3"))).findings
-    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
+    expect(DiffersFromSiblings().judge(cohort(few, nodes=("n1", "n2", "n3"))), severity="INFO", confidence="LOW")
     assert not matters(few)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.checks.fleet.flapping import ComesAndGoes, drops, fallen_alone, flaps
 from topodiag.model.finding import Severity, Status
@@ -99,8 +100,7 @@ def grown(part: str, count: int, key: str = "link_downed") -> Growth:
 
 def test_without_a_watch_a_link_that_fell_three_times_between_captures_is_a_warning() -> None:
     history = NodeHistory("gpu07", grown=(grown("mlx5_0/1", 4), grown("mlx5_1/1", 0), grown("mlx5_2/1", 1)))
-    (finding,) = ComesAndGoes().judge(history).findings
-    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("mlx5_0",))
+    expect(ComesAndGoes().judge(history), severity="WARNING", nics=("mlx5_0",))
 
 
 @pytest.mark.parametrize(

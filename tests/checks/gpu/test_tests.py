@@ -8,6 +8,7 @@ import pytest
 
 from tests.checks import nodes
 from tests.checks.nodes import only, read, status
+from tests.checks.wanted import expect
 from topodiag.checks.gpu.tests import SlowGpuInTest
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
@@ -74,5 +75,4 @@ def test_a_failed_test_that_names_no_gpu_is_of_the_node() -> None:
 
 def test_a_failed_test_of_dcgm_is_a_warning_with_its_words() -> None:
     node = nodes.with_gpu(nodes.hgx_h100(), 5, failed_tests=read(("the test PCIe failed",)))
-    finding = only(judged(node))
-    assert (finding.severity, finding.message) == (Severity.WARNING, "GPU5: DCGM: the test PCIe failed")
+    expect(judged(node), severity="WARNING", message="GPU5: DCGM: the test PCIe failed")

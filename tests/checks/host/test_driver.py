@@ -6,14 +6,14 @@ from typing import Any
 from tests.checks import nodes
 from tests.checks.bent import bent
 from tests.checks.nodes import read
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from tests.verdict.judged import running, verdict
 from topodiag.checks.host.driver import DriverMismatch
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Outcome, Severity, Status
+from topodiag.model.finding import Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.model.verdict import CauseStatus
@@ -63,8 +63,7 @@ def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
 
 
 def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:
-    (finding,) = judge(replace(answering(), events=events(OLD))).findings
-    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    expect(judge(replace(answering(), events=events(OLD))), severity="WARNING", confidence="MEDIUM")
 
 
 def test_it_is_a_cause_of_a_job_that_ended_there() -> None:

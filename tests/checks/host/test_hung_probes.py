@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from tests.checks import nodes
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.host.hung_probes import ProbeHangs
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, NotObserved, Topic
 
@@ -30,8 +30,7 @@ def test_probes_that_hang(hung: list[tuple[str, float]], told: list[str] | None,
 
 def test_a_node_whose_whole_collector_hung_is_an_error() -> None:
     bare = Node("gpu07", time=Fact("2026-03-02T08:15:30Z"), not_observed=(waits("nvidia-smi-q", 30, frozenset()),))
-    (finding,) = ProbeHangs().judge(bare).findings
-    assert (finding.severity, finding.where.nodes) == (Severity.ERROR, ("gpu07",))
+    expect(ProbeHangs().judge(bare), severity="ERROR", nodes=("gpu07",))
 
 
 def test_a_tool_that_is_absent_or_refused_does_not_hang() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.host.job import AwayFromGpuInLog, NicOnOtherSocket
 from topodiag.model.finding import Severity
@@ -69,8 +69,7 @@ def test_a_socket_without_a_nic_is_information() -> None:
 
 
 def test_nodes_that_say_the_same_are_one_finding() -> None:
-    (finding,) = AwayFromGpuInLog().judge(jobs.job(5, process=bound(("0-1", "0-1")))).findings
-    assert finding.where.nodes == ("n0", "n1", "n2", "n3", "n4")
-    assert finding.message.startswith("n0, n1, n2 and 2 more nodes: ")
+    outcome = AwayFromGpuInLog().judge(jobs.job(5, process=bound(("0-1", "0-1"))))
+    finding = expect(outcome, nodes=("n0", "n1", "n2", "n3", "n4"), message="n0, n1, n2 and 2 more nodes: *")
     assert str(finding.coverage) == "20 of 40 processes of these nodes"
     assert len(finding.where.ranks) == 20

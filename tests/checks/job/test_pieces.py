@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog
 from topodiag.checks.gpudirect.job import GdrOffInLog
@@ -18,7 +18,7 @@ from topodiag.checks.p2p.shm import ShmInsteadOfP2p
 from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Finding, Status
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.nccl_view import Graph, NcclSystem
 
@@ -85,8 +85,7 @@ def test_notes_of_the_topology_alone_are_information() -> None:
     for text in ("Topology detection : could not read /sys/devices/pci0000:03/max_link_speed, ignoring",
                  "Could not find real path of /sys/class/pci_bus/0000:4f/../../0000:4f:00.0"):  # fmt: skip
         noted = said("n0", ("topo note", text))
-        [finding] = found(GuessedTopology(), piece(noted))
-        assert finding.severity is Severity.INFO
+        finding = expect(found(GuessedTopology(), piece(noted)), severity="INFO")
         bare = jobs.system(gpus=1, nics=1)
         without = replace(bare, devices={name: device for name, device in bare.devices.items() if device.kind != "PCI"})
         assert found(GuessedTopology(), piece(replace(noted, system=without))) == [finding]
@@ -99,8 +98,7 @@ def test_a_sender_with_gdr_and_a_receiver_without_is_one_node_without_gdr() -> N
         {"comm": -1, "rank": 0, "peer": 1, "via": "NET/IB", "direction": 2, "host": -1, "peer_host": 1},
     ]
     job = replace(piece(said("n0"), said("n1")), connections=jobs.connections(rows, ("n0", "n1"), 1))
-    [finding] = found(GdrOffInLog(), job)
-    assert finding.where.nodes == ("n1",)
+    expect(found(GdrOffInLog(), job), nodes=("n1",))
 
 
 def printed(system: NcclSystem, *graphs: Graph) -> Process:
@@ -116,9 +114,8 @@ def test_a_gpu_short_of_nvlinks_is_seen_in_a_print_without_communicator() -> Non
     system = jobs.system()
     assert GpuShortOfNvlinks().judge(piece(printed(system))).status is Status.CLEAN
     gpu = system.of_kind("GPU")[3].name
-    [finding] = found(GpuShortOfNvlinks(), piece(printed(with_nvlink(system, gpu, 247.2))))
-    assert (finding.severity, finding.where.nodes, finding.where.gpus) == (Severity.ERROR, ("n0",), (gpu,))
-    assert finding.where.ranks == ()
+    outcome = found(GpuShortOfNvlinks(), piece(printed(with_nvlink(system, gpu, 247.2))))
+    expect(outcome, severity="ERROR", nodes=("n0",), gpus=(gpu,), ranks=())
 
 
 def test_a_nic_that_is_there_twice_is_seen_in_a_print_without_communicator() -> None:
@@ -143,5 +140,4 @@ def test_a_nic_of_the_other_socket_is_seen_in_a_print_without_communicator() -> 
     far = jobs.system(gpus=8, nics=4)  # the NICs of a machine of eight slots: all below the first CPU
     row = {"comm": -1, "rank": 7, "peer": 9, "via": "NET/IB", "net_dev": 1, "direction": 1, "host": 0, "peer_host": -1}
     job = replace(piece(printed(far)), connections=jobs.connections([row], ("n0",), 8))
-    [finding] = found(NicOnOtherSocket(), job)
-    assert finding.severity is Severity.INFO
+    expect(found(NicOnOtherSocket(), job), severity="INFO")

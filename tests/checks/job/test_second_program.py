@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import nodes
+from tests.checks.wanted import expect
 from topodiag.checks.job.second_program import SecondProgram
-from topodiag.model.finding import Confidence, Finding, Outcome, Status
+from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
 
@@ -30,10 +31,8 @@ def only(outcome: Outcome) -> Finding:
 
 
 def test_another_job_on_one_gpu_is_found_whatever_its_name() -> None:
-    finding = only(judged(on(5, "train.py", {"SLURM_JOB_ID": "17"}, pid=991)))
-    assert finding.where.gpus == ("GPU5",)
-    assert "pid 991" in finding.message
-    assert finding.confidence is Confidence.MEDIUM
+    outcome = judged(on(5, "train.py", {"SLURM_JOB_ID": "17"}, pid=991))
+    expect(outcome, gpus=("GPU5",), message="*pid 991*", confidence="MEDIUM")
 
 
 def test_where_no_job_is_known_another_name_tells() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.network.channels import SearchCollapsed, narrow_file
 from topodiag.checks.network.nodes_differ import NodesDiffer
-from topodiag.model.finding import Finding, Outcome, Severity, Status
+from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.job import Channels, Communicator, Hca, Job, Process
 from topodiag.model.nccl_view import Graph, NcclSystem
 
@@ -88,9 +88,8 @@ def test_the_cause_is_named_only_where_that_fault_of_nccl_explains_it(finding: F
 def test_sockets_that_met_nccls_own_ib_tell_of_two_networks_from_one_nodes_log(text: str, told: str) -> None:
     outcome = NodesDiffer().judge(jobs.job(1, events=[jobs.event("mismatch", text)]))
     if told:
-        (finding,) = outcome.findings
+        finding = expect(outcome, severity="ERROR")
         assert told in finding.message
-        assert finding.severity is Severity.ERROR
     else:
         assert outcome.status is Status.NOT_APPLICABLE
 
@@ -155,10 +154,7 @@ def narrowed(job: Job) -> Outcome:
 
 
 def test_the_check_tells_it_once_for_all_nodes_with_what_is_lost() -> None:
-    (finding,) = narrowed(made()).findings
-    assert finding.severity is Severity.WARNING
-    assert finding.where.nodes == ("n0", "n1")
-    assert finding.cost.gbs_lost == pytest.approx(288.0)
+    finding = expect(narrowed(made()), severity="WARNING", nodes=("n0", "n1"), gbs_lost=288.0)
     assert finding.settings == (("NCCL_TOPO_FILE", None),)
     assert FILE in finding.message
 

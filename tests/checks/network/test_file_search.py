@@ -3,8 +3,9 @@
 import pytest
 
 from tests.checks import topo_trees as made
+from tests.checks.wanted import expect
 from topodiag.checks.network.file_search import TreesLostInFile
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.node import Node
 
@@ -33,17 +34,14 @@ def judged(tree: Element, *asked: int) -> Node:
 
 
 def test_older_gpus_that_reach_all_nics_over_pxn_lose_their_trees_in_some_versions() -> None:
-    (finding,) = TreesLostInFile().judge(judged(board(), 27), ()).findings
-    assert finding.severity is Severity.WARNING
-    assert "NCCL 2.27: no tree is found" in finding.message
+    outcome = TreesLostInFile().judge(judged(board(), 27), ())
+    finding = expect(outcome, severity="WARNING", message="*NCCL 2.27: no tree is found*")
     assert finding.cost.share > 0.7
     assert finding.settings == (("NCCL_PXN_DISABLE", "1"),)
 
 
 def test_where_no_version_is_named_it_is_a_note() -> None:
-    (finding,) = TreesLostInFile().judge(judged(board()), ()).findings
-    assert finding.severity is Severity.INFO
-    assert "NCCL 2.25 to 2.28" in finding.message
+    expect(TreesLostInFile().judge(judged(board()), ()), severity="INFO", message="*NCCL 2.25 to 2.28*")
 
 
 @pytest.mark.parametrize("minor", [18, 24, 29, 30])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.checks.wanted import expect
 from topodiag.checks.network import rails as job_rails
 from topodiag.checks.network.rails import FarNic, both_ends
 from topodiag.checks.shared.job.evidence import hcas_by_host
@@ -65,10 +66,7 @@ def rails(**changes: object) -> list[Finding]:
 
 
 def test_a_connection_that_arrives_by_another_nic_crosses_rails() -> None:
-    [finding] = rails()
-    assert finding.severity is Severity.INFO
-    assert finding.where.nics == ("mlx5_0", "mlx5_3")
-    assert finding.where.ranks == (0, 8)
+    finding = expect(rails(), severity="INFO", nics=("mlx5_0", "mlx5_3"), ranks=(0, 8))
     assert str(finding.coverage) == "16 of 256 channels seen from both ends"
     assert rails(rows=jobs.healthy_rows(2, 8, 8)) == []
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.network.plugin import PluginNotLoaded
 from topodiag.checks.network.rdma_errors import RdmaErrors
@@ -52,8 +52,7 @@ def test_errors_of_rdma_devices(events: list[list[Any]], wanted: Wanted) -> None
 
 def test_equal_completions_fold() -> None:
     events = [jobs.event("ib completion", COMPLETION, host=f"n{at % 2}", pid=1000 + at, rank=at) for at in range(16)]
-    (finding,) = RdmaErrors().judge(jobs.job(events=events)).findings
-    assert finding.where.nodes == ("n0", "n1")
+    finding = expect(RdmaErrors().judge(jobs.job(events=events)), nodes=("n0", "n1"))
     assert str(finding.coverage) == "16 of 16 processes"
 
 
@@ -70,8 +69,7 @@ TIMED_OUT = (
 
 @examples("text", "errno", "advice")
 def test_a_queue_pair_that_cannot_be_connected_is_the_devices_error(text: str, errno: str, advice: str) -> None:
-    [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", text)])).findings
-    assert finding.message.endswith(f": {errno}")
+    finding = expect(RdmaErrors().judge(jobs.job(events=[jobs.event("connect", text)])), message=f"*: {errno}")
     assert advice in finding.fix[0]
 
 
@@ -79,9 +77,8 @@ def test_a_queue_pair_that_cannot_be_connected_is_the_devices_error(text: str, e
 def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, severity: Severity, what: str) -> None:
     kind, _, details = classify("WARN", text)
     assert kind in ("ib async", "port")
-    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event(kind, text, details=dict(details))])).findings
-    assert finding.severity is severity
-    assert finding.message == f"n0: {what} on mlx5_0"
+    outcome = RdmaErrors().judge(jobs.job(events=[jobs.event(kind, text, details=dict(details))]))
+    expect(outcome, severity=severity.name, message=f"n0: {what} on mlx5_0")
 
 
 def test_the_advice_on_a_failed_completion_begins_with_what_to_do() -> None:

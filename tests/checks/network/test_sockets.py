@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs, nodes
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
@@ -57,8 +57,7 @@ def with_setting(name: str, value: str) -> Job:
 def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
     name: str, value: str, severity: Severity
 ) -> None:
-    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
-    assert finding.severity is severity
+    expect(SocketsInsteadOfRdma().judge(with_setting(name, value)), severity=severity.name)
 
 
 MACHINES: dict[str, Callable[[Node], Node]] = {

@@ -9,12 +9,11 @@ from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.bent import Built, machine
 from tests.checks.networks import ib_h100
-from tests.checks.nodes import only, read, status
-from tests.checks.wanted import Wanted, shown
+from tests.checks.nodes import read, status
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.nic.count import MissingComputeNic
 from topodiag.model.devices import Nic, PciDevice
-from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
 
@@ -95,9 +94,8 @@ def test_healthy_machines_have_no_finding(build: Any) -> None:
 
 
 def test_a_node_with_fewer_nics_than_most_others_is_found() -> None:
-    finding = only(missing(far(plain(6)), far(plain()), replace(far(plain()), host="gpu-003")))
-    assert finding.expected == "8 compute NICs, as 2 other nodes with the same GPUs"
-    assert finding.confidence is Confidence.MEDIUM
+    outcome = missing(far(plain(6)), far(plain()), replace(far(plain()), host="gpu-003"))
+    finding = expect(outcome, expected="8 compute NICs, as 2 other nodes with the same GPUs", confidence="MEDIUM")
     assert finding.cost.gbs_lost == 100.0
 
 

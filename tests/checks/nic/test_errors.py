@@ -11,7 +11,7 @@ from tests.checks import nodes
 from tests.checks.bent import Built, machine
 from tests.checks.networks import counter, efa_vm, ib_h100, roce_h100, with_counters, with_netdev, with_ports
 from tests.checks.nodes import HOUR, only, read, status
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.shared.node.nic_counters import LIMITS
@@ -40,8 +40,7 @@ def test_counters_of_ports(node: Built, changes: dict[str, Any], wanted: Wanted)
 
 @examples("name")
 def test_integrity_counters_that_grow_are_a_warning(name: str) -> None:
-    finding = only(errors(with_counters(ib_h100(), 0, counter(name, 0, 1))))
-    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.HIGH)
+    finding = expect(errors(with_counters(ib_h100(), 0, counter(name, 0, 1))), severity="WARNING", confidence="HIGH")
     assert "cable" in " ".join(finding.fix)
 
 
@@ -56,8 +55,7 @@ def test_symbol_errors_count_above_ten_and_above_the_specified_rate(
 @examples("name")
 def test_loss_counters_are_judged_on_roce_and_not_on_infiniband(name: str) -> None:
     grown = counter(name, 5, 900)
-    finding = only(errors(with_counters(roce_h100(), 2, grown)))
-    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = expect(errors(with_counters(roce_h100(), 2, grown)), severity="WARNING", confidence="MEDIUM")
     assert "PFC" in " ".join(finding.fix)
     assert status(errors(with_counters(ib_h100(), 2, grown, counter("link_downed", 0, 0)))) == "clean"
 
@@ -65,9 +63,7 @@ def test_loss_counters_are_judged_on_roce_and_not_on_infiniband(name: str) -> No
 @pytest.mark.parametrize("name", ["local_ack_timeout_err", "req_transport_retries_exceeded"])
 def test_peers_that_do_not_answer_are_a_warning_on_any_layer(name: str) -> None:
     for build in (ib_h100, roce_h100):
-        finding = only(errors(with_counters(build(), 2, counter(name, 0, 3))))
-        assert finding.severity is Severity.WARNING
-        assert "peer" in finding.fix[0]
+        expect(errors(with_counters(build(), 2, counter(name, 0, 3))), severity="WARNING", first_step="*peer*")
 
 
 @examples("name")
@@ -78,8 +74,7 @@ def test_congestion_notifications_flushes_and_traffic_are_no_errors(name: str) -
 
 @examples("name")
 def test_efa_counters_that_grow_are_a_warning(name: str) -> None:
-    finding = only(errors(with_counters(efa_vm(), 3, counter(name, 0, 12))))
-    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("rdmap3s0",))
+    expect(errors(with_counters(efa_vm(), 3, counter(name, 0, 12))), severity="WARNING", nics=("rdmap3s0",))
 
 
 def test_many_counters_are_cut_in_the_message() -> None:

@@ -3,7 +3,7 @@ harmless."""
 
 from pathlib import Path
 
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.checks.env.job import MisreadSettingInLog
@@ -12,7 +12,6 @@ from topodiag.checks.network.rdma_errors import RdmaErrors
 from topodiag.checks.nic.job import PortFellInLog
 from topodiag.checks.nvlink.job import FabricInLog, NvlinksLeftOutInLog
 from topodiag.checks.troubles.job import why_harmless
-from topodiag.model.finding import Severity
 from topodiag.model.job import Job
 
 LATE = 5
@@ -60,16 +59,14 @@ def wqe(device: str, slow: int, posts: int = 70000) -> str:
 
 
 def test_a_nic_whose_posts_take_longer_than_those_of_the_others_is_named(tmp_path: Path) -> None:
-    (finding,) = NcclReports().judge(job(tmp_path, wqe("mlx5_0", 26600), wqe("mlx5_3", 0))).findings
-    assert "n1: 38 % of the posts to mlx5_0 take longer than 1 ms" in finding.message
-    assert "14 ms" in finding.observed
+    outcome = NcclReports().judge(job(tmp_path, wqe("mlx5_0", 26600), wqe("mlx5_3", 0)))
+    expect(outcome, message="*n1: 38 % of the posts to mlx5_0 take longer than 1 ms*", observed="*14 ms*")
 
 
 def test_nvlinks_that_nccl_leaves_out_are_counted_by_gpu(tmp_path: Path) -> None:
     line = "NCCL INFO Unable to get RemoteDeviceType for NVLink {}, igoring."
-    (finding,) = NvlinksLeftOutInLog().judge(job(tmp_path, *(line.format(at) for at in range(18)))).findings
-    assert "n1: NCCL leaves out 18 NVLinks of GPU0" in finding.message
-    assert (finding.where.nodes, finding.where.gpus, finding.severity) == (("n1",), ("GPU0",), Severity.ERROR)
+    outcome = NvlinksLeftOutInLog().judge(job(tmp_path, *(line.format(at) for at in range(18))))
+    expect(outcome, message="*n1: NCCL leaves out 18 NVLinks of GPU0*", nodes=("n1",), gpus=("GPU0",), severity="ERROR")
 
 
 @examples("lines")

@@ -9,13 +9,12 @@ from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.bent import Built, machine
 from tests.checks.networks import DOWN, ib_h100, roce_h100, with_nic, with_port
-from tests.checks.nodes import only, read, status
-from tests.checks.wanted import Wanted, shown
+from tests.checks.nodes import read, status
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.checks.nic.state import NicPortDown
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -64,8 +63,7 @@ def test_ports_that_are_not_active(node: Built, changes: dict[str, Any], wanted:
 @examples("state", "phys", "kind", "remedy")
 def test_the_remedy_fits_the_state(state: str, phys: str | None, kind: str, remedy: str) -> None:
     facts = {"state": read(state), "phys_state": read(phys) if phys else Fact()}
-    finding = only(down(with_port(ib_h100(), 0, **facts)))
-    assert finding.severity is Severity.ERROR
+    finding = expect(down(with_port(ib_h100(), 0, **facts)), severity="ERROR")
     assert finding.message.endswith(kind)
     assert remedy in " ".join(finding.fix)
 
@@ -85,6 +83,5 @@ def test_ports_that_run_slowly(node: Built, changes: dict[str, Any], wanted: Wan
 
 def test_a_node_slower_than_the_same_nics_elsewhere_is_a_warning() -> None:
     node = with_port(ib_h100(), None, rate_gbps=read(200.0))
-    finding = only(slow(node, ib_h100(), replace(ib_h100(), host="gpu-002")))
-    assert finding.severity is Severity.WARNING
-    assert "16 ports of the same product on other nodes" in finding.expected
+    outcome = slow(node, ib_h100(), replace(ib_h100(), host="gpu-002"))
+    expect(outcome, severity="WARNING", expected="*16 ports of the same product on other nodes*")

@@ -10,14 +10,14 @@ from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.bent import Built, machine
 from tests.checks.nodes import only, read, status
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.pcie.acs import AcsBetweenPeers
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.devices import PciDevice
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -113,16 +113,14 @@ INTEL = "DMAR: [DMA Write] Request device [3b:00.0] fault addr fffff000 [fault r
 
 
 def test_faults_of_a_gpu_are_an_error_by_the_kernel_log_alone() -> None:
-    finding = only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0")))))
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
-    assert finding.message.startswith("the IOMMU refused 2 accesses of 0000:42:00.0")
+    outcome = acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0"))))
+    expect(outcome, severity="ERROR", confidence="MEDIUM", message="the IOMMU refused 2 accesses of 0000:42:00.0*")
     assert only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"),)))).severity is Severity.WARNING
 
 
 def test_a_fault_that_names_no_driver_is_a_gpus_where_the_evidence_holds_the_gpu() -> None:
     node = nodes.hgx_h100()
-    finding = only(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))))
-    assert finding.where.gpus == ("GPU0",)
+    expect(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))), gpus=("GPU0",))
 
 
 @pytest.mark.parametrize("bus_id", ["0000:3b:00.0", None])

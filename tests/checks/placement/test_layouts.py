@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
@@ -139,8 +139,7 @@ def test_a_flat_fabric_has_no_rails() -> None:
 
 def test_peers_on_other_rails_of_one_leaf_are_priced_over_the_spine() -> None:
     turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
-    (finding,) = found(judged(cluster(4, 4, 40.0), Layout(tp=8, dp=4), turned), "PLC004")
-    assert finding.severity is Severity.WARNING
+    finding = expect(found(judged(cluster(4, 4, 40.0), Layout(tp=8, dp=4), turned), "PLC004"), severity="WARNING")
     assert finding.cost.share > 0.01
 
 
@@ -165,8 +164,7 @@ def test_fragments_hold_no_group_although_there_are_gpus_enough() -> None:
 
 def test_free_nodes_elsewhere_are_the_remedy_of_fragments() -> None:
     verdict = judged(cluster(3), Layout(tp=4), [0, 1, 8, 9])
-    (finding,) = found(verdict, "PLC005")
-    assert "free GPUs elsewhere have room for 6 groups" in finding.fix[0]
+    expect(found(verdict, "PLC005"), first_step="*free GPUs elsewhere have room for 6 groups*")
 
 
 @examples("nodes", "leaf", "over", "layout")
@@ -195,10 +193,8 @@ def test_rings_of_several_groups_are_judged_one_by_one() -> None:
 def test_ring_attention_that_changes_the_node_at_each_step() -> None:
     fabric = cluster(2)
     ring = Demand("cp", block(4)[None, :], "send_recv", 64e6, 32, keep_together=True)
-    (finding,) = found(
-        audit(fabric, talk_of_groups(fabric, (ring,), 4), Assignment(np.asarray([0, 8, 1, 9]))), "PLC007"
-    )
-    assert finding.message == "1 of 1 cp ring enters a node up to 2 times"
+    outcome = found(audit(fabric, talk_of_groups(fabric, (ring,), 4), Assignment(np.asarray([0, 8, 1, 9]))), "PLC007")
+    expect(outcome, message="1 of 1 cp ring enters a node up to 2 times")
     assert not found(audit(fabric, talk_of_groups(fabric, (ring,), 4), Assignment(np.asarray([0, 1, 8, 9]))), "PLC007")
 
 

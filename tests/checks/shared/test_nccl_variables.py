@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.checks.env.node import UnknownSetting
 from topodiag.checks.env.rules import rules
@@ -25,8 +26,7 @@ def names(*pairs: str) -> Any:
 
 @examples("wrong", "right")
 def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str) -> None:
-    finding = only(names(f"{wrong}=1"))
-    assert finding.severity is Severity.WARNING
+    finding = expect(names(f"{wrong}=1"), severity="WARNING")
     assert finding.message == f"{wrong} is not a variable of NCCL: misspelt {right}? (environment)"
     assert finding.fix == (f"write {right}=1",)
     assert finding.evidence[0].text == f"{wrong}=1"
@@ -39,9 +39,7 @@ def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["NCCL_MIN_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_ASYNC_ERROR_HANDLING"])
 def test_a_deprecated_name_that_still_works_is_only_told(name: str) -> None:
-    finding = only(names(f"{name}=1"))
-    assert finding.severity is Severity.INFO
-    assert finding.fix[0].startswith("use ")
+    expect(names(f"{name}=1"), severity="INFO", first_step="use *")
 
 
 def test_a_name_that_nothing_resembles_is_only_told() -> None:

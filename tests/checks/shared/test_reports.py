@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from tests.checks.wanted import expect
 from tests.shown import ROOT
 from tests.tables import examples
 from topodiag.checks.registry import Subject, ids
@@ -54,8 +55,7 @@ def test_who_speaks_decides_how_much_it_counts(
 
 
 def test_a_line_that_two_readers_take_is_one_finding_of_the_host_that_one_of_them_names() -> None:
-    [finding] = answer(Status.UNKNOWN, EVENT, replace(EVENT, host="n7")).findings
-    assert finding.where.nodes == ("n7",)
+    expect(answer(Status.UNKNOWN, EVENT, replace(EVENT, host="n7")), nodes=("n7",))
 
 
 def test_a_part_that_a_node_may_do_without_is_told_only_where_the_check_applies() -> None:

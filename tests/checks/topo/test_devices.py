@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.checks import topo_trees as made
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.model.finding import Severity, Status
@@ -81,5 +81,4 @@ def test_some_links_less_are_told_without_a_collapse() -> None:
 
 
 def test_the_version_asked_for_prices_it() -> None:
-    (finding,) = GpuShortInFile().judge(made.alone(made.board((18, 18, 18, 12)), asked=(22,)), ()).findings
-    assert "NCCL 2.22" in finding.observed
+    expect(GpuShortInFile().judge(made.alone(made.board((18, 18, 18, 12)), asked=(22,)), ()), observed="*NCCL 2.22*")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.job.end.died import ProcessDied
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, said_of
@@ -65,9 +65,7 @@ def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
 
 @examples("text")
 def test_a_signal_from_outside_is_no_fault_of_the_job(text: str) -> None:
-    [finding] = found(end(text))
-    assert "from outside with SIGTERM" in finding.message
-    assert finding.severity is Severity.WARNING
+    expect(found(end(text)), message="*from outside with SIGTERM*", severity="WARNING")
     assert "SIGTERM" not in found(end(text, 1), end(KILLED, 9))[0].message
 
 
@@ -110,8 +108,7 @@ def test_an_end_above_the_first_steps_of_its_log_ended_no_job(first: int, number
 
 def test_the_node_that_failed_is_the_one_that_srun_names_not_the_one_that_tells_it() -> None:
     step = "slurmstepd: error: *** STEP 9.0 ON n0 CANCELLED AT 2026-04-07T11:40:12 DUE TO NODE FAILURE ***"
-    (finding,) = found(end(step, 1))
-    assert finding.where.nodes == ()
+    expect(found(end(step, 1)), nodes=())
     text = "srun: error: Node failure on n1"
     kind, details = said_of(text) or ("", {})
     srun = jobs.event(kind, text, "", level="APP", secondary=True, details=details, pid=-1, origin=jobs.origin(text, 2))
@@ -129,8 +126,7 @@ def test_what_a_launcher_says_below_an_exception_is_not_what_it_quotes() -> None
 def test_an_exception_below_which_as_many_ranks_go_on_was_caught(times: int, below: list[int], named: str) -> None:
     caught = replace(end("ImportError: cannot import name 'x' from 'y'", 2), count=times)
     notes = [error("note", 10 + rank, rank=rank, level="APP") for rank in below]
-    [finding] = found(caught, *notes, end(KILLED, 50), end(PLAIN, 60))
-    assert finding.message.endswith(f"({named})")
+    expect(found(caught, *notes, end(KILLED, 50), end(PLAIN, 60)), message=f"*({named})")
 
 
 @pytest.mark.parametrize(("line", "is_cause"), [(21, True), (400, False), (5, False)])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.interface import quoted
 from topodiag.checks.job.end.errors import FirstError
-from topodiag.model.finding import Confidence, Severity, Status
+from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Event
 
 COMPLETION = "NET/IB: Got completion from peer 10.0.0.1<49872> with status=12 opcode=0 len=0 vendor err 129 hca mlx5_3"
@@ -50,10 +50,7 @@ def test_the_first_error_of_a_job(given: jobs.Given, wanted: Wanted) -> None:
 def test_with_consequences_only_the_peer_most_name_is_a_suspect() -> None:
     text = "socketProgress: Connection closed by remote peer 10.0.0.2<51234>"
     events = [jobs.event("peer closed", text, "n0", rank=rank, secondary=True) for rank in range(8)]
-    [finding] = FirstError().judge(jobs.job(events=events)).findings
-    assert finding.confidence is Confidence.LOW
-    assert finding.where.nodes == ("n1",)
-    assert "8 of 8 reports" in finding.message
+    expect(FirstError().judge(jobs.job(events=events)), confidence="LOW", nodes=("n1",), message="*8 of 8 reports*")
 
 
 @examples("kind", "text", "place", "advice")
@@ -65,8 +62,7 @@ def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place
 
 def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> None:
     text = "Watchdog caught collective operation timeout: " + "word " * 18 + "ran for 600021 milliseconds"
-    [finding] = FirstError().judge(jobs.job(events=[jobs.event("cuda", text)])).findings
-    assert finding.message.endswith("ran for ...")
+    expect(FirstError().judge(jobs.job(events=[jobs.event("cuda", text)])), message="*ran for ...")
     assert quoted("a  b\nc") == "a b c"
     assert len(quoted("x" * 500, 100)) == 100
 
@@ -86,8 +82,7 @@ def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
     first = jobs.event("ib completion", COMPLETION, pid=5, origin=jobs.origin(COMPLETION, 10))
     fallout = "Cuda failure 'an illegal memory access was encountered'"
     after = jobs.event("cuda", fallout, pid=5, origin=jobs.origin(fallout, 30))
-    [finding] = FirstError().judge(jobs.job(events=[first, after])).findings
-    assert "Got completion" in finding.message
+    expect(FirstError().judge(jobs.job(events=[first, after])), message="*Got completion*")
     elsewhere = jobs.event("cuda", fallout, "n1", pid=5, origin=jobs.origin(fallout, 30))
     [finding] = FirstError().judge(jobs.job(events=[first, elsewhere])).findings
     assert fallout in finding.message
@@ -111,8 +106,6 @@ def test_a_warning_that_its_process_survived_is_not_the_first_error_beside_one_t
 ) -> None:
     later = None if ts is None else ts + 7200
     warned = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", "n0", pid=4, ts=ts)
-    [finding] = FirstError().judge(jobs.job(events=[warned, port_error(pid=5, ts=later)])).findings
-    assert "Got completion" in finding.message
+    expect(FirstError().judge(jobs.job(events=[warned, port_error(pid=5, ts=later)])), message="*Got completion*")
     unwind = jobs.event("unwind", "init.cc:1303 -> 2", "n0", pid=4, level="UNWIND", secondary=True)
-    [finding] = FirstError().judge(jobs.job(events=[warned, unwind, port_error(pid=5, ts=later)])).findings
-    assert "aws-ofi-nccl" in finding.message
+    expect(FirstError().judge(jobs.job(events=[warned, unwind, port_error(pid=5, ts=later)])), message="*aws-ofi-nccl*")

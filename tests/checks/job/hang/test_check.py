@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.evidence.nccl_log.rebuild.events import classify
@@ -72,13 +72,9 @@ def test_collectives_among_sends_are_counted_by_themselves() -> None:
     operations = {rank: mixed(rank, 20, rank) for rank in range(16)}
     assert RankBehind().judge(counted(operations)).status is Status.CLEAN
     operations[11] = mixed(11, 17, 30)
-    [finding] = RankBehind().judge(counted(operations)).findings
-    assert finding.where.ranks == (11,)
-    assert "3 operations behind" in finding.message
+    expect(RankBehind().judge(counted(operations)), ranks=(11,), message="*3 operations behind*")
     operations[11] = mixed(11, 20, 30, odd=True)
-    [finding] = RankBehind().judge(counted(operations)).findings
-    assert finding.where.ranks == (11,)
-    assert "call 20 of 20" in finding.message
+    expect(RankBehind().judge(counted(operations)), ranks=(11,), message="*call 20 of 20*")
 
 
 def test_a_log_without_the_start_of_a_communicator_that_sends_leaves_nobody_behind() -> None:
@@ -187,14 +183,11 @@ def test_the_rank_that_did_not_call_is_named_with_what_to_run_there() -> None:
 
 
 def test_ranks_that_take_no_part_entered() -> None:
-    (finding,) = RankBehind().judge(split(range(8), no_colour=range(8, 15))).findings
-    assert finding.where.ranks == (15,)
+    expect(RankBehind().judge(split(range(8), no_colour=range(8, 15))), ranks=(15,))
 
 
 def test_without_a_sign_of_a_hang_it_is_a_warning_of_a_log_that_may_be_cut() -> None:
-    (finding,) = RankBehind().judge(split(set(range(16)) - {11}, events=())).findings
-    assert finding.severity is Severity.WARNING
-    assert finding.confidence is Confidence.LOW
+    expect(RankBehind().judge(split(set(range(16)) - {11}, events=())), severity="WARNING", confidence="LOW")
 
 
 @pytest.mark.parametrize(
@@ -323,8 +316,7 @@ def test_beside_a_hang_it_is_an_error() -> None:
 
 
 def test_a_rank_that_computes_is_named_with_little_confidence_since_a_dump_is_one_moment() -> None:
-    (finding,) = judged(WAITS, COMPUTES).findings
-    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
+    expect(judged(WAITS, COMPUTES), severity="INFO", confidence="LOW")
 
 
 @examples("stacks")

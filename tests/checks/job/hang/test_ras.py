@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.checks.job.start.init import InitNotFinished
@@ -86,16 +86,14 @@ def test_a_mismatch_of_halves_of_which_ras_lists_nobody_is_told() -> None:
 def test_an_event_of_a_monitor_names_the_process() -> None:
     event = RasEvent("PEER_DEAD", 3.0, RasProcess("10.0.0.2", 106, "2"), jobs.origin("PEER_DEAD"))
     monitor = RasAnswer("m", form="monitor", events=(event,), time=3.0)
-    (finding,) = told(job(counts({}, 0), monitor))
-    assert finding.where.nodes == ("10.0.0.2",)
+    expect(told(job(counts({}, 0), monitor)), nodes=("10.0.0.2",))
     recovered = RasEvent("PEER_RECOVERED", 4.0, event.process)
     assert told(job(counts({}, 0), replace(monitor, events=(event, recovered)))) == ()
 
 
 def test_init_that_no_communicator_ends_is_told_by_two_answers() -> None:
     empty = RasAnswer("ras", "2.29.7", 0.0, "json", origin=jobs.origin("No communicator data collected!"))
-    (finding,) = InitNotFinished().judge(job(empty, replace(empty, time=20.0))).findings
-    assert (finding.id, finding.severity) == ("JOB001", Severity.ERROR)
+    expect(InitNotFinished().judge(job(empty, replace(empty, time=20.0))), id="JOB001", severity="ERROR")
     assert InitNotFinished().judge(job(counts({}, 0))).status is Status.UNKNOWN
     assert InitNotFinished().judge(job(replace(empty, whole=False))).status is Status.UNKNOWN  # it lists nothing yet
 
@@ -114,9 +112,8 @@ def test_a_rank_that_its_tensor_group_waits_for_explains_the_data_groups() -> No
         for at in range(4)
     ]
     answers = [RasAnswer("ras.txt", communicators=(tensor, *data), processes=8, total=5, time=at) for at in (1.0, 9.0)]
-    [finding] = told(job(*answers))
+    finding = expect(told(job(*answers)), observed="*late in 4 other communicators*")
     assert "process" in finding.message or "rank 2" in finding.message
-    assert "late in 4 other communicators" in finding.observed
     # A late process beside those of the group: it is not known who waits for whom.
     stranger = RasCommunicator(30, 2, (late(0, 0, "a", 30, 5), late(0, 1, "b", 40, 4)), {"AllReduce": {5: 1, 4: 1}})
     ras_answers = [

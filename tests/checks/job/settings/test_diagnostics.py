@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.checks import jobs
+from tests.checks.wanted import expect
 from tests.tables import examples, texts
 from topodiag.app.case.ras import with_diagnostics
 from topodiag.app.logs import logs
@@ -42,8 +43,7 @@ def test_a_report_of_ok_lines_is_clean_and_no_proof_of_health() -> None:
 
 @examples("line", "severity", "words")
 def test_each_difference_is_told_with_its_ranks_and_what_it_costs(line: str, severity: Severity, words: str) -> None:
-    (finding,) = found(line)
-    assert (finding.severity, finding.where.ranks) == (severity, (3,))
+    finding = expect(found(line), severity=severity.name, ranks=(3,))
     assert words in finding.message
     assert finding.cost.text
 
@@ -52,9 +52,7 @@ def test_each_difference_is_told_with_its_ranks_and_what_it_costs(line: str, sev
 def test_errors_of_the_kernel_log_are_told_with_their_host(
     line: str, severity: Severity, nodes: tuple[str, ...]
 ) -> None:
-    (finding,) = found(line)
-    assert (finding.severity, finding.where.nodes) == (severity, nodes)
-    assert "n.7" in finding.message
+    expect(found(line), severity=severity.name, nodes=nodes, message="*n.7*")
 
 
 @examples("line")

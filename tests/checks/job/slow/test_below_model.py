@@ -9,12 +9,13 @@ import pytest
 
 from benchmarks import inspector_machine
 from tests.checks import jobs
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.app.case.build import _related as related
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.expect.inspector import beside_model
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
+from topodiag.model.finding import Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
@@ -90,10 +91,8 @@ def only(outcome: Outcome) -> Finding:
 
 
 def test_a_kind_of_communicators_that_reaches_a_third_of_what_its_machines_should_is_told() -> None:
-    finding = only(judged(comm(EXPECTED / 3)))
-    assert finding.message.startswith("AllReduce of 1 GiB reaches 3")
-    assert finding.where.nodes == ("n0", "n1")
-    assert finding.confidence is Confidence.MEDIUM
+    outcome = judged(comm(EXPECTED / 3))
+    finding = expect(outcome, message="AllReduce of 1 GiB reaches 3*", nodes=("n0", "n1"), confidence="MEDIUM")
     assert finding.cost.gbs_lost == pytest.approx(EXPECTED * 2 / 3, rel=0.15)
 
 
@@ -122,8 +121,7 @@ def test_captures_of_other_machines_are_none_of_the_jobs() -> None:
 
 
 def test_where_not_all_nodes_were_captured_it_is_less_sure() -> None:
-    finding = only(judged(comm(EXPECTED / 3), machines={"n0": captured()["n0"]}))
-    assert finding.confidence is Confidence.LOW
+    finding = expect(judged(comm(EXPECTED / 3), machines={"n0": captured()["n0"]}), confidence="LOW")
     assert finding.coverage == Coverage(1, 2, "nodes captured")
 
 

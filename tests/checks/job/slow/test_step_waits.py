@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checks.wanted import expect
 from tests.tables import examples
 from topodiag.app.case.ras import with_step_waits
 from topodiag.app.logs import logs
@@ -66,9 +67,8 @@ def test_the_waits_of_a_rank_are_summed_by_state_and_peer() -> None:
 
 @examples("state", "words")
 def test_the_state_in_which_one_rank_alone_waits_names_the_place(state: str, words: str) -> None:
-    (finding,) = found({**USUAL, state: 3000.0})
+    finding = expect(found({**USUAL, state: 3000.0}), ranks=(2,))
     assert finding.message == words
-    assert finding.where.ranks == (2,)
 
 
 @pytest.mark.parametrize("state", ["RecvWait", "SendGpuWait"])

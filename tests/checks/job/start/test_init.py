@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.job.shared_gpu import SharedGpu
@@ -79,9 +79,7 @@ def test_a_process_that_failed_before_it_had_a_rank_is_told() -> None:
     process = Process("n0", 7)
     error = jobs.event("bootstrap", "Bootstrap : no socket interface found", pid=7)
     job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(error,))
-    [finding] = InitNotFinished().judge(job).findings
-    assert finding.severity is Severity.ERROR
-    assert "1 process on n0" in finding.message
+    expect(InitNotFinished().judge(job), severity="ERROR", message="*1 process on n0*")
     assert InitNotFinished().judge(replace(job, events=())).status is Status.UNKNOWN
 
 
@@ -108,15 +106,12 @@ def on_one_gpu(job: Job) -> Job:
 
 def test_nccls_own_word_makes_a_shared_gpu_an_error() -> None:
     event = jobs.event("duplicate gpu", "Duplicate GPU detected : rank 2 and rank 1 both on CUDA device 43000", rank=2)
-    [finding] = SharedGpu().judge(replace(on_one_gpu(jobs.job()), events=(event,))).findings
-    assert finding.severity is Severity.ERROR
-    assert finding.where.ranks == (1, 2)
-    assert "ranks 1-2 share one GPU on n0" in finding.message
+    outcome = SharedGpu().judge(replace(on_one_gpu(jobs.job()), events=(event,)))
+    expect(outcome, severity="ERROR", ranks=(1, 2), message="*ranks 1-2 share one GPU on n0*")
 
 
 def test_a_shared_gpu_that_nccl_accepted_is_info() -> None:
-    [finding] = SharedGpu().judge(on_one_gpu(jobs.job())).findings
-    assert finding.severity is Severity.INFO
+    expect(SharedGpu().judge(on_one_gpu(jobs.job())), severity="INFO")
 
 
 def test_machines_of_one_name_share_no_gpu() -> None:
@@ -127,9 +122,7 @@ def test_machines_of_one_name_share_no_gpu() -> None:
 def test_a_node_with_fewer_ranks_than_the_others_is_told() -> None:
     job = jobs.job(4, 8)
     moved = tuple(replace(rank, host="n4") if rank.rank == 31 else rank for rank in job.ranks)
-    [finding] = SharedGpu().judge(replace(job, ranks=moved)).findings
-    assert finding.severity is Severity.INFO
-    assert finding.where.nodes == ("n3", "n4")
+    expect(SharedGpu().judge(replace(job, ranks=moved)), severity="INFO", nodes=("n3", "n4"))
 
 
 def test_a_log_that_ends_in_the_middle_of_init_is_no_hang() -> None:
@@ -157,21 +150,16 @@ def test_ranks_that_only_torch_names_are_told() -> None:
     details = {"ranks": "3,0", "bus_id": "0000:0f:00.0"}
     event = jobs.event("duplicate gpu", text, host="", details=details, level="APP", secondary=True)
     job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(event,))
-    [finding] = SharedGpu().judge(job).findings
-    assert finding.where.ranks == (0, 3)
-    assert "ranks 0, 3 share one GPU (0000:0f:00.0)" in finding.message
+    expect(SharedGpu().judge(job), ranks=(0, 3), message="*ranks 0, 3 share one GPU (0000:0f:00.0)*")
 
 
 def test_two_ranks_on_one_gpu_are_a_fault_where_init_did_not_come_so_far() -> None:
     shared = jobs.job(1)
     shared = replace(shared, ranks=tuple(replace(rank, bus_id=jobs.bus_id(rank.rank // 2)) for rank in shared.ranks))
-    [finding] = SharedGpu().judge(shared).findings
-    assert finding.severity is Severity.INFO
-    assert "NCCL allows it" in finding.message
+    expect(SharedGpu().judge(shared), severity="INFO", message="*NCCL allows it*")
     world = replace(shared.communicators[0], completed=np.zeros_like(shared.communicators[0].completed))
-    [finding] = SharedGpu().judge(replace(shared, communicators=(world,))).findings
-    assert finding.severity is Severity.WARNING
-    assert "NCCL before 2.30 refuses that" in finding.message
+    outcome = SharedGpu().judge(replace(shared, communicators=(world,)))
+    expect(outcome, severity="WARNING", message="*NCCL before 2.30 refuses that*")
 
 
 SINGLE = (

@@ -4,11 +4,11 @@ import re
 from dataclasses import replace
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of
-from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.job import Event, GivenSetting
 from topodiag.model.provenance import Origin
 
@@ -42,8 +42,7 @@ def of_rccl(text: str, version: str) -> list[Finding]:
 
 @examples("text", "having", "fixed", "other")
 def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: str, other: str) -> None:
-    [finding] = of_rccl(text, having)
-    assert finding.message.startswith(f"a known fault of RCCL {having}: ")
+    expect(of_rccl(text, having), message=f"a known fault of RCCL {having}: *")
     assert of_rccl(text, fixed) == []
     assert of_rccl(other, having) == []
 
@@ -61,8 +60,7 @@ def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Fi
 def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
     name: str, value: str, having: str, without: str, harmless: str
 ) -> None:
-    [finding] = with_setting(name, value, having)
-    assert finding.severity is Severity.INFO
+    finding = expect(with_setting(name, value, having), severity="INFO")
     assert name in finding.message
     assert finding.evidence[0].line == 3
     assert with_setting(name, value, without) == []
@@ -72,8 +70,7 @@ def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
 
 def test_batches_of_transfers_hang_on_more_than_32_nodes_alone() -> None:
     assert with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7", hosts=32) == []
-    [finding] = with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7-HEAD:0d2c4fd", hosts=33)
-    assert "more than 32 nodes" in finding.message
+    expect(with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7-HEAD:0d2c4fd", hosts=33), message="*more than 32 nodes*")
     assert with_setting("RCCL_P2P_BATCH_ENABLE", "0", "2.27.7", hosts=33) == []
 
 
@@ -94,8 +91,7 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
 
 @examples("line")
 def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
-    [finding] = found(frame(line), version="2.28.9+cuda13.0")
-    assert "proxy operations" in finding.message
+    expect(found(frame(line), version="2.28.9+cuda13.0"), message="*proxy operations*")
     assert found(frame(line), version="2.29.3") == []
 
 
@@ -118,9 +114,7 @@ def after_a_shrink(line: int, version: str = "2.29.3", func: str = "ncclCommShri
 
 
 def test_retries_that_run_out_after_a_shrink_are_a_known_fault() -> None:
-    [finding] = after_a_shrink(120)
-    assert "ncclCommShrink" in finding.message
-    assert finding.confidence is Confidence.MEDIUM
+    expect(after_a_shrink(120), message="*ncclCommShrink*", confidence="MEDIUM")
 
 
 @examples("line", "version", "func")

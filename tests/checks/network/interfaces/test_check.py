@@ -9,10 +9,10 @@ import pytest
 
 from tests.checks import jobs
 from tests.checks.excerpts import found
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.network.interfaces.check import WrongInterface
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Status
 from topodiag.model.job import Communicator, Process
 
 LOOPED = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] refused, remote=[{}]:26117 (rank=1, size={})"
@@ -25,9 +25,8 @@ def on(interface: str) -> Callable[[int, int, Process], Process]:
 @examples("name")
 def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
     outcome = WrongInterface().judge(jobs.job(process=on(name)))
-    (finding,) = outcome.findings
+    finding = expect(outcome, severity="WARNING")
     assert name in finding.message
-    assert finding.severity is Severity.WARNING
     assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
 
 
@@ -64,9 +63,8 @@ def test_interfaces_over_which_ranks_meet(given: jobs.Given, wanted: Wanted) -> 
 
 @examples("first", "second")
 def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_meet(first: str, second: str) -> None:
-    (finding,) = WrongInterface().judge(jobs.job(process=at(first, second), world=unfinished)).findings
-    assert finding.severity is Severity.ERROR
-    assert "leads to no other node" in finding.message
+    outcome = WrongInterface().judge(jobs.job(process=at(first, second), world=unfinished))
+    finding = expect(outcome, severity="ERROR", message="*leads to no other node*")
     assert finding.where.nodes[0] == "n0"
     assert WrongInterface().judge(jobs.job(process=at(first, second))).status is Status.CLEAN
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from tests.checks import jobs
+from tests.checks.wanted import expect
 from topodiag.checks.job.end.errors import FirstError
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import clocks_of
-from topodiag.model.finding import Confidence
 from topodiag.model.job import Job
 
 NOON = 1.7e9
@@ -29,9 +29,7 @@ def test_the_order_is_that_of_the_common_clock() -> None:
     job = job_with({"n0": 0.0, "n1": 62.0}, {"n0": 100.0, "n1": 110.0})
     first = first_error(job)
     assert first.host == "n1"
-    [finding] = FirstError().judge(job).findings
-    assert "the clock of n1 is 1 min 2 s ahead" in finding.observed
-    assert finding.confidence is Confidence.HIGH
+    expect(FirstError().judge(job), observed="*the clock of n1 is 1 min 2 s ahead*", confidence="HIGH")
 
 
 def test_clocks_that_agree_within_the_barrier_are_left_alone() -> None:
@@ -39,6 +37,5 @@ def test_clocks_that_agree_within_the_barrier_are_left_alone() -> None:
 
 
 def test_without_a_common_init_the_finding_says_that_the_clocks_were_not_compared() -> None:
-    [finding] = FirstError().judge(job_with({}, {"n0": 100.0, "n1": 110.0})).findings
-    assert "no common init compares the clocks of n0 and n1" in finding.observed
-    assert finding.confidence is Confidence.MEDIUM
+    outcome = FirstError().judge(job_with({}, {"n0": 100.0, "n1": 110.0}))
+    expect(outcome, observed="*no common init compares the clocks of n0 and n1*", confidence="MEDIUM")
