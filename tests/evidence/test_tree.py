@@ -1,8 +1,5 @@
 """Tree files: many small files in one text."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.readings import Notes
@@ -51,8 +48,3 @@ def test_a_foreign_line_is_left_and_the_rest_is_kept() -> None:
     tree, parsed = read("rubbish\nx a/config\tzz\n= a/b\t1\n")
     assert tree["a/b"].text == "1"
     assert [line.line for line in parsed.unread] == [1, 2]
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
-    read(data)

@@ -31,6 +31,7 @@ from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.cluster.files import READERS, read_cluster
 from topodiag.evidence.cluster.kubernetes import read_pods
+from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.bundle import MANIFEST, from_bytes, from_files
@@ -314,6 +315,7 @@ ONLY_RECOGNISED = frozenset({
 OTHERS: dict[str, Callable[[bytes], object]] = {
     "affinity": lambda data: read_affinity(data, "fuzz"),
     "device pairs": lambda data: read_pairs_file(data, "fuzz"),
+    "free GPUs": _of_blob(read_free),
     "index map": _of_blob(read_index_map),
     "any": _captured,
     "diagnosed": _diagnosed,

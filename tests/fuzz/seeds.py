@@ -24,6 +24,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "file device pairs": ("own:pairs.json", "own:pairs.csv"),
     "file diagnosed": ("field/003-xid79-kernel-log.json#0", "field/170-no-plugin-and-error-column.json#0", _LOGS[2],
                        "field/062-ibstat-polling-rate-10.json#0", "field/017-gpu-burn-h100-not-initialized.json#0"),
+    "file free GPUs": ("own:free",),
     "file joined": ("field/101-pods-gid-index-differs.json#all", "field/108-mtu-1024-against-4096.json#all",
                     "field/115-pairs-routing-collision.json#all", "field/133-old-process-still-socket.json#all",
                     "field/263-sustained-load-rank-divergence.json#all", "field/154-proxy-pool-deadlock-ras.json#all",

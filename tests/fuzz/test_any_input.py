@@ -10,9 +10,9 @@ from tests.fuzz.readers import readers, seeds_of
 from topodiag.model.errors import TopodiagError
 
 NAMES = [name for name in readers() if name.startswith(("source ", "layout ", "cluster "))] + [
-    "file affinity", "file device pairs", "file index map", "file sentences", "kind nccl-diagnostics",
-    "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests", "kind rank-groups",
-    "kind rank-map", "kind stack-dump", "kind watch",
+    "file affinity", "file device pairs", "file free GPUs", "file index map", "file sentences", "kind flight-recorder",
+    "kind nccl-diagnostics", "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests",
+    "kind rank-groups", "kind rank-map", "kind stack-dump", "kind sweep-plan", "kind watch",
 ]  # fmt: skip
 """The readers of one text; what gathers and judges several is in test_fuzz.py."""
 MOST_SEED = 1500

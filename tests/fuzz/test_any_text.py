@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.checks.env.test_conf_file import conf, judge
+from tests.checks.shared.test_nccl_variables import names as of_settings
 from tests.evidence.live.test_step_times import megatron
 from tests.evidence.network.test_pair_runs import measured
 from topodiag.evidence.assignments import assigned
@@ -15,7 +17,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.systemctl import units
 from topodiag.evidence.intake.fanout import parts_of
 from topodiag.evidence.intake.genre import is_json, program_text
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
@@ -29,9 +31,13 @@ from topodiag.evidence.page import Page
 from topodiag.evidence.pasted_files import shown_files
 from topodiag.evidence.signatures.wrappers import of_one_host, unwrap
 from topodiag.evidence.table import tables_of
-from topodiag.hardware import catalog
+from topodiag.evidence.tree import read_tree
+from topodiag.evidence.yaml_values import load_yaml
+from topodiag.hardware import catalog, xids
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU, parse_cpulist
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Status
 from topodiag.nccl import numbers
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.colours import without_colours
@@ -60,6 +66,15 @@ def node_set(text: str) -> bool:
         return "\n" not in str(error)
 
 
+def plain_or_refused(text: str) -> bool:
+    """YAML that is read, or refused in one line."""
+    try:
+        load_yaml(Blob("any", text.encode()))
+    except InputError as error:
+        return "\n" not in str(error)
+    return True
+
+
 TAKEN: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
     "JSON or none": (of('[]{}",:0123456789truefalsn \n\\-.eE'), is_json),
     "labels of a launcher": (ANY, of_one_host),
@@ -85,6 +100,9 @@ TAKEN: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
     "a system": (ANY, catalog.system_by_product),
     "a type of adapter": (ANY, catalog.nic_by_hca_type),
     "a kind of link": (ANY, catalog.latency_us),
+    "a tree of files": (BYTES, lambda raw: read_tree(Blob("any", raw), Parsed())),
+    **{f"an Xid: {name}": (ANY, getattr(xids, name)) for name in ("recovery_of", "process_of", "link_of")},
+    "an error of NVLink": (ANY, lambda text: (xids.nvlink_of(149, text), xids.sxid_severity(20_034, text))),
 }  # fmt: skip
 """Functions that answer on any text; a text of some signs where others are passed over."""
 KEPT: dict[str, tuple[st.SearchStrategy[str], Callable[[str], bool]]] = {
@@ -115,6 +133,9 @@ KEPT: dict[str, tuple[st.SearchStrategy[str], Callable[[str], bool]]] = {
     ),
     "what is not filled in": (ANY, lambda text: without_unfilled(text).count("\n") == text.count("\n")),
     "a set of nodes": (of("nabx[]-,/0123456789 @*&!^%"), node_set),
+    "YAML": (of("abc&*<:,-[]{}'\"\n 0123456789.!|>"), plain_or_refused),
+    "a line of nccl.conf": (ANY, lambda text: judge(conf(text)).check == "ENV002"),
+    "a setting": (ANY, lambda text: of_settings(f"NCCL_{text}={text}").status in (Status.FINDING, Status.CLEAN)),
 }
 """Functions whose answer on any text is of a kind."""
 

@@ -19,8 +19,9 @@ DEAR = {
                      "kind node-text", "source hwloc-xml", "source ibv-devinfo", "source nvidia-smi-nvlink",
                      "source nvidia-smi-topo", "source settings", "source sys-pci", "kind step-times",
                      "kind nccl-inspector"), 25),
-    **dict.fromkeys(("file diagnosed", "file joined", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
+    **dict.fromkeys(("file diagnosed", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
                      "kind nccl-ras", "kind stack-dump", "source nccl-xml"), 10),
+    "file joined": 4,
 }  # fmt: skip
 """Cases of each reader in the suite, fewer where one takes longer: together they take some 10 seconds of a processor.
 tools/fuzz.py takes minutes and hours."""

@@ -1,8 +1,6 @@
 """The catalogue of Xid and SXid errors: every number has a meaning, a side and an action, and lines are decoded."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.hardware import xids
@@ -51,12 +49,3 @@ def test_the_word_of_an_sxid_line_wins_over_the_catalogue() -> None:
 def test_the_recovery_action_of_xid_154_is_read() -> None:
     line = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
     assert xids.recovery_of(line) == ("none", "gpu reset required")
-
-
-@given(st.text(), st.integers())
-def test_any_text_is_decoded_without_an_exception(text: str, code: int) -> None:
-    xids.nvlink_of(code, text)
-    xids.recovery_of(text)
-    xids.process_of(text)
-    xids.sxid_severity(code, text)
-    xids.link_of(text)

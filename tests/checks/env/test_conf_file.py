@@ -71,8 +71,3 @@ def test_a_line_written_as_advised_is_read_as_meant(before: str, name: str, valu
         assert misread(wrong[1]) is None
         read = as_nccl_reads(wrong[1])
         assert read[0] == name
-
-
-@given(st.text(max_size=60))
-def test_no_line_makes_it_raise(text: str) -> None:
-    assert judge(conf(text)).check == "ENV002"

@@ -4,8 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
 from tests.checks.wanted import expect
@@ -93,10 +91,3 @@ def test_what_replaces_an_old_name_is_a_name_in_force() -> None:
             replacement = old.now.partition("=")[0]
             assert replacement in nccl_variables.known()
             assert nccl_variables.renamed(replacement) is None
-
-
-@given(st.text(max_size=120), st.text(max_size=20))
-def test_no_name_makes_it_raise(tail: str, value: str) -> None:
-    setting = Setting(f"NCCL_{tail}", value, "environment", Origin("settings.tree"))
-    outcome = UnknownSetting().judge(Node("gpu-001", settings=(setting,)), ())
-    assert status(outcome) in ("finding", "clean")

@@ -67,15 +67,6 @@ def test_bad_rank_files_are_one_clear_line(reader: str, text: str, says: str) ->
     assert says in refused(READERS[reader], text)
 
 
-@given(st.binary(max_size=200), st.sampled_from([*READERS.values(), read_free, read_groups]))
-def test_any_bytes_are_read_or_refused(data: bytes, read: Callable[[Blob], object]) -> None:
-    try:
-        read(Blob("any", data))
-    except InputError as error:
-        if "\n" in str(error):
-            raise
-
-
 _NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 
 

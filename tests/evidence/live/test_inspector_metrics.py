@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.checks.wanted import expect
 from tests.tables import examples
@@ -298,9 +296,3 @@ def test_they_are_known_by_their_names_and_not_by_mention() -> None:
         Kind.INSPECTOR
         not in kind_of_file(b'{"status":"success","data":{"result":[{"metric":{"__name__":"up"}}]}}').kinds
     )
-
-
-@given(st.integers(0, 400), st.binary(max_size=8))
-def test_any_answer_with_bytes_changed_is_read_without_an_exception(at: int, change: bytes) -> None:
-    data = query(punctual, 2, gpus=1)
-    inspection(data[:at] + change + data[at + len(change) :])
