@@ -1,16 +1,25 @@
 """Small clusters of two levels, and jobs of tensor, pipeline and data parallelism on them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from topodiag.model.cluster import Cluster, Demand, Level
+from topodiag.model.cluster import Assignment, Cluster, Demand, Level
 
 
-def cluster(free: list[int], leaf: int, rails: int = 0, *, spine_gbs: float = 22.5) -> Cluster:
-    """Nodes with so many free GPUs of 8, `leaf` of them below a switch."""
+def cluster(
+    free: Sequence[int], leaf: int | Sequence[int] = 0, rails: int = 0, *, spine_gbs: float = 22.5, slots: int = 8
+) -> Cluster:
+    """Nodes with so many free GPUs of `slots`; so many nodes below a switch, or the switch of each; 0: one for all."""
     numbers = np.arange(len(free))
-    levels = (Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, spine_gbs))
-    usable = np.arange(8)[None, :] < np.asarray(free)[:, None]
+    below = numbers // (leaf or len(free)) if isinstance(leaf, int) else np.asarray(leaf)
+    levels = (Level("leaf", below, 5.0, 45.0), Level("spine", numbers * 0, 7.0, spine_gbs))
+    usable = np.arange(slots)[None, :] < np.asarray(free)[:, None]
     return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0, rails)
+
+
+def placed(*slots: int) -> Assignment:
+    return Assignment(np.asarray(slots, np.int64))
 
 
 def job(tp: int, pp: int, dp: int) -> list[Demand]:

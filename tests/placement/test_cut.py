@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.model.cluster import Cluster, Level
+from tests.placement.small_jobs import cluster
 from topodiag.placement.cut import Counts, cuts
 from topodiag.placement.room import most_groups
 from topodiag.placement.shares import Class, make_seats
@@ -35,13 +35,6 @@ def by_trying(free: list[int], size: int, least: int) -> int:
                 yield from after_one((*left[:node], left[node] - share, *left[node + 1 :]), need - share, node + 1)
 
     return best(tuple(sorted(free)))
-
-
-def cluster(free: list[int], leaf: list[int]) -> Cluster:
-    numbers = np.arange(len(free))
-    levels = (Level("leaf", np.asarray(leaf), 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 22.5))
-    usable = np.arange(8)[None, :] < np.asarray(free)[:, None]
-    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0)
 
 
 def test_four_nodes_of_seven_hold_three_groups_of_eight_in_threes_to_fives() -> None:

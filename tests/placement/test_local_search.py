@@ -5,16 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.placement import small_jobs
-from tests.placement.small_jobs import job
+from tests.placement.small_jobs import cluster, job
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.local_search import improve
 from topodiag.placement.pack import layings, pack
 from topodiag.placement.price import price_placement, spans_of
-
-
-def cluster(free: list[int], leaf: int, rails: int = 0) -> Cluster:
-    return small_jobs.cluster(free, leaf, rails, spine_gbs=11.25)
 
 
 def step_us(machines: Cluster, demands: list[Demand], placed: Assignment) -> float:

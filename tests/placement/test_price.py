@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.placement.small_jobs import cluster, placed
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
 from topodiag.placement.price import (
     heaviest_first,
@@ -18,21 +19,8 @@ from topodiag.placement.price import (
     spans_of,
 )
 
-
-def cluster(nodes: int = 4, gpus: int = 8, leaf: int = 2) -> Cluster:
-    numbers = np.arange(nodes)
-    return Cluster(
-        names=tuple(f"n{number}" for number in numbers),
-        usable=np.ones((nodes, gpus), bool),
-        nvlink_domain=numbers,
-        levels=(Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(nodes, np.int64), 7.0, 22.5)),
-        inside_alpha_us=1.0,
-        inside_gbs=400.0,
-    )
-
-
-def placed(*slots: int) -> Assignment:
-    return Assignment(np.asarray(slots, np.int64))
+FABRIC = cluster([8] * 4, 2)
+"""Four nodes, two to a leaf."""
 
 
 def packed(ranks: int) -> Assignment:
@@ -44,94 +32,91 @@ def demand(*groups: list[int], collective: str = "all_reduce", size: float = 64e
 
 
 def test_a_group_in_one_node_meets_there() -> None:
-    spans = spans_of(cluster(), np.asarray([[0, 1, 2, 3]]), packed(8))
+    spans = spans_of(FABRIC, np.asarray([[0, 1, 2, 3]]), packed(8))
     assert (spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist()) == ([1], [4], [0])
 
 
 def test_nodes_of_one_leaf_meet_at_the_leaf_and_others_at_the_spine() -> None:
-    spans = spans_of(cluster(), np.asarray([[0, 8], [0, 16], [0, 7]]), packed(32))
+    spans = spans_of(FABRIC, np.asarray([[0, 8], [0, 16], [0, 7]]), packed(32))
     assert spans.level.tolist() == [1, 2, 0]
     assert spans.nodes.tolist() == [2, 2, 1]
 
 
 def test_the_fewest_members_in_a_node_are_counted() -> None:
-    spans = spans_of(cluster(), np.asarray([[0, 1, 2, 8]]), packed(32))
+    spans = spans_of(FABRIC, np.asarray([[0, 1, 2, 8]]), packed(32))
     assert (spans.nodes.tolist(), spans.least.tolist()) == ([2], [1])
 
 
 def test_a_split_group_costs_more_than_a_packed_one_and_less_than_one_over_the_spine() -> None:
     def took(*slots: int) -> float:
-        return price_demand(cluster(), demand([0, 1, 2, 3]), placed(*slots)).step_us
+        return price_demand(FABRIC, demand([0, 1, 2, 3]), placed(*slots)).step_us
 
     inside, leaf, spine = took(0, 1, 2, 3), took(0, 1, 8, 9), took(0, 1, 16, 17)
     assert inside < leaf < spine
 
 
 def test_the_step_waits_for_the_slowest_group() -> None:
-    cost = price_demand(cluster(), demand([0, 1], [2, 3]), placed(0, 1, 2, 16))
+    cost = price_demand(FABRIC, demand([0, 1], [2, 3]), placed(0, 1, 2, 16))
     assert cost.slowest == 1
     assert cost.step_us == pytest.approx(cost.each_us.max())
 
 
 def test_calls_and_what_is_hidden_are_counted() -> None:
-    once = price_demand(cluster(), demand([0, 1]), packed(2)).step_us
-    many = price_demand(cluster(), demand([0, 1], calls=10, exposed=0.5), packed(2)).step_us
+    once = price_demand(FABRIC, demand([0, 1]), packed(2)).step_us
+    many = price_demand(FABRIC, demand([0, 1], calls=10, exposed=0.5), packed(2)).step_us
     assert many == pytest.approx(5 * once)
 
 
 def test_a_pipeline_is_priced_between_neighbours() -> None:
     assert pairs_of(np.asarray([[0, 1, 2]])).tolist() == [[0, 1], [1, 2]]
     stages = demand([0, 1, 2], collective="send_recv")
-    near = price_demand(cluster(), stages, placed(0, 8, 16)).step_us
-    nearer = price_demand(cluster(), stages, placed(0, 1, 2)).step_us
+    near = price_demand(FABRIC, stages, placed(0, 8, 16)).step_us
+    nearer = price_demand(FABRIC, stages, placed(0, 1, 2)).step_us
     assert nearer < near
 
 
 def test_the_bound_is_the_price_of_the_best_place() -> None:
-    cost = price_demand(cluster(), demand([0, 1, 2, 3]), packed(4))
+    cost = price_demand(FABRIC, demand([0, 1, 2, 3]), packed(4))
     assert cost.step_us == pytest.approx(cost.bound_us)
-    large = price_demand(cluster(), demand(list(range(16))), packed(16))
+    large = price_demand(FABRIC, demand(list(range(16))), packed(16))
     assert large.spans.level.tolist() == [1]
     assert large.step_us == pytest.approx(large.bound_us)
 
 
 def test_a_dimension_of_one_rank_costs_nothing() -> None:
-    assert price_placement(cluster(), [demand([0], [1])], packed(2)).step_us == 0
+    assert price_placement(FABRIC, [demand([0], [1])], packed(2)).step_us == 0
 
 
 @given(st.permutations(range(4)), st.permutations(range(8)))
 def test_relabelling_nodes_changes_no_cost(order: list[int], ranks: list[int]) -> None:
-    one = cluster()
     renamed = Cluster(
-        tuple(one.names[node] for node in order), one.usable[order], one.nvlink_domain[order],
-        tuple(Level(level.kind, level.group[order], level.alpha_us, level.gbs) for level in one.levels),
-        one.inside_alpha_us, one.inside_gbs,
+        tuple(FABRIC.names[node] for node in order), FABRIC.usable[order], FABRIC.nvlink_domain[order],
+        tuple(Level(level.kind, level.group[order], level.alpha_us, level.gbs) for level in FABRIC.levels),
+        FABRIC.inside_alpha_us, FABRIC.inside_gbs,
     )  # fmt: skip
     where = {node: place for place, node in enumerate(order)}
     slots = np.asarray([4 * rank for rank in ranks], np.int64)
     moved = np.asarray([where[int(slot) // 8] * 8 + int(slot) % 8 for slot in slots], np.int64)
     wanted = [demand([0, 1, 2, 3], [4, 5, 6, 7]), demand([0, 4], [1, 5], collective="all_to_all")]
-    before = price_placement(one, wanted, Assignment(slots)).step_us
+    before = price_placement(FABRIC, wanted, Assignment(slots)).step_us
     assert price_placement(renamed, wanted, Assignment(moved)).step_us == pytest.approx(before)
 
 
 @given(st.integers(0, 1), st.floats(1.0, 20.0), st.permutations(range(16)))
 def test_a_faster_link_never_raises_a_cost(which: int, factor: float, ranks: list[int]) -> None:
-    slow = cluster()
     levels = [
         Level(level.kind, level.group, level.alpha_us, level.gbs * (factor if place == which else 1.0))
-        for place, level in enumerate(slow.levels)
+        for place, level in enumerate(FABRIC.levels)
     ]
-    fast = Cluster(slow.names, slow.usable, slow.nvlink_domain, tuple(levels), 1.0, 400.0)
+    fast = Cluster(FABRIC.names, FABRIC.usable, FABRIC.nvlink_domain, tuple(levels), 1.0, 400.0)
     slots = Assignment(np.asarray(ranks, np.int64) * 2)
     wanted = [demand(list(range(8)), list(range(8, 16))), demand([0, 8], collective="send_recv")]
-    assert price_placement(fast, wanted, slots).step_us <= price_placement(slow, wanted, slots).step_us + 1e-6
+    assert price_placement(fast, wanted, slots).step_us <= price_placement(FABRIC, wanted, slots).step_us + 1e-6
 
 
 def on_rails(oversubscribed: float = 2.0, rails: int = 8) -> Cluster:
-    fabric = cluster()
-    leaf, spine = fabric.levels
-    return replace(fabric, levels=(leaf, replace(spine, gbs=leaf.gbs / oversubscribed)), rails=rails)
+    leaf, spine = FABRIC.levels
+    return replace(FABRIC, levels=(leaf, replace(spine, gbs=leaf.gbs / oversubscribed)), rails=rails)
 
 
 def test_peers_on_one_rail_pay_the_leaf_and_others_the_spine() -> None:
@@ -140,7 +125,7 @@ def test_peers_on_one_rail_pay_the_leaf_and_others_the_spine() -> None:
     def took(*slots: int) -> float:
         return price_demand(on_rails(), demand([0, 1]), placed(*slots)).step_us
 
-    assert took(0, 8) == price_demand(cluster(), demand([0, 1]), placed(0, 8)).step_us
+    assert took(0, 8) == price_demand(FABRIC, demand([0, 1]), placed(0, 8)).step_us
     assert took(0, 9) == pytest.approx(took(0, 16))
     assert took(0, 9) > took(0, 8)
 
@@ -216,7 +201,7 @@ def test_rails_never_make_a_placement_cheaper(slots: list[int], rails: int) -> N
 
 
 def test_a_hundred_thousand_gpus_are_a_few_arrays() -> None:
-    large = cluster(nodes=12_500, leaf=16)
+    large = cluster([8] * 12_500, 16)
     ranks = np.arange(100_000, dtype=np.int64)
     wanted = [demand(*ranks.reshape(-1, 8).tolist()), demand(*ranks.reshape(8, -1).T[:, :].tolist())]
     cost = price_placement(large, wanted, Assignment(ranks))

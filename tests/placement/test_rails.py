@@ -7,28 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.model.cluster import Assignment, Cluster, Demand, Level
+from tests.placement.small_jobs import cluster, placed
+from topodiag.model.cluster import Demand
 from topodiag.placement.price import off_rail_us, price_placement, spans_of
 from topodiag.placement.rails import _Row, _Turning, on_rails
 from topodiag.placement.solve import solve
-
-
-def cluster(nodes: int, leaf: int = 4, rails: int = 8) -> Cluster:
-    numbers = np.arange(nodes)
-    levels = (Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(nodes, np.int64), 7.0, 11.0))
-    usable = np.ones((nodes, 8), bool)
-    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0, rails)
-
-
-def placed(*slots: int) -> Assignment:
-    return Assignment(np.asarray(slots, np.int64))
-
 
 TP = Demand("tp", np.arange(8).reshape(1, 8), "all_reduce", 64e6, calls=100, keep_together=True)
 
 
 def test_the_halves_of_a_split_group_take_the_same_gpus() -> None:
-    machines = cluster(2)
+    machines = cluster([8] * 2, 4, 8)
     start = placed(0, 1, 2, 3, 12, 13, 14, 15)
     assert off_rail_us(machines, TP, start) > 0
     assignment = on_rails(machines, [TP], start)
@@ -43,13 +32,13 @@ def test_a_rail_that_another_group_holds_is_exchanged_along_the_chain() -> None:
     gpus = [low, high, low, low, high, high]  # halves of the groups: on nodes 0 1, 1 2, 2 0
     nodes = [0, 1, 1, 2, 2, 0]
     start = placed(*(8 * node + gpu for node, part in zip(nodes, gpus, strict=True) for gpu in part))
-    machines = cluster(4)
+    machines = cluster([8] * 4, 4, 8)
     assignment = on_rails(machines, [demand], start)
     assert price_placement(machines, [demand], assignment).step_us < price_placement(machines, [demand], start).step_us
 
 
 def test_the_free_gpus_of_a_node_are_chosen_by_rail() -> None:
-    machines = cluster(2)
+    machines = cluster([8] * 2, 4, 8)
     machines.usable[1, :2] = False
     halves = replace(TP, groups=np.arange(8).reshape(1, 8))
     solution = solve(replace(machines, usable=machines.usable & (np.arange(8) != 7)), [halves], 8, tries=1)
@@ -59,16 +48,16 @@ def test_the_free_gpus_of_a_node_are_chosen_by_rail() -> None:
 def test_nothing_is_turned_where_no_step_would_be_shorter() -> None:
     """Over the spine, without rails, and on rails already."""
     over_spine = placed(0, 1, 2, 3, 36, 37, 38, 39)
-    assert on_rails(cluster(8), [TP], over_spine) is over_spine
+    assert on_rails(cluster([8] * 8, 4, 8), [TP], over_spine) is over_spine
     crossed = placed(0, 1, 2, 3, 12, 13, 14, 15)
-    assert on_rails(cluster(8, rails=0), [TP], crossed) is crossed
+    assert on_rails(cluster([8] * 8, 4), [TP], crossed) is crossed
     straight = placed(0, 1, 2, 3, 8, 9, 10, 11)
-    assert on_rails(cluster(8), [TP], straight) is straight
+    assert on_rails(cluster([8] * 8, 4, 8), [TP], straight) is straight
 
 
 @given(st.permutations(range(32)), st.sampled_from([2, 4, 8]), st.sampled_from([2, 4]))
 def test_ranks_stay_in_their_nodes_or_a_step_becomes_shorter(slots: list[int], rails: int, leaf: int) -> None:
-    machines = cluster(4, leaf, rails)
+    machines = cluster([8] * 4, leaf, rails)
     start = placed(*slots[:24])
     demands = [
         Demand("tp", np.arange(24).reshape(6, 4), "all_reduce", 64e6, calls=100, keep_together=True),
@@ -82,7 +71,7 @@ def test_ranks_stay_in_their_nodes_or_a_step_becomes_shorter(slots: list[int], r
 
 @given(st.permutations(range(32)), st.sampled_from([2, 4, 8]), st.sampled_from([1, 2]))
 def test_ways_on_rails_are_counted_as_the_price_counts_them(slots: list[int], rails: int, rack: int) -> None:
-    machines = cluster(4, 4, rails)
+    machines = cluster([8] * 4, 4, rails)
     racks = replace(machines, nvlink_domain=np.arange(4) // rack)
     start = placed(*slots[:6])
     spans = spans_of(racks, np.arange(6)[None, :], start)

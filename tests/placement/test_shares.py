@@ -5,20 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.placement.small_jobs import cluster
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.pack import pack
 from topodiag.placement.price import price_placement
 from topodiag.placement.shares import Class, classes, make_seats
 from topodiag.placement.solve import in_order, solve
-
-
-def cluster(free: list[int], leaf: list[int] | None = None) -> Cluster:
-    usable_gpus = np.arange(8)[None, :] < np.asarray(free)[:, None]
-    numbers = np.arange(len(free))
-    group = np.asarray(leaf if leaf is not None else [0] * len(free))
-    levels = (Level("leaf", group, 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 20.0))
-    return Cluster(tuple(f"n{n}" for n in numbers), usable_gpus, numbers, levels, 1.0, 400.0)
 
 
 def free_of(machines: Cluster) -> Ints:

@@ -8,21 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.placement.exact_search import TooLargeError, better, random_case
+from tests.placement.small_jobs import cluster
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.pack import pack
 from topodiag.placement.price import price_placement, spans_of
 from topodiag.placement.seats import SeatError
 from topodiag.placement.solve import Solution, solve
-
-
-def cluster(free: list[int], leaf: list[int], slots: int = 8) -> Cluster:
-    usable = np.zeros((len(free), slots), bool)
-    for node, count in enumerate(free):
-        usable[node, :count] = True
-    numbers = np.arange(len(free))
-    levels = (Level("leaf", np.asarray(leaf), 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 20.0))
-    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0)
 
 
 def grid(tp: int, pp: int, dp: int) -> list[Demand]:
@@ -39,21 +31,21 @@ def grid(tp: int, pp: int, dp: int) -> list[Demand]:
 
 
 def test_every_tensor_group_gets_a_node_of_its_own() -> None:
-    machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
+    machines = cluster([8] * 8, 4)
     solution = solve(machines, grid(8, 2, 4), 64)
     assert spans_of(machines, grid(8, 2, 4)[0].groups, solution.assignment).nodes.max() == 1
     assert solution.splits == ()
 
 
 def test_small_groups_share_a_node_without_straddling() -> None:
-    machines = cluster([6, 6, 6, 6], [0, 0, 0, 0], slots=8)
+    machines = cluster([6, 6, 6, 6])
     solution = solve(machines, grid(4, 1, 4), 16)
     assert spans_of(machines, grid(4, 1, 4)[0].groups, solution.assignment).nodes.max() == 1
 
 
 def test_fragments_that_cannot_hold_a_group_are_named() -> None:
     """Two nodes with two free GPUs each, and a job that wants four with tensor parallelism."""
-    machines = cluster([2, 2], [0, 0])
+    machines = cluster([2, 2])
     solution = solve(machines, grid(4, 1, 1), 4)
     (split,) = solution.splits
     assert (split.dimension, split.groups, split.of) == ("tp", 1, 1)
@@ -62,13 +54,13 @@ def test_fragments_that_cannot_hold_a_group_are_named() -> None:
 
 
 def test_a_job_that_fits_one_leaf_stays_in_it() -> None:
-    machines = cluster([8] * 6, [0, 0, 0, 0, 1, 1])
+    machines = cluster([8] * 6, 4)
     solution = solve(machines, grid(8, 1, 2), 16)
     assert set(machines.node_of(solution.assignment.slot).tolist()) == {4, 5}
 
 
 def test_stages_of_a_pipeline_stand_in_physical_order() -> None:
-    machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
+    machines = cluster([8] * 8, 4)
     demands = grid(8, 4, 2)
     solution = solve(machines, demands, 64)
     assert spans_of(machines, demands[1].groups, solution.assignment).level.max() == 1
@@ -76,7 +68,7 @@ def test_stages_of_a_pipeline_stand_in_physical_order() -> None:
 
 def test_more_ranks_than_gpus_are_refused_in_one_line() -> None:
     with pytest.raises(SeatError, match="9 ranks do not fit on 8 usable GPUs of 1 node"):
-        solve(cluster([8], [0]), [], 9)
+        solve(cluster([8]), [], 9)
 
 
 def test_a_seed_gives_the_same_map() -> None:
@@ -131,7 +123,7 @@ def test_small_clusters_are_solved_as_well_as_by_trying_everything(seed: int) ->
 
 
 def test_packing_alone_is_linear_and_complete() -> None:
-    machines = cluster([8] * 512, [n // 16 for n in range(512)])
+    machines = cluster([8] * 512, 16)
     slot = pack(machines, grid(8, 8, 64), 4096).slot
     assert sorted(slot.tolist()) == list(range(4096))
 
@@ -164,12 +156,12 @@ def test_groups_of_a_mixed_job_are_laid_by_size() -> None:
         Demand("big", np.arange(16).reshape(2, 8), bytes=1e8, keep_together=True),
         Demand("small", np.arange(16, 24).reshape(2, 4), bytes=1e8, keep_together=True),
     ]
-    solution = solve(cluster([4, 8, 8, 4], [0, 0, 0, 0]), demands, 24)
+    solution = solve(cluster([4, 8, 8, 4]), demands, 24)
     assert [demand.spans.nodes.max() for demand in solution.cost.demands] == [1, 1]
 
 
 def test_ranks_without_any_group_find_a_place() -> None:
-    solution = solve(cluster([3, 3], [0, 0]), [Demand("tp", np.asarray([[0, 3]]), bytes=1e6)], 6)
+    solution = solve(cluster([3, 3]), [Demand("tp", np.asarray([[0, 3]]), bytes=1e6)], 6)
     assert sorted(solution.assignment.slot.tolist()) == [0, 1, 2, 8, 9, 10]
 
 
