@@ -14,6 +14,7 @@ from pathlib import Path
 
 import topodiag
 from benchmarks.incidents import FOLDER, Incident, incidents
+from tests.files import laid
 from topodiag.model.verdict import CauseStatus, State, Verdict
 
 Evidence = dict[str, bytes]
@@ -39,10 +40,7 @@ class Place:
 
     def _diagnose(self, evidence: Evidence, order: Iterable[str]) -> Verdict:
         shutil.rmtree(self.path, ignore_errors=True)
-        for name, data in evidence.items():
-            file = self.path / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
+        laid(self.path, evidence)
         asked = [str(self.path / name) for name in order] or [str(self.path)]
         verdict = topodiag.diagnose(asked).result.verdict
         assert verdict is not None

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.files import laid
 from tests.pasted import answer
 from tests.tables import edited
 from topodiag.model.errors import TopodiagError
@@ -74,8 +75,7 @@ ROWS = rows()
 
 def answered(folder: Path, text: str, beside: dict[str, str]) -> dict[str, Any]:
     """The whole result, as `--format json` prints it."""
-    for name, data in ({"out.txt": text} | beside).items():
-        (folder / name).write_text(data)
+    laid(folder, {"out.txt": text} | beside)
     try:
         return answer(folder if beside else folder / "out.txt")
     except TopodiagError:

@@ -1,18 +1,17 @@
 """Logs in archives tell what the same logs in a folder tell, under the names that a reader knows."""
 
 import gzip
-import io
 import os
 import pickle
 import tarfile
 import tempfile
-import zipfile
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from tests.evidence.flight.test_flight_recorder import dump
+from tests.files import laid, tarred, zipped
 from tests.fleet.ingested import rank_log
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
@@ -27,37 +26,13 @@ MEMBERS = {
 }
 
 
-def tarred(members: dict[str, bytes], *more: tarfile.TarInfo) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, data in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-        for member in more:
-            archive.addfile(member)
-    return packed.getvalue()
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return packed.getvalue()
-
-
 def read(path: Path, **options: object) -> Result:
     return logs([str(path)], options=LogOptions(workers=1, **options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, data in MEMBERS.items():
-        place = tmp_path / "job" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-    return tmp_path / "job"
+    return laid(tmp_path / "job", MEMBERS)
 
 
 def told(result: Result, below: Path) -> str:

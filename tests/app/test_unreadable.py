@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import io
 import os
 import shutil
 from collections.abc import Callable
@@ -12,13 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.printed import drawn
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
 from topodiag.model.errors import InputError
-from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
-from topodiag.report.page import print_drawn
 from topodiag.report.verdict.table import draw_diagnosis
 
 INCIDENT = Path(__file__).parents[2] / "fixtures" / "incidents" / "gid-index-moved"
@@ -91,9 +89,7 @@ def test_it_stands_in_the_first_lines(
     shutil.copytree(INCIDENT, place, ignore=shutil.ignore_patterns("truth.json"))
     breaks(place, monkeypatch)
     monkeypatch.chdir(place)
-    page = io.StringIO()
-    print_drawn(draw_diagnosis, diagnose(["."]), page, Style(width=80))
-    first = page.getvalue().splitlines()[:FIRST]
+    first = drawn(draw_diagnosis, diagnose(["."]), width=80).splitlines()[:FIRST]
     assert reason in " ".join(" ".join(first).split())
     assert sum("not read  " in line for line in first) == 1
 
@@ -105,10 +101,9 @@ def test_it_stands_in_the_first_lines_of_the_view_of_logs(
     (tmp_path / "nccl.log").write_bytes((INCIDENT / "nccl.log").read_bytes())
     breaks(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    page = io.StringIO()
-    print_drawn(draw_logs, logs(["."], options=LogOptions(workers=1)), page, Style(width=80))
+    page = drawn(draw_logs, logs(["."], options=LogOptions(workers=1)), width=80)
     reason = "odd.log.gz: the archive is damaged" if breaks is damaged_gzip else dict(CASES)[breaks]
-    assert reason in " ".join(" ".join(page.getvalue().splitlines()[:FIRST]).split())
+    assert reason in " ".join(" ".join(page.splitlines()[:FIRST]).split())
 
 
 @pytest.mark.parametrize("breaks", [case[0] for case in CASES if case[0] is not cut_gzip])

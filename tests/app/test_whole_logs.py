@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from fixtures.whole import CASES, Case
+from tests.files import laid
 from topodiag.api import diagnose
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_verdict_of_a_whole_log(case: Case, tmp_path: Path) -> None:
-    for name, text in case.files.items():
-        (tmp_path / name).write_text(text)
-    verdict = diagnose([str(tmp_path)]).verdict
+    verdict = diagnose([str(laid(tmp_path, case.files))]).verdict
     causes = [cause.finding.id for cause in verdict.causes]
     assert verdict.state.value in case.states
     assert (causes[0] if causes else "") in case.first

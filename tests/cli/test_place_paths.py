@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.files import laid
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
@@ -21,9 +22,7 @@ def place(capsys: pytest.CaptureFixture[str], command: str, *args: str) -> tuple
 
 
 def written(folder: Path, **texts: str) -> list[str]:
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    return [str(folder / name) for name in texts]
+    return [str(laid(folder, texts) / name) for name in texts]
 
 
 def test_paths_are_what_the_options_would_have_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

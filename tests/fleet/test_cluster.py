@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files import laid
 from tests.tables import examples
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
@@ -173,10 +174,8 @@ def test_any_address_names_switches_or_none(address: str, pattern: str) -> None:
 
 @examples("content", "says")
 def test_a_folder_without_nodes_is_one_clear_line(tmp_path: Path, content: dict[str, bytes], says: str) -> None:
-    for name, data in content.items():
-        (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError) as caught:
-        read_bundles([str(tmp_path)])
+        read_bundles([str(laid(tmp_path, content))])
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.files import laid
+
 MakeStub = Callable[[str, str], Path]
 
 
@@ -77,10 +79,7 @@ def machine(tmp_path: Path) -> Path:
         "etc/nccl.conf": "NCCL_IB_HCA = mlx5\n# a comment",
         "var/log/fabricmanager.log": "error\n" * 12000 + "error: the end",
     }
-    for path, text in files.items():
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text + "\n" if text else "")
+    laid(root, {path: text + "\n" if text else "" for path, text in files.items()})
     (root / gpu / "config").write_bytes(bytes(range(64)))
     devices = root / "sys/bus/pci/devices"
     devices.mkdir(parents=True)

@@ -1,19 +1,16 @@
 """Every shipped machine gives a valid JSON, and a table that fits the page and names what was found."""
 
-import io
 import json
-from functools import partial
 from importlib.resources import files
 
 import jsonschema
 import pytest
 from rich.cells import cell_len
 
+from tests.printed import drawn, written
 from tests.scanned import scanned
 from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.report.interface import Style
-from topodiag.report.page import print_drawn
 from topodiag.report.registry import names, report
 from topodiag.report.table import draw_result
 
@@ -28,10 +25,7 @@ def result(request):
 
 
 def rendered(result, name, **style):
-    stream = io.StringIO()
-    write = partial(print_drawn, draw_result) if name == "table" else report(name)
-    write(result, stream, Style(**style))
-    return stream.getvalue()
+    return drawn(draw_result, result, **style) if name == "table" else written(report(name), result, **style)
 
 
 def test_the_json_is_valid(result):

@@ -1,6 +1,5 @@
 """The table says what is wrong, never says healthy of what was not seen, and keeps to its page."""
 
-import io
 import re
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.printed import drawn
 from tests.report import machines
 from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Marks, Outcome, Severity, Status, Where
@@ -20,7 +20,6 @@ from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.report.interface import Style
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
-from topodiag.report.page import print_drawn
 from topodiag.report.table import draw_result
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged, of_hosts
@@ -30,10 +29,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 def table(result, **style):
     """The whole page; `verbose=0` for what is printed unasked."""
-    stream = io.StringIO()
-    style.setdefault("verbose", 1)
-    print_drawn(draw_result, result, stream, Style(**style))
-    return stream.getvalue()
+    return drawn(draw_result, result, **({"verbose": 1} | style))
 
 
 def machine(result):
@@ -303,20 +299,18 @@ def test_a_check_with_a_finding_is_not_among_those_that_found_nothing():
 # --- the last lines of a report repeat its answer; notes are one line each ------------------------------------
 
 
-def drawn(result, **style):
-    stream = io.StringIO()
-    print_drawn(draw_result, result, stream, Style(**style))
-    return stream.getvalue().splitlines()
+def lines_of(result, **style):
+    return drawn(draw_result, result, **style).splitlines()
 
 
 def test_the_last_two_lines_are_the_verdict_and_what_to_do():
-    first, *_, verdict, action = drawn(machines.sick(), width=160)
+    first, *_, verdict, action = lines_of(machines.sick(), width=160)
     assert first.startswith(verdict)
     assert action.startswith("  do         ")
 
 
 def test_quiet_reports_and_short_ones_repeat_nothing():
-    lines = drawn(machines.sick(), quiet=True)
+    lines = lines_of(machines.sick(), quiet=True)
     assert sum(line.startswith("✖") and "error" in line for line in lines) == 1
     page = Page(Style())
     page.add("", "one line")
@@ -340,7 +334,7 @@ def test_answers_alike_are_folded_the_worst_first():
 def test_a_note_is_one_line_unless_the_report_is_verbose():
     note = machines.finding(severity=Severity.INFO, message="nothing to fix", fix=("leave it",))
     made = replace(machines.sick(), findings=(note,))
-    short, whole = drawn(made, width=120), drawn(made, width=120, verbose=1)
+    short, whole = lines_of(made, width=120), lines_of(made, width=120, verbose=1)
     assert [line for line in short if "nothing to fix" in line]
     assert not [line for line in short if "leave it" in line]
     assert [line for line in short if line.endswith("  (-v: in full)")]

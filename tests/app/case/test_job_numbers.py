@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.files import laid
 from tests.tables import examples, with_texts
 from topodiag.api import diagnose
 from topodiag.app.case.job_numbers import job_number
@@ -15,7 +16,6 @@ def test_the_number_of_a_job_stands_in_the_names_that_a_scheduler_gives(name: st
 
 @examples("texts", "states")
 def test_each_number_is_a_job(tmp_path: Path, texts: dict[str, str], states: dict[str, State]) -> None:
-    for name, text in texts.items():
-        tmp_path.joinpath(name).write_text(with_texts(text, __file__), encoding="utf-8")
+    laid(tmp_path, {name: with_texts(text, __file__) for name, text in texts.items()})
     verdict = diagnose(str(tmp_path)).verdict
     assert {job.name: job.state for job in verdict.jobs} == states

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fixtures.whole.case import nccl_start
+from tests.files import laid
 from tests.tables import examples
 from topodiag.app.case.build import open_case
 
@@ -16,9 +17,7 @@ SCRIPT = "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_DISABLE={value}\nsrun python
 
 def given(folder: Path, **files: str) -> set[tuple[str, str, str]]:
     """Name, value and file of the settings that a job has beside files."""
-    (folder / "nccl.log").write_text(f"{LOG}\n")
-    for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text)
+    laid(folder, {"nccl.log": f"{LOG}\n"} | {name.replace("_", "."): text for name, text in files.items()})
     [job] = open_case([str(folder)]).jobs
     settings = [setting for process in job.processes for setting in process.settings.values()]
     return {

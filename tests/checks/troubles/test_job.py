@@ -1,11 +1,12 @@
 """Lines of trouble that no finding explains: listed in the result and in every output, and never beside "no faults";
 and which warnings tell of no fault."""
 
-import io
 import json
+from functools import partial
 from pathlib import Path
 
 from tests.checks import jobs
+from tests.printed import drawn, written
 from tests.tables import examples
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
@@ -14,9 +15,7 @@ from topodiag.model.result import Result
 from topodiag.report.formats import json as as_json
 from topodiag.report.formats import nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
-from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
-from topodiag.report.page import print_drawn
 
 HEAD = "n0:310:351 [0] NCCL INFO"
 WARN = "n0:310:351 [0] enqueue.cc:412 NCCL WARN"
@@ -30,23 +29,17 @@ def judged(tmp_path: Path, *lines: str) -> Result:
     return logs([str(path)], options=LogOptions(workers=1))
 
 
-def shown(result: Result) -> str:
-    stream = io.StringIO()
-    print_drawn(draw_logs, result, stream, Style(width=200))
-    return stream.getvalue()
-
-
 def test_a_warning_that_no_rule_explains_is_listed(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
     assert [(each.what, each.text, each.harmless) for each in result.unexplained] == [("NCCL WARN", STRANGE, "")]
-    text = shown(result)
+    text = drawn(draw_logs, result, width=200)
     assert "1 line of trouble that no check explains (NCCL WARN)" in text
     assert STRANGE in text
     assert "job.log:2" in text
 
 
 def test_no_faults_found_never_stands_beside_a_warning(tmp_path: Path) -> None:
-    assert "no faults found" not in shown(judged(tmp_path, f"{WARN} {STRANGE}")).lower()
+    assert "no faults found" not in drawn(draw_logs, judged(tmp_path, f"{WARN} {STRANGE}"), width=200).lower()
 
 
 def test_lines_that_differ_in_numbers_only_are_one_with_their_count(tmp_path: Path) -> None:
@@ -59,22 +52,16 @@ def test_a_harmless_warning_is_named_with_its_reason_and_leaves_the_verdict_alon
     assert [each.text for each in result.unexplained] == [OPENED]
     assert "RDMA library is not installed" in result.unexplained[0].harmless
     assert not result.troubles()
-    text = shown(result)
+    text = drawn(draw_logs, result, width=200)
     assert "known to be harmless" in text
     assert "no check explains" not in text
 
 
 def test_every_output_has_the_line(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
-    stream = io.StringIO()
-    as_json.write(result, stream, Style())
-    assert [each["text"] for each in json.loads(stream.getvalue())["unexplained"]] == [STRANGE]
-    stream = io.StringIO()
-    prometheus.write(result, stream, Style(), clock=lambda: 0.0)
-    assert "topodiag_unexplained 1.0" in stream.getvalue()
-    stream = io.StringIO()
-    nagios.write(result, stream, Style())
-    assert STRANGE in stream.getvalue()
+    assert [each["text"] for each in json.loads(written(as_json.write, result))["unexplained"]] == [STRANGE]
+    assert "topodiag_unexplained 1.0" in written(partial(prometheus.write, clock=lambda: 0.0), result)
+    assert STRANGE in written(nagios.write, result)
     assert state_of(result) is State.UNKNOWN
 
 

@@ -1,15 +1,13 @@
 """What the evidence of a node says that is wrong, and no check judges: "no faults found" never stands beside it."""
 
-from io import StringIO
 from pathlib import Path
 
 from tests.evidence.filled import node_of
+from tests.printed import drawn
 from tests.tables import examples, texts
 from topodiag.app.scan import scan
 from topodiag.checks.troubles.node import troubles
 from topodiag.model.result import Result
-from topodiag.report.interface import Style
-from topodiag.report.page import print_drawn
 from topodiag.report.table import draw_result
 
 GIDS = "DEV     PORT    INDEX   GID                                     IPv4            VER     DEV\n"
@@ -35,8 +33,6 @@ def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:
     (trouble,) = result.troubles()
     assert "2 of 3 pairs" in trouble.text
     assert "CNS" in trouble.text
-    stream = StringIO()
-    print_drawn(draw_result, result, stream, Style(width=100))
-    page = stream.getvalue()
+    page = drawn(draw_result, result, width=100)
     assert "refused by the chipset" in " ".join(page.split())
     assert "no faults found" not in page

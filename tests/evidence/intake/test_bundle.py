@@ -1,7 +1,6 @@
 """Evidence from elsewhere: what is read, and what is refused with one clear line."""
 
 import gzip
-import io
 import json
 import os
 import tarfile
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.files import laid, tarred
 from tests.tables import examples
 from topodiag.evidence.intake import archives
 from topodiag.evidence.intake import bundle as bundles
@@ -40,21 +40,12 @@ FILES = {"manifest.json": json.dumps(MANIFEST).encode(), "commands/ibstat.txt": 
 
 
 def archive(path: Path, files: dict[str, bytes], *extra: tarfile.TarInfo) -> str:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-        for member in extra:
-            tar.addfile(member)
+    path.write_bytes(tarred(files, *extra, mode="w:gz"))
     return str(path)
 
 
 def folder(path: Path, files: dict[str, bytes]) -> str:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return str(path)
+    return str(laid(path, files))
 
 
 def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
@@ -170,7 +161,7 @@ def test_an_item_whose_file_is_missing_is_said(tmp_path: Path) -> None:
 
 
 def test_a_truncated_archive_is_damaged_not_a_crash(tmp_path: Path) -> None:
-    whole = Path(archive(tmp_path / "b.tar.gz", {**FILES, "noise": os.urandom(4000)})).read_bytes()
+    whole = tarred({**FILES, "noise": os.urandom(4000)}, mode="w:gz")
     (tmp_path / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged archive"):
         open_evidence(str(tmp_path / "cut.tar.gz"))
@@ -202,7 +193,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
 def test_any_damage_to_an_archive_is_an_input_error_or_readable(
     tmp_path: Path, cut: int, at: int, noise: bytes
 ) -> None:
-    whole = Path(archive(tmp_path / "b.tar.gz", FILES)).read_bytes()
+    whole = tarred(FILES, mode="w:gz")
     damaged = whole[:at] + noise + whole[at + len(noise) :]
     damaged = damaged[: max(1, len(damaged) - cut)]
     (tmp_path / "d.tar.gz").write_bytes(damaged)

@@ -5,9 +5,7 @@ import io
 import lzma
 import os
 import socket
-import tarfile
 import time
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files import laid, tarred, zipped
 from tests.tables import examples
 from topodiag.evidence.intake import archives, one_file
 from topodiag.evidence.intake.bundle import open_evidence
@@ -35,11 +34,7 @@ def kinds(intake: Intake, below: Path) -> dict[str, Kind]:
 
 
 def tar(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> str:
-    with tarfile.open(path, mode) as packed:  # type: ignore[call-overload]
-        for name, data in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            packed.addfile(member, io.BytesIO(data))
+    path.write_bytes(tarred(members, mode=mode))
     return str(path)
 
 
@@ -75,9 +70,7 @@ def test_an_archive_is_its_members(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_zip_is_its_members(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "mix.zip", "w") as packed:
-        packed.writestr("gpu-001/manifest.json", MANIFEST)
-        packed.writestr("job.log", RECORD)
+    (tmp_path / "mix.zip").write_bytes(zipped({"gpu-001/manifest.json": MANIFEST, "job.log": RECORD}))
     assert kinds(gather([str(tmp_path / "mix.zip")]), tmp_path / "mix.zip") == {
         "gpu-001": Kind.BUNDLE, "job.log": Kind.NCCL_LOG,
     }  # fmt: skip
@@ -167,10 +160,7 @@ _TREES = st.dictionaries(st.lists(_NAME, min_size=1, max_size=3).map("+/".join),
 def test_every_file_of_any_tree_is_a_piece_or_left_aside(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes], at: object
 ) -> None:
-    top = tmp_path_factory.mktemp("tree")
-    for name, data in tree.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_bytes(data)
+    top = laid(tmp_path_factory.mktemp("tree"), tree)
     intake = gather([str(top)])
     pieces = [piece.name for piece in intake.pieces]
     texts = [*pieces, *(file.path for file in intake.aside), *(note.partition(": ")[0] for note in intake.notes)]
@@ -220,32 +210,24 @@ def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -
 
 @pytest.mark.parametrize("inner", ["tar", "zip"])
 def test_an_archive_in_an_archive_is_read_as_the_folder_that_it_was(tmp_path: Path, inner: str) -> None:
-    capture = tar(tmp_path / "gpu-001.tar.gz", {"manifest.json": MANIFEST, "text/dmesg.txt": RECORD})
-    logs = tmp_path / "logs.zip"
-    with zipfile.ZipFile(logs, "w") as made:
-        made.writestr("rank.log", RECORD)
-    members = {"in/gpu-001.tar.gz": Path(capture).read_bytes(), "in/logs.zip": logs.read_bytes()}
+    capture = tarred({"manifest.json": MANIFEST, "text/dmesg.txt": RECORD}, mode="w:gz")
+    members = {"in/gpu-001.tar.gz": capture, "in/logs.zip": zipped({"rank.log": RECORD})}
     whole = tmp_path / "whole"
-    if inner == "tar":
-        tar(whole, members)
-    else:
-        with zipfile.ZipFile(whole, "w") as made:
-            for name, data in members.items():
-                made.writestr(name, data)
+    whole.write_bytes(tarred(members, mode="w:gz") if inner == "tar" else zipped(members))
     intake = gather([str(whole)])
     assert kinds(intake, whole) == {"in/gpu-001.tar.gz": Kind.BUNDLE, "in/logs.zip/rank.log": Kind.NCCL_LOG}
     assert intake.aside == ()
 
 
 def test_a_broken_archive_in_an_archive_costs_itself(tmp_path: Path) -> None:
-    capture = Path(tar(tmp_path / "a.tar", {"rank.log": RECORD * 40}, "w")).read_bytes()
+    capture = tarred({"rank.log": RECORD * 40})
     intake = gather([tar(tmp_path / "whole.tar", {"broken.tar": capture[:600], "rank.log": RECORD}, "w")])
     assert [piece.member for piece in intake.pieces if piece.kind is Kind.NCCL_LOG][-1] == "rank.log"
 
 
 def test_archives_in_archives_unpack_to_no_more_than_one_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives._Depth.__init__, "__defaults__", (0, 4096))
-    inner = Path(tar(tmp_path / "inner.tar.gz", {f"{at}.log": RECORD * 40 for at in range(4)})).read_bytes()
+    inner = tarred({f"{at}.log": RECORD * 40 for at in range(4)}, mode="w:gz")
     intake = gather([tar(tmp_path / "whole.tar", {"inner.tar.gz": inner}, "w")])
     assert intake.pieces == ()
     assert "in archives" in intake.aside[0].why
@@ -317,7 +299,7 @@ def test_of_a_plain_text_that_is_larger_than_its_reader_takes_nothing_is_read(tm
 # --- A copy of sysfs ------------------------------------------------------------------------------------------
 
 
-def laid(top: Path) -> Path:
+def kfd_tree(top: Path) -> Path:
     folder = top / "sys" / "class" / "kfd" / "kfd" / "topology" / "nodes" / "1"
     folder.mkdir(parents=True)
     (folder / "properties").write_text("simd_count 1216\nlocation_id 5632\n")
@@ -327,7 +309,7 @@ def laid(top: Path) -> Path:
 
 
 def test_a_copy_is_one_text_of_its_small_files(tmp_path: Path) -> None:
-    folder = laid(tmp_path) / "sys"
+    folder = kfd_tree(tmp_path) / "sys"
     assert is_copy(str(folder), ["class"])
     assert not is_copy(str(folder), ["texts"])
     text, head = text_of_copy(str(folder))
@@ -336,5 +318,5 @@ def test_a_copy_is_one_text_of_its_small_files(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_read_by_the_readers_of_its_parts(tmp_path: Path) -> None:
-    (piece,) = gather([str(laid(tmp_path))]).pieces
+    (piece,) = gather([str(kfd_tree(tmp_path))]).pieces
     assert piece.sources == ("sys-kfd",)

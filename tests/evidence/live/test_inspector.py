@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.files import laid
 from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.kind_of_file import kind_of_file
@@ -149,9 +150,8 @@ def test_where_calls_exceed_the_memory_every_second_one_is_kept_and_shares_stay(
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_the_front_door_knows_them_by_their_keys_whatever_the_file_is_called(tmp_path: Path, packed: bool) -> None:
-    for number, data in enumerate(job(200)):
-        (tmp_path / f"any{number}").write_bytes(gzip.compress(data) if packed else data)
-    result = logs([str(tmp_path)])
+    texts = {f"any{at}": gzip.compress(data) if packed else data for at, data in enumerate(job(200))}
+    result = logs([str(laid(tmp_path, texts))])
     assert {item.kind for item in result.inputs} == {"nccl-inspector"}
     assert [finding.id for finding in result.findings] == ["JOB008"]
     assert any("8192" in gap.why for gap in result.not_observed)
@@ -160,9 +160,8 @@ def test_the_front_door_knows_them_by_their_keys_whatever_the_file_is_called(tmp
 @pytest.mark.parametrize("whole", [False, True], ids=["cut", "after NULs"])
 def test_files_that_were_cut_or_truncated_while_written_are_read(tmp_path: Path, whole: bool) -> None:
     """`copytruncate` of logrotate leaves NULs up to where the program writes on."""
-    for number, data in enumerate(job(200)):
-        (tmp_path / f"any{number}").write_bytes(b"\0" * (200_000 * whole) + data[137:-91])
-    result = logs([str(tmp_path)])
+    texts = {f"any{at}": b"\0" * (200_000 * whole) + data[137:-91] for at, data in enumerate(job(200))}
+    result = logs([str(laid(tmp_path, texts))])
     assert [finding.id for finding in result.findings] == ["JOB008"]
     assert any("8 lines without a record" in gap.why for gap in result.not_observed)
 

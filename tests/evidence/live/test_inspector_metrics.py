@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.wanted import expect
+from tests.files import laid
 from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.kind_of_file import kind_of_file
@@ -137,9 +138,7 @@ def test_the_gpu_that_comes_last_is_named_whatever_form_the_metrics_have(tmp_pat
         files = [query(late, 25)]
     elif form == "gzip":
         files = [gzip.compress(files[0])]
-    for number, data in enumerate(files):
-        (tmp_path / f"{number:02d}.txt").write_bytes(data)
-    result = logs([str(tmp_path)])
+    result = logs([str(laid(tmp_path, {f"{at:02d}.txt": data for at, data in enumerate(files)}))])
     (finding,) = found(result, "JOB008")
     assert finding.message.startswith("GPU 5 of n0 comes last to the collectives of dp")
     assert "25 means over a dump" in finding.observed
@@ -161,9 +160,7 @@ def test_an_answer_of_the_bandwidth_alone_names_the_gpu_that_comes_last(tmp_path
     elif form == "text":
         bandwidths = [line for n in range(25) for line in dump(late, n).splitlines() if line.startswith("nccl_bus_")]
         files = ["\n".join(("# TYPE nccl_bus_bandwidth_gbs gauge", *bandwidths, "")).encode()]
-    for number, data in enumerate(files):
-        (tmp_path / f"{number:02d}.json").write_bytes(data)
-    result = logs([str(tmp_path)])
+    result = logs([str(laid(tmp_path, {f"{at:02d}.json": data for at, data in enumerate(files)}))])
     expect(found(result, "JOB008"), message="GPU 5 of n0 comes last to the collectives of dp*")
     assert "400 samples of bandwidth without a time" in gaps(result)
     assert "the true ones are as long or longer" in gaps(result)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.files import laid
 from topodiag_probes.interface import Context, Outcome
 from topodiag_probes.run import Groups
 from topodiag_probes.tree import Root
@@ -54,11 +55,7 @@ class Node:
 
 
 def tree(root: Path, files: dict[str, str]) -> Root:
-    for name, text in files.items():
-        place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    return Root(str(root))
+    return Root(str(laid(root, files)))
 
 
 def test_a_file_begins_with_all_values_and_goes_on_with_changes_alone(tmp_path: Path) -> None:

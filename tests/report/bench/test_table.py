@@ -8,6 +8,7 @@ from importlib.resources import files
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import printed
 from topodiag.expect.fit import fit_run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Hypothesis, Timing
 from topodiag.model.finding import Confidence
@@ -16,8 +17,6 @@ from topodiag.model.result import Result
 from topodiag.report.bench.json import write_bench_csv
 from topodiag.report.bench.plot import series_of, title_of
 from topodiag.report.bench.table import draw_bench
-from topodiag.report.interface import Style
-from topodiag.report.page import print_drawn
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 SIZES = [1 << step for step in range(10, 34, 2)]
@@ -70,10 +69,8 @@ def flat() -> Benchmark:
 def drawn(
     *benchmarks: Benchmark, width: int = 80, verbose: int = 0, quiet: bool = False, ascii_only: bool = False
 ) -> str:
-    stream = io.StringIO()
-    style = Style(width=width, verbose=verbose, quiet=quiet, ascii=ascii_only)
-    print_drawn(draw_bench, Result(benchmarks=benchmarks), stream, style)
-    return stream.getvalue()
+    style = {"width": width, "verbose": verbose, "quiet": quiet, "ascii": ascii_only}
+    return printed.drawn(draw_bench, Result(benchmarks=benchmarks), **style)
 
 
 def test_wrong_results_and_cut_rows_are_marked() -> None:

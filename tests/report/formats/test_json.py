@@ -1,6 +1,5 @@
 """The JSON is one object of the published schema, stable to the byte, and never says 0 for unknown."""
 
-import io
 import json
 from dataclasses import replace
 from importlib.resources import files
@@ -10,20 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.printed import written
 from tests.report import machines
 from tests.valid import assert_valid
 from topodiag.model.finding import Cost
 from topodiag.model.result import Result
-from topodiag.report.interface import Style
 from topodiag.report.registry import report
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 
 
 def rendered(result):
-    stream = io.StringIO()
-    report("json")(result, stream, Style())
-    return stream.getvalue()
+    return written(report("json"), result)
 
 
 def parsed(result):

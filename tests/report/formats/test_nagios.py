@@ -1,24 +1,21 @@
 """The plugin line: one line, the right state, and unknown is never OK."""
 
-import io
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.printed import written
 from tests.report import machines
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.formats.nagios import State, state_of
-from topodiag.report.interface import Style
 from topodiag.report.registry import report
 
 
 def rendered(result):
-    stream = io.StringIO()
-    report("nagios")(result, stream, Style())
-    return stream.getvalue()
+    return written(report("nagios"), result)
 
 
 def with_severity(severity):

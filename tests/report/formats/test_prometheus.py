@@ -1,24 +1,23 @@
 """The exposition has a series for every check, 0 too, and bounded labels."""
 
-import io
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.printed import written
 from tests.report import machines
 from topodiag.checks import registry
 from topodiag.model.result import Result
 from topodiag.report.formats import prometheus
-from topodiag.report.interface import Style
 
 
 def samples(result, now=1764000000.0):
-    stream = io.StringIO()
-    prometheus.write(result, stream, Style(), clock=lambda: now)
+    text = written(partial(prometheus.write, clock=lambda: now), result)
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(stream.getvalue())
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
 

@@ -1,6 +1,5 @@
 """The page of a job of which RAS alone was asked: it has seen the ranks that answered, and asks for no log setting."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
+from tests.files import laid
+from tests.printed import drawn
 from topodiag.api import diagnose
 from topodiag.app.logs import logs
-from topodiag.report.interface import Style
 from topodiag.report.job.table import draw_logs
-from topodiag.report.page import print_drawn
 
 
 def answer(launched: int = 231, second: int = 50, **changes: int) -> str:
@@ -23,11 +22,8 @@ def answer(launched: int = 231, second: int = 50, **changes: int) -> str:
 
 
 def page(folder: Path, *answers: str) -> str:
-    for number, text in enumerate(answers):
-        (folder / f"answer{number}.txt").write_text(text)
-    stream = io.StringIO()
-    print_drawn(draw_logs, logs([str(folder)]), stream, Style(width=200))
-    return stream.getvalue()
+    laid(folder, {f"answer{number}.txt": text for number, text in enumerate(answers)})
+    return drawn(draw_logs, logs([str(folder)]), width=200)
 
 
 @pytest.mark.parametrize(

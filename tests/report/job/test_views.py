@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests import printed
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.cli.logs import logs
@@ -48,9 +49,7 @@ def broken(host="n0"):
 
 
 def drawn(job, views=(), **style):
-    stream = io.StringIO()
-    print_drawn(partial(draw_logs, views=views), Result(jobs=(job,) if job else ()), stream, Style(**style))
-    return stream.getvalue()
+    return printed.drawn(partial(draw_logs, views=views), Result(jobs=(job,) if job else ()), **style)
 
 
 def with_unknown_numbers():

@@ -1,11 +1,11 @@
 """The page of a verdict: the answer in the first lines and again in the last, proof that can be opened, nothing by
 colour alone."""
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 
 from tests.checks import jobs
+from tests.printed import drawn
 from tests.verdict.judged import LOG, measured, running, seen
 from tests.verdict.test_order import W
 from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
@@ -14,8 +14,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case, Result
 from topodiag.model.timeline import Clock, Moment, Timeline
-from topodiag.report.interface import Style
-from topodiag.report.page import print_drawn
 from topodiag.report.verdict.table import draw_diagnosis
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
@@ -37,9 +35,7 @@ def result(*findings: Finding, case: Case | None = None, **parts: object) -> Res
 
 
 def page(answer: Result, **style: object) -> list[str]:
-    stream = io.StringIO()
-    print_drawn(draw_diagnosis, answer, stream, Style(**style))  # type: ignore[arg-type]
-    return stream.getvalue().splitlines()
+    return drawn(draw_diagnosis, answer, **style).splitlines()
 
 
 def failed(*moments: Moment) -> Result:

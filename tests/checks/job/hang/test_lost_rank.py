@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.evidence.live.test_ras import status
+from tests.files import laid
 from tests.tables import examples, texts, with_texts
 from topodiag.api import diagnose
 
@@ -16,9 +17,7 @@ def text(rank: int, form: str, size: int = 4) -> str:
 
 
 def told(folder: Path, logs: dict[str, str]) -> list[dict[str, Any]]:
-    for name, content in logs.items():
-        (folder / name).write_text(content)
-    document = json.loads(diagnose(str(folder)).to_json())
+    document = json.loads(diagnose(str(laid(folder, logs))).to_json())
     return [finding for finding in document["findings"] if finding["severity"] == "error"]
 
 

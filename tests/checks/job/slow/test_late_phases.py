@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.files import laid
 from tests.pasted import loud
 from topodiag.api import diagnose
 
@@ -42,9 +43,7 @@ def named(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def of_files(folder: Path, made: dict[int, list[str]]) -> dict[str, Any]:
-    for rank, lines in made.items():
-        (folder / f"rank{rank}.log").write_text("\n".join(lines) + "\n")
-    return of_folder(folder)
+    return of_folder(laid(folder, {f"rank{rank}.log": "\n".join(lines) + "\n" for rank, lines in made.items()}))
 
 
 def of_folder(folder: Path) -> dict[str, Any]:
