@@ -4,6 +4,7 @@ import ast
 import string
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 
 from tests.shown import ROOT
 from topodiag.checks.registry import FOLDERS
@@ -15,15 +16,24 @@ ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path i
 STEPS = {family: entries.pop("steps", {}) for family, entries in ENTRIES.items()}
 
 
+@cache
+def _modules() -> list[tuple[set[str], list[ast.Call], set[object]]]:
+    """Of each module of checks: the files of the folder's families, its calls, and its constants."""
+    modules = []
+    for path in CHECKS.rglob("*.py"):
+        folder = path.relative_to(CHECKS).parts[0]
+        families = {family.lower() for family, name in FOLDERS.items() if name == folder} & ENTRIES.keys()
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        modules.append((families, calls, {node.value for node in nodes if isinstance(node, ast.Constant)}))
+    return modules
+
+
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
     """Of each finding that names its advice, each call of `advice` and each `NodeFault`: the files of the folder's
     families, the name, and its words."""
-    for path in CHECKS.rglob("*.py"):
-        folder = path.relative_to(CHECKS).parts[0]
-        families = {family.lower() for family, name in FOLDERS.items() if name == folder}
-        for call in (
-            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-        ):
+    for families, calls, _ in _modules():
+        for call in calls:
             named = {word.arg: word.value for word in call.keywords}
             if isinstance(call.func, ast.Name) and call.func.id == "NodeFault":
                 name = named["advice"] if "advice" in named else call.args[3]
@@ -55,14 +65,13 @@ def _words(entry: dict[str, object]) -> set[str]:
 
 def test_each_name_that_the_code_asks_for_is_an_entry_with_the_words_that_it_is_given() -> None:
     for families, name, words in _asked():
-        held = [ENTRIES[family][name] for family in families & ENTRIES.keys() if name in ENTRIES[family]]
+        held = [ENTRIES[family][name] for family in families if name in ENTRIES[family]]
         assert len(held) == 1, name
         assert not words or _words(held[0]) == words, name
 
 
 def _written() -> set[object]:
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CHECKS.rglob("*.py")]
-    return {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return {value for _, _, constants in _modules() for value in constants}
 
 
 def test_no_entry_is_left_over_and_none_has_an_unknown_key() -> None:
@@ -72,11 +81,9 @@ def test_no_entry_is_left_over_and_none_has_an_unknown_key() -> None:
 
 def _steps() -> Iterator[tuple[set[str], set[str], set[str]]]:
     """Of each call of `steps`: the files of the folder's families, the names, and the words."""
-    for path in CHECKS.rglob("*.py"):
-        folder = path.relative_to(CHECKS).parts[0]
-        families = {family.lower() for family, name in FOLDERS.items() if name == folder} & ENTRIES.keys()
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "steps":
+    for families, calls, _ in _modules():
+        for call in calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "steps":
                 held = {node.value for arg in call.args for node in _names(arg) if isinstance(node.value, str)} - {""}
                 yield families, held, {str(word.arg) for word in call.keywords}
 

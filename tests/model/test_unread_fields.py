@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.shown import ROOT
@@ -36,6 +37,7 @@ def trees(*folders: Path) -> Iterator[tuple[Path, ast.Module]]:
             yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def fields() -> set[str]:
     """Names of the fields of all frozen values of the model, but those of the table of dimensions, read by name."""
     return {

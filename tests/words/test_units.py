@@ -44,8 +44,13 @@ UNIT = re.compile(
 """The units that sentences share. Where a unit follows a value in one f-string, it was spelt by hand."""
 
 
+_PERHAPS = re.compile(rf"%}}|}}(?:[\"']\s*f?[\"'])?(?:{UNIT.pattern})")
+
+
 def by_hand(source: str) -> Iterator[tuple[int, str]]:
     """Line and unit of each value that an f-string of the source follows with a unit."""
+    if _PERHAPS.search(source) is None:
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
             for value in node.values:
