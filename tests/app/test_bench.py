@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.small_log import log
+from tests.nccl_tests import table
 from tests.tables import examples
 from topodiag.app.bench import bench
 from topodiag.app.case.opening import standard_input
@@ -22,30 +23,11 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
-SIZES = [1 << step for step in range(20, 34)]
+SIZES = [1 << power for power in range(20, 34)]
 
 
-def printed(
-    beta: float, *, alpha: float = 40.0, ranks: int = 8, hosts: int = 1, gpu: str = "NVIDIA H100 80GB HBM3"
-) -> str:
-    lines = [
-        "# nccl-tests version 2.17.8 nccl-headers=22809 nccl-library=22809",
-        "# Collective test starting: all_reduce_perf",
-        "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 8589934592 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0",
-    ]
-    for rank in range(ranks):
-        host, local = divmod(rank, ranks // hosts)
-        lines.append(
-            f"#  Rank {rank:2d} Group  0 Pid {100 + rank} on node0{host} device {local} [0000:{0x1B + local:02x}:00] {gpu}"
-        )
-    lines.append("#       size         count      type   redop    root     time   algbw   busbw  #wrong")
-    for size in SIZES:
-        time = alpha + size / beta / 1e3
-        alg = size / time / 1e3
-        lines.append(
-            f"{size:12d} {size // 4:12d} float sum -1 {time:10.2f} {alg:8.2f} {alg * 2 * (ranks - 1) / ranks:8.2f} 0"
-        )
-    return "\n".join([*lines, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 99.9", ""])
+def printed(beta: float, **more: Any) -> str:
+    return table(beta, **{"alpha": 40.0, "host": "node0", "powers": range(20, 34), **more})
 
 
 def judged(tmp_path: Path, text: str, options: BenchOptions | None = None):  # type: ignore[no-untyped-def]

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.cli.small_log import log
 from tests.evidence.layout.test_job_file import CONFIG, DEEPSPEED, MEGATRON
 from tests.evidence.live.test_ras import status
+from tests.nccl_tests import table
 from tests.shown import ROOT
 from topodiag.emit.nccl_xml import to_text
 from topodiag.model.nccl_tree import Element
@@ -71,33 +72,8 @@ def node_with(path: Path, *lines: str) -> None:
         tree.writelines(f"= {line}\n" for line in lines)
 
 
-def table(alpha: float = 20.0, beta: float = 230.0, ranks: int = 8, hosts: int = 1, wrong: int = 0) -> str:
-    """What all_reduce_perf prints of a run that takes `alpha` us and a share of `beta` GB/s."""
-    lines = [
-        "# nccl-tests version 2.17.8 nccl-headers=22809 nccl-library=22809",
-        "# Collective test starting: all_reduce_perf",
-        "# nThread 1 nGpus 1 minBytes 1024 maxBytes 8589934592 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0",
-        "#\n# Using devices",
-    ]
-    for rank in range(ranks):
-        host, local = divmod(rank, ranks // hosts)
-        lines.append(
-            f"#  Rank {rank:2d} Group  0 Pid {100 + rank:6d} on gpu-{host} device {local:2d} [0000:{0x18 + local:02x}:00] NVIDIA H100 80GB HBM3"
-        )
-    lines.append(
-        "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong"
-    )
-    for step in range(10, 34):
-        size = 1 << step
-        time = alpha + size / beta / 1e3
-        block = f"{time:9.2f} {size / time / 1e3:8.2f} {size / time / 1e3 * 2 * (ranks - 1) / ranks:8.2f} {wrong:7d} "
-        lines.append(f"{size:12d} {size // 4:12d}     float     sum      -1 {block}{block}")
-    lines += [f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}", "# Avg bus bandwidth    : 123.4", "#"]
-    return "\n".join(lines) + "\n"
-
-
 def run_of(path: Path, beta: float, ranks: int = 8, hosts: int = 1, gpu: str = "NVIDIA H100 80GB HBM3") -> None:
-    path.write_text(table(beta=beta, ranks=ranks, hosts=hosts).replace("NVIDIA H100 80GB HBM3", gpu))
+    path.write_text(table(beta, ranks=ranks, hosts=hosts, gpu=gpu))
 
 
 def steps(path: Path) -> None:

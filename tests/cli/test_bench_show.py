@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import program
-from tests.cli.given import table
+from tests.nccl_tests import table
 from tests.valid import assert_valid
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "diagnose-2.0.schema.json").read_text())

@@ -3,17 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tests.scanned import node_at
 from topodiag.checks import registry
 from topodiag.checks.interface import NodeCheck
-from topodiag.model.devices import Gpu, Nic, NicPort, NicRole, NumaNode, NvLink, PciDevice
+from topodiag.model.devices import Gpu, Nic, NicRole, NvLink, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Input, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Disagreement, NotObserved, Origin, Topic, known, unknown
 from topodiag.model.result import Result, UnreadLine
-from topodiag.model.system import Cpu, Os
 
-GPU_CLASS, NIC_CLASS, BRIDGE_CLASS, NVSWITCH_CLASS = 0x030200, 0x020700, 0x060400, 0x068000
-H100 = "NVIDIA H100 80GB HBM3"
+BRIDGE_CLASS = 0x060400
 
 
 def node_check_ids():
@@ -45,89 +44,10 @@ def links(active, total=18, rate=26.562):
     )
 
 
-def h100_parts():
-    """DGX H100 in its shape: two sockets, four switches each, a GPU and a NIC below each, four NVSwitches."""
-    devices, gpus, nics = {}, [], []
-    for i in range(8):
-        numa, bus = i // 4, 0x10 + i * 0x10
-        root, up = f"0000:{bus:02x}:01.0", f"0000:{bus + 1:02x}:00.0"
-        down_g, down_n = f"0000:{bus + 2:02x}:00.0", f"0000:{bus + 2:02x}:01.0"
-        gpu_id, nic_id = f"0000:{bus + 3:02x}:00.0", f"0000:{bus + 4:02x}:00.0"
-        for device in (
-            pci(root, port="root-port", numa=numa),
-            pci(up, root, port="upstream", numa=numa),
-            pci(down_g, up, port="downstream", numa=numa),
-            pci(down_n, up, port="downstream", numa=numa),
-            pci(gpu_id, down_g, code=GPU_CLASS, vendor=0x10DE, numa=numa),
-            pci(nic_id, down_n, code=NIC_CLASS, vendor=0x15B3, numa=numa),
-        ):
-            devices[device.bus_id] = device
-        gpus.append(Gpu(i, gpu_id, name=known(H100), sm=known(90), numa=known(numa), nvlinks=links(18)))
-        port = NicPort(
-            1, state=known("ACTIVE"), phys_state=known("LinkUp"), rate_gbps=known(400.0), link_layer=known("InfiniBand")
-        )
-        nics.append(
-            Nic(
-                f"mlx5_{i}",
-                nic_id,
-                rdma_name=f"mlx5_{i}",
-                part=known("ConnectX-7"),
-                numa=known(numa),
-                ports=(port,),
-                role=NicRole.COMPUTE,
-                role_why="InfiniBand, near a GPU",
-            )
-        )
-    root = "0000:05:01.0"
-    devices[root] = pci(root, port="root-port", gen=4, max_gen=4)
-    for fn in range(4):
-        bus_id = f"0000:0{6 + fn}:00.0"
-        devices[bus_id] = pci(bus_id, root, code=NVSWITCH_CLASS, vendor=0x10DE, gen=2, width=2, max_gen=2, max_width=2)
-    mgmt = "0000:04:00.0"
-    devices[mgmt] = pci(mgmt, code=0x020000, vendor=0x8086, gen=3, width=4, max_gen=3, max_width=4)
-    nics.append(
-        Nic(
-            "eno1",
-            mgmt,
-            numa=known(0),
-            ports=(NicPort(1, state=known("ACTIVE"), rate_gbps=known(10.0), link_layer=known("Ethernet")),),
-            role=NicRole.MANAGEMENT,
-            role_why="default route",
-        )
-    )
-    return devices, tuple(gpus), tuple(nics)
-
-
-def matrix_of(gpus, nics, nvlink="NV18"):
-    facts = {}
-    for a in gpus:
-        for b in gpus:
-            if a is not b:
-                facts[a.label, b.label] = known(nvlink)
-        for nic in nics:
-            near = "PXB" if nic.name == f"mlx5_{a.index}" else "NODE" if nic.numa == a.numa else "SYS"
-            facts[a.label, nic.name] = facts[nic.name, a.label] = known(near)
-    return facts
-
-
 def h100(host="gpu-001"):
-    devices, gpus, nics = h100_parts()
-    return Node(
-        host,
-        system=known("DGX H100"),
-        time=known("2026-11-21T02:14:09Z"),
-        cpu=Cpu(name=known("Intel(R) Xeon(R) Platinum 8480C"), sockets=known(2)),
-        os=Os(kernel=known("5.15.0-1049"), driver_version=known("570.86.15"), cuda_version=known("12.8")),
-        numa=(
-            NumaNode(0, cpus=known("0-55,112-167"), socket=known(0)),
-            NumaNode(1, cpus=known("56-111,168-223"), socket=known(1)),
-        ),
-        pci=devices,
-        gpus=gpus,
-        nics=nics,
-        smi_matrix=matrix_of(gpus, nics[:8]),
-        told=frozenset({Topic.GPUS, Topic.PCI, Topic.RDMA_DEVICES}),
-    )
+    """A captured DGX H100 with the NICs of its rails and the one of its management."""
+    node = node_at("fixture:dgx-h100-healthy")
+    return replace(node, host=host, nics=tuple(nic for nic in node.nics if nic.role is not NicRole.STORAGE))
 
 
 def sick_h100(host="gpu-002"):
@@ -137,8 +57,9 @@ def sick_h100(host="gpu-002"):
     gpus[3] = replace(gpus[3], nvlinks=links(12))
     devices[gpus[5].bus_id] = replace(devices[gpus[5].bus_id], width=known(8))
     devices[gpus[7].bus_id] = replace(devices[gpus[7].bus_id], gen=known(1))
-    port = replace(nics[6].ports[0], state=known("DOWN"), phys_state=known("Polling"), rate_gbps=known(10.0))
-    nics[6] = replace(nics[6], ports=(port,))
+    at = [nic.name for nic in nics].index("mlx5_6")
+    port = replace(nics[at].ports[0], state=known("DOWN"), phys_state=known("Polling"), rate_gbps=known(10.0))
+    nics[at] = replace(nics[at], ports=(port,))
     gap = NotObserved("dmesg", "permission denied: kernel.dmesg_restrict is 1", needs_root=True)
     disagreement = Disagreement(
         "GPU5", "pcie width", "8", Origin("trees/sys-pci.tree", 12), "16", Origin("commands/nvidia-smi-q.txt", 301)

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from tests.printed import drawn
 from tests.report import machines
+from tests.scanned import node_at
 from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Marks, Outcome, Severity, Status, Where
 from topodiag.model.links import Path
@@ -110,11 +111,8 @@ def test_pcie_distance_between_gpus_built_with_nvlink_is_said_to_be_that_alone()
 
 
 def test_eight_gpus_and_ten_nics_fit_eighty_columns():
-    node = machines.h100()
-    extra = [replace(node.nics[0], name=f"mlx5_{i}", bus_id=None, rdma_name=f"mlx5_{i}") for i in (8, 9)]
-    nics = (*node.nics[:8], *extra)
-    node = replace(node, nics=nics, smi_matrix=machines.matrix_of(node.gpus, nics))
-    text = table(Result(nodes=(node,)))
+    node = node_at("fixture:dgx-h100-healthy")
+    text = table(Result(nodes=(replace(node, nics=node.nics[:10]),)))
     assert max(map(cell_len, text.splitlines())) <= 80
     assert "     0    1    2    3    4    5    6    7    8    9\n" in text
 
@@ -246,7 +244,7 @@ def hostile(draw):
     bus = draw(ANY)
     loop = machines.pci(bus, parent=bus, gen=draw(NUMBERS), width=draw(NUMBERS), numa=draw(NUMBERS))
     gpu = Gpu(draw(NUMBERS), bus, name=known(draw(ANY)), numa=known(draw(NUMBERS)), lost=known(draw(ANY)))
-    nic = Nic(draw(ANY), bus, part=known(draw(ANY)), ports=machines.h100_parts()[2][0].ports)
+    nic = Nic(draw(ANY), bus, part=known(draw(ANY)), ports=machines.h100().nics[0].ports)
     word = draw(ANY)
     node = Node(
         draw(ANY),

@@ -23,7 +23,8 @@ def slow_row(text: str) -> str:
 
 def _slower(line: str) -> str:
     cells = line.split()
-    cells[5:8] = [str(float(cells[5]) * 50), str(float(cells[6]) / 50), str(float(cells[7]) / 50)]
+    for at in (5, 9):
+        cells[at : at + 3] = [str(float(cells[at]) * 50), *(str(float(cell) / 50) for cell in cells[at + 1 : at + 3])]
     return " ".join(cells)
 
 
