@@ -2,15 +2,11 @@
 
 from hypothesis import strategies as st
 
+from tests.nccl.small_trees import element
 from topodiag.model.nccl_tree import Element
 
 SPEEDS = st.sampled_from(["2.5 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe", ""])
 WIDTHS = st.sampled_from(["16", "8", "4", "1", "0"])
-
-
-def element(tag: str, *children: Element, **attributes: object) -> Element:
-    named = tuple((name.rstrip("_"), str(value)) for name, value in attributes.items())
-    return Element(tag, named, children)
 
 
 class _Bus:

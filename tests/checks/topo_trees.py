@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.nccl.small_trees import element
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
@@ -10,7 +11,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, Topic
 from topodiag.model.system import Setting
 
-LINK = (("link_speed", "32.0 GT/s PCIe"), ("link_width", "16"))
+LINK = {"link_speed": "32.0 GT/s PCIe", "link_width": 16}
 
 
 def bus(number: int) -> str:
@@ -20,32 +21,31 @@ def bus(number: int) -> str:
 def gpu(number: int, *, links: int = 18, target: str = "fffffff:ffff:ff", sm: str = "90", at: str = "") -> Element:
     """A GPU with its NVLinks to one place; 0 links are none at all."""
     tclass = "0x068000" if target.startswith("f") else "0x030200"
-    nvlink = Element("nvlink", (("target", target), ("count", str(links)), ("tclass", tclass)))
-    inside = Element("gpu", (("dev", str(number)), ("sm", sm), ("gdr", "1")), (nvlink,) if links else ())
-    return Element("pci", (("busid", at or bus(number)), ("class", "0x030200"), *LINK), (inside,), line=10 + number)
+    nvlinks = [element("nvlink", target=target, count=links, tclass=tclass)] if links else []
+    inside = element("gpu", *nvlinks, dev=number, sm=sm, gdr=1)
+    return element("pci", inside, line=10 + number, busid=at or bus(number), class_="0x030200", **LINK)
 
 
 def nic(number: int, *, name: str = "", at: str = "", guid: str = "") -> Element:
-    attributes = (("name", name or f"mlx5_{number}"), ("dev", str(number)), ("speed", "400000"), ("port", "1"),
-                  ("guid", guid or f"0x{number + 1:x}"), ("gdr", "1"))  # fmt: skip
-    inside = Element("nic", (), (Element("net", attributes),))
+    net = element("net", name=name or f"mlx5_{number}", dev=number, speed=400000, port=1,
+                  guid=guid or f"0x{number + 1:x}", gdr=1)  # fmt: skip
     place = at or f"0000:{0x11 + 16 * number:02x}:00.0"
-    return Element("pci", (("busid", place), ("class", "0x020700"), *LINK), (inside,), line=40 + number)
+    return element("pci", element("nic", net), line=40 + number, busid=place, class_="0x020700", **LINK)
 
 
 def switch(number: int, *children: Element, at: str = "") -> Element:
     place = at or f"0000:{0x0F + 16 * number:02x}:00.0"
-    return Element("pci", (("busid", place), ("class", "0x060400"), *LINK), children, line=70 + number)
+    return element("pci", *children, line=70 + number, busid=place, class_="0x060400", **LINK)
 
 
 def cpu(*children: Element, numa: str = "0", host: str = "") -> Element:
-    head = (("host_hash", host),) if host else ()
-    kind = (("arch", "x86_64"), ("vendor", "GenuineIntel"), ("familyid", "6"), ("modelid", "143"))
-    return Element("cpu", (*head, ("numaid", numa), ("affinity", "ffffffff"), *kind), children, line=2)
+    head = {"host_hash": host} if host else {}
+    kind = {"arch": "x86_64", "vendor": "GenuineIntel", "familyid": 6, "modelid": 143}
+    return element("cpu", *children, line=2, **head, numaid=numa, affinity="ffffffff", **kind)
 
 
 def system(*cpus: Element) -> Element:
-    return Element("system", (("version", "1"),), cpus, line=1)
+    return element("system", *cpus, line=1, version=1)
 
 
 def board(counts: Sequence[int] = (18,) * 4) -> Element:

@@ -11,14 +11,11 @@ from pathlib import Path
 from tests.cli.small_log import log
 from tests.evidence.layout.test_job_file import CONFIG, DEEPSPEED, MEGATRON
 from tests.evidence.live.test_ras import status
+from tests.nccl.small_trees import element
 from tests.nccl_tests import table
 from tests.shown import ROOT
 from topodiag.emit.nccl_xml import to_text
 from topodiag.model.nccl_tree import Element
-
-
-def element(tag: str, *children: Element, **attributes: object) -> Element:
-    return Element(tag, tuple((name.rstrip("_"), str(value)) for name, value in attributes.items()), children)
 
 
 def gpu(bus: str, dev: int, links: int = 18, **more: object) -> Element:
