@@ -12,7 +12,7 @@ NODES, GPUS = 2, 2
 
 
 def rank_log(rank: int) -> bytes:
-    """A small log of one rank of four: init, two channels, a ring, some operations, a line that nobody knows."""
+    """A small log of one rank of four: init, channels, a ring, operations, a warning, a line that nobody knows."""
     host, pid, dev = f"node{rank // GPUS}", 100 + rank, rank % GPUS
     head = f"{host}:{pid}:{pid + 1} [{dev}] NCCL INFO "
     comm = f"comm 0x55d0{rank}000 rank {rank} nranks 4 cudaDev {dev} nvmlDev {dev} busId {dev + 1}b000 commId 0xabc123"
@@ -31,6 +31,7 @@ def rank_log(rank: int) -> bytes:
         f"{head}ncclCommInitRank {comm} - Init COMPLETE",
         "epoch 1 | loss 2.31 \r epoch 1 | loss 2.29",
         f"{head}a sentence that no version of NCCL prints {rank}",
+        f"{head[:-5]}transport/net_ib.cc:2459 NCCL WARN NET/IB: Got async event : port error {rank}",
     ]
     for count in range(20):
         lines.append(

@@ -31,8 +31,8 @@ def test_every_record_is_counted_and_every_file_named(job: Path, expected: Inges
     assert [Path(file.path).name for file in expected.inputs] == [
         "rank0.log", "rank1.log", "rank2.log.gz", "rank3.log.zst",
     ]  # fmt: skip
-    assert {file.records for file in expected.inputs} == {34}
-    assert {file.lines for file in expected.inputs} == {35}
+    assert {file.records for file in expected.inputs} == {35}
+    assert {file.lines for file in expected.inputs} == {36}
     assert all(file.kind == "nccl_log" and len(file.sha256) == 64 for file in expected.inputs)
     assert [file.size for file in expected.files] == [len(rank_log(rank)) for rank in range(4)]
 
@@ -131,7 +131,7 @@ def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
                 assert repr(got.facts[name].rows()) == repr(file.facts[name].rows())
             assert got.inputs[0].path == "<stdin>"
             assert got.inputs[0].sha256 == file.inputs[0].sha256
-            assert got.inputs[0].records == 34
+            assert got.inputs[0].records == 35
 
 
 def test_standard_input_goes_through_the_pool_in_pieces(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expect
     both = ingest([str(tmp_path / "job.facts"), str(tmp_path / "a.log")], workers=1)
     assert [Path(file.path).name for file in both.files][:2] == ["a.log", "rank0.log"]
     assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
-    assert sum(file.records for file in both.inputs) == 5 * 34
+    assert sum(file.records for file in both.inputs) == 5 * 35
     assert len(both.facts["shards"]) == 4
 
 
@@ -257,7 +257,7 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(work, "reads_of", gone)
     got = ingest([str(tmp_path)], workers=1)
-    assert [file.records for file in got.inputs] == [34]
+    assert [file.records for file in got.inputs] == [35]
     assert any("rank1.log: cannot be opened" in note for note in got.notes)
 
 

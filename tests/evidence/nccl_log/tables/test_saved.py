@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
+from tests.fleet.ingested import rank_log
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables import facts, saved
 from topodiag.evidence.nccl_log.tables.facts import (
@@ -35,29 +36,12 @@ from topodiag.model.errors import InputError, TopodiagError
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
 
 
-def log(host: str, first: int) -> bytes:
-    """Two ranks of one host: inits, connections over many devices, operations, a warning, a sentence nobody knows."""
-    lines = []
-    for rank in (first, first + 1):
-        head = f"{host}:{100 + rank}:{200 + rank} [{rank % 2}] NCCL INFO "
-        comm = f"comm 0x7f{rank}000 rank {rank} nranks 4 cudaDev {rank % 2} nvmlDev {rank % 2} busId 1b000 commId 0xab"
-        lines.append(f"{head}ncclCommInitRank {comm} - Init START")
-        for channel in range(9):
-            peer = (rank + 2) % 4
-            via = f"NET/IB/{channel}/GDRDMA"
-            lines.append(f"{head}Channel {channel:02d}/0 : {rank}[0] -> {peer}[0] [send] via {via}")
-        lines.append(f"{head}ncclCommInitRank {comm} - Init COMPLETE")
-        lines += [
-            f"{head}AllReduce: opCount {count:x} sendbuff 0x1 recvbuff 0x2 count {1000 + count} datatype 7 op 0 root 0 "
-            f"comm 0x7f{rank}000 [nranks=4] stream 0x3"
-            for count in range(20)
-        ]
-        lines.append(f"{head[:-5]}transport/net_ib.cc:2459 NCCL WARN NET/IB: Got async event : port error {rank}")
-        lines.append(f"{head}a sentence that no version of NCCL prints on {host}")
-    return ("\n".join(lines) + "\n").encode()
+def extracted(file: int) -> Facts:
+    """Of a file of the two ranks of a host."""
+    return extract_plain(rank_log(file * 2) + rank_log(file * 2 + 1), file, 0)
 
 
-WHOLE = merge_facts([extract_plain(log("node-a", 0), 0, 0), extract_plain(log("node-b", 2), 1, 0)])
+WHOLE = merge_facts([extracted(0), extracted(1)])
 
 
 def in_bytes(whole: Facts, rows: int) -> bytes:
@@ -108,7 +92,7 @@ def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
 
 def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
     path = kept(WHOLE, folder, 5)
-    more = extract_plain(log("node-c", 0), 2, 0)
+    more = extract_plain(rank_log(0).replace(b"node0", b"node2"), 2, 0)
     with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_TABLE", 0)):
         again, _ = load(path)
         store = Store()
@@ -141,7 +125,7 @@ def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: b
         store = Store()
         left = without_files(WHOLE, frozenset([0]), store.keep if disk else in_memory)
     assert bool(store.maps) == disk
-    assert same_facts(left, merge_facts([extract_plain(log("node-b", 2), 1, 0)]))
+    assert same_facts(left, merge_facts([extracted(1)]))
 
 
 SAVED = in_bytes(WHOLE, 50)
@@ -219,11 +203,11 @@ def test_facts_with_other_columns_are_told_in_one_line(folder: Path, monkeypatch
 
 def test_words_are_written_as_they_are_spelt_and_equal_ones_are_one(folder: Path) -> None:
     stream = io.BytesIO()
-    save(stream, WHOLE, FILES, lambda word: word.replace("node-a", "node-b"))
+    save(stream, WHOLE, FILES, lambda word: word.replace("node0", "node1"))
     (folder / "job.facts").write_bytes(stream.getvalue())
     threads = load(str(folder / "job.facts"))[0]["threads"]
-    assert threads.words["host"] == ["node-b"]
-    assert threads.values("host") == ["node-b"] * 4
+    assert threads.words["host"] == ["node1"]
+    assert threads.values("host") == ["node1"] * 4
 
 
 @given(st.data())
