@@ -2,6 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +17,11 @@ from tests.tables import examples
 from topodiag.app.case.cluster import open_cluster
 from topodiag.app.case.place_options import PlaceOptions
 from topodiag.evidence.intake.collected import fixture_path
-from topodiag.fleet.cluster import find_bundles, rank_nodes_of, read_bundles
+from topodiag.fleet import workers
+from topodiag.fleet.cluster import NodeSeen, find_bundles, rank_nodes_of, read_bundles, read_or_why
 from topodiag.model.cluster_facts import ClusterFacts, merged, nested, partition_of, usable
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
-from topodiag.model.errors import InputError
+from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.hosts import natural
@@ -255,3 +259,33 @@ def test_nodes_are_sorted_as_they_count(numbers: list[int], name: str) -> None:
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_any_names_can_be_put_in_order(names: list[str]) -> None:
     assert sorted(map(natural, names)) == sorted(map(natural, reversed(names)))
+
+
+# --- bundles read by several processes for a cluster: the same as by one, in order ----------------------------
+
+
+def paths(tmp_path: Path) -> list[str]:
+    broken = tmp_path / "cut.tar.gz"
+    broken.write_bytes(b"\x1f\x8bcut")
+    names = ("dgx-h100-healthy", "gb200-tray", "no-gpu", "mig-on")
+    return [*(str(fixture_path(name)) for name in names), str(broken), "/nonexistent"]
+
+
+def test_many_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = paths(tmp_path)
+    monkeypatch.setattr(workers, "CHUNK", 2)
+    monkeypatch.setattr(workers, "cpus", lambda: 2)
+    found = list(workers.by_all_cores(read_or_why, here, worth=True))
+    assert found == [read_or_why(path) for path in here]
+    assert [type(each) for each in found] == [NodeSeen] * 4 + [str] * 2
+
+
+def test_a_worker_that_dies_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(*_: object, **__: object) -> Iterator[NodeSeen | str]:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(workers, "CHUNK", 2)
+    monkeypatch.setattr(workers, "cpus", lambda: 2)
+    monkeypatch.setattr(ProcessPoolExecutor, "map", dead)
+    with pytest.raises(TopodiagError, match="a worker process ended"):
+        list(workers.by_all_cores(read_or_why, paths(tmp_path), worth=True))

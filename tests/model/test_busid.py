@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id, slot_of
+from topodiag.model.nccl_tree import family_of
 
 
 @examples("written", "meant")
@@ -32,3 +33,16 @@ def test_normalising_twice_changes_nothing(domain: int, bus: int, dev: int, fn: 
     once = normalise_bus_id(f"{domain:08X}:{bus:02X}:{dev:02X}.{fn:X}")
     assert once == f"{domain:04x}:{bus:02x}:{dev:02x}.{fn}"
     assert normalise_bus_id(once) == once
+
+
+# --- the family of a processor, however NCCL writes it --------------------------------------------------------
+
+
+@examples("written", "family")
+def test_both_spellings_are_one_family(written: int, family: int) -> None:
+    assert family_of(written) == family
+
+
+@given(st.integers(1, 15))
+def test_an_extended_family_is_added_to_the_base(extended: int) -> None:
+    assert family_of(15 + (extended << 4)) == 15 + extended

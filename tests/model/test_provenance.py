@@ -1,5 +1,7 @@
 """Facts, unknowns and counters."""
 
+from tests.tables import examples
+from topodiag.model.links import fabric_bandwidth, fabric_problems
 from topodiag.model.provenance import Counter, Fact, Origin, known, unknown
 
 
@@ -32,3 +34,11 @@ def test_a_counter_that_went_back_was_reset_and_says_nothing() -> None:
 def test_the_latest_reading_is_the_second_where_there_is_one() -> None:
     assert Counter("crc", known(4)).latest.value == 4
     assert Counter("crc", known(4), known(9)).latest.value == 9
+
+
+# --- the bits of the fabric's health mask by their meaning ----------------------------------------------------
+
+
+@examples("mask", "bandwidth", "problems")
+def test_the_health_mask_is_decoded(mask: int, bandwidth: str | None, problems: str | None) -> None:
+    assert (fabric_bandwidth(mask), fabric_problems(mask)) == (bandwidth, problems)

@@ -1,10 +1,12 @@
 """The verdict: its state, its causes and what is beside them, what is ruled out, and what would settle what is open."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import topodiag
 from tests.checks import jobs, nodes
 from tests.tables import examples
 from tests.verdict.judged import LOG, Given, measured, running, seen, shown, verdict, verdict_of
@@ -19,6 +21,7 @@ from topodiag.model.provenance import Origin, Topic
 from topodiag.model.result import Case, Result, Trouble
 from topodiag.model.verdict import CauseStatus, State
 from topodiag.verdict.judge import judge
+from topodiag.words.dialect import Maker
 
 # -- the state --
 
@@ -209,3 +212,34 @@ def test_a_note_that_a_job_follows_from_is_never_established() -> None:
 
 def test_a_cause_without_a_line_of_evidence_is_not_established() -> None:
     assert verdict(found("PCI001")).causes[0].status is CauseStatus.LIKELY
+
+
+# --- whose words a verdict speaks: AMD's for AMD's evidence, and that evidence of two makers is said ----------
+
+AMD = Node("mi-1", makers=frozenset({Maker.AMD}))
+OF_TWO = "GPUs of two makers"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ((AMD,), False),
+        ((replace(nodes.hgx_h100(), host="h-1"),), False),
+        ((AMD, replace(nodes.hgx_h100(), host="h-1")), True),
+    ],
+)
+def test_evidence_of_two_makers_is_said_with_their_nodes(hosts: tuple[Node, ...], said: bool) -> None:
+    first = " ".join(verdict(case=Case(nodes=hosts)).first)
+    assert (OF_TWO in first) is said
+    assert ("NVIDIA: h-1" in first and "AMD: mi-1" in first) is said
+
+
+def test_a_run_on_amd_is_not_measured_against_a_machine_of_nvidia() -> None:
+    result = topodiag.diagnose(
+        ["fixture:dgx-h100-healthy", "fixture:mi300x-gpu1-gpu5-no-xgmi"]
+    )  # each node in its own words
+    answer = json.loads(result.to_json())
+    (cause,) = answer["verdict"]["causes"]
+    assert cause["check"] == "NVL004"
+    assert not any("nvidia" in step for step in cause["confirm"])
+    assert OF_TWO in " ".join(answer["verdict"]["first"])

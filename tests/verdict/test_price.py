@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import topodiag
+from benchmarks.counterfactual import CORPUS, MACHINES, rows
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, node, run, tree
 from topodiag.expect.expect import expected
 from topodiag.expect.hypotheses import explain
@@ -201,3 +202,16 @@ def test_a_benchmark_and_a_diagnosis_predict_the_same_bandwidth() -> None:
     (price,) = priced([cause(LINKS)], case(down("nvlink:GPU3:6"), gbs=290.0))
     assert abs(price.predicted.value - bench) < 1e-6
     assert price.all_gone.value == estimate.expectation.busbw[SIZE]
+
+
+# --- what degraded machines of the corpus lose is, to the digit, what NCCL itself found on them and on the whole ones
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus is not at {CORPUS}")
+def test_the_predicted_loss_of_20_degraded_machines_is_nccls_own() -> None:
+    assert len({machine.name for machine in MACHINES}) >= 20
+    records = list(rows(versions=("2.28",), counts=(2,)))
+    assert not [row for row in records if not row.agrees]
+    assert sum(row.degraded < row.whole for row in records if row.whole and row.degraded is not None) >= 12, (
+        "real losses"
+    )

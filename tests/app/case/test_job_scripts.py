@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from fixtures.whole import CASES
 from fixtures.whole.case import nccl_start
 from tests.files import laid
 from tests.tables import examples
+from topodiag.api import diagnose
 from topodiag.app.case.build import open_case
 
 LOG = "\n".join(
@@ -43,3 +45,25 @@ def test_what_the_log_of_the_job_shows_itself_comes_first(tmp_path: Path) -> Non
     first = "a1:41000:41900 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.\n"
     rows = given(tmp_path, more_log=first, job_sh=SCRIPT.format(value=1))
     assert ("NCCL_IB_DISABLE", "0", "more.log") in rows
+
+
+# --- job scripts and descriptions of pods beside a measured run say what was set for it -----------------------
+
+TABLE = next(case for case in CASES if case.name == "srun-peer-to-peer-off").files["bench.out"].split("\n", 2)[2]
+
+
+@examples("name", "text")
+def test_what_a_script_sets_explains_the_run_beside_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "bench.out").write_text(TABLE)
+    (tmp_path / name).write_text(text)
+    verdict = diagnose([str(tmp_path)]).verdict
+    assert verdict.causes[0].finding.id == "ENV001"
+    assert verdict.causes[0].finding.evidence[0].source.endswith(name)
+
+
+def test_scripts_that_disagree_say_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bench.out").write_text(TABLE)
+    for number in (0, 1):
+        (tmp_path / f"{number}.sh").write_text(f"export NCCL_P2P_DISABLE={number}\n./all_reduce_perf\n")
+    verdict = diagnose([str(tmp_path)]).verdict
+    assert "ENV001" not in [cause.finding.id for cause in verdict.causes]

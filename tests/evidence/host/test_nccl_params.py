@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.app.scan import scan
+from topodiag.evidence.host.slurm_nodes import kind_of
 from topodiag.evidence.registry import recognise
 
 TEXTS = texts(__file__)
@@ -24,3 +25,16 @@ def test_what_is_set_is_a_setting_of_the_node_and_a_default_is_none(tmp_path: Pa
 def test_it_is_known_by_its_second_line_whatever_stands_around() -> None:
     assert recognise(DUMP)[:1] == ("nccl-params",)
     assert "nccl-params" not in recognise("Current value=1 set_by=me\n")
+
+
+# --- reasons for which a node is out of service: which part they name, and which tell of no fault -------------
+
+
+@examples("reason", "kind")
+def test_a_reason_names_a_part(reason: str, kind: str) -> None:
+    assert kind_of(reason) == kind
+
+
+@examples("reason")
+def test_a_node_kept_free_on_purpose_is_no_fault(reason: str) -> None:
+    assert kind_of(reason) == ""

@@ -9,8 +9,20 @@ from msgspec.structs import replace
 
 from tests.fuzz.backtracking import can_take_for_ever
 from tests.shown import ROOT
+from tests.tables import examples
 from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.entry import FIELDS, Family, Signature, catalogue, compiled, families, family
+from topodiag.evidence.signatures.entry import (
+    FIELDS,
+    Family,
+    Signature,
+    catalogue,
+    compiled,
+    counts_none,
+    denies,
+    families,
+    family,
+    warns,
+)
 
 MOST_ENTRIES = 500
 ENTRIES = catalogue()
@@ -88,3 +100,24 @@ def test_the_index_of_literals_is_that_of_the_entries() -> None:
     tool = ROOT / "tools" / "build_signatures.py"
     done = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+# --- lines that name a fault and report none ------------------------------------------------------------------
+
+FAULT = "link down"
+
+
+@examples("line", "denied")
+def test_words_around_a_match_deny_it(line: str, denied: bool) -> None:
+    start = line.index(FAULT)
+    assert denies(line, start, start + len(FAULT)) is denied
+
+
+@examples("fields", "none")
+def test_a_count_of_zero_reports_nothing(fields: dict[str, int], none: bool) -> None:
+    assert counts_none(fields) is none
+
+
+@examples("line", "warned")
+def test_a_warning_of_python_ends_no_program(line: str, warned: bool) -> None:
+    assert warns(line, line.index("undefined symbol")) is warned

@@ -1,20 +1,15 @@
 """Documents are read from the model by the names of their keys; what the model does not know is null or left out."""
 
-import json
 from collections.abc import Iterator
 from enum import Enum, IntEnum
-from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 
-from tools import build_schemas as schemas
 from topodiag.model.provenance import known, unknown
 from topodiag.report.documents import from_model as documents
-from topodiag.report.documents.from_model import READ_FROM, VERSIONS, from_model, schema
-from topodiag.words.own_data import own_data
+from topodiag.report.documents.from_model import from_model
 
 
 class State(Enum):
@@ -109,41 +104,3 @@ def test_a_missing_attribute_and_a_key_that_is_none_are_errors() -> None:
         from_model("test.Part", ("r1", 2), sise=3)
     with pytest.raises(ValueError, match="shorter"):
         from_model("test.Part", ("r1",))
-
-
-# --- what the published schemas share is equal in all, and every document has the keys that all share ---------
-
-FOLDER = files("topodiag.report") / "schema"
-
-
-def test_the_published_schemas_are_alike_in_what_they_share() -> None:
-    published = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()}
-    assert published == dict(schemas.files()), "run python tools/build_schemas.py"
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-def test_each_schema_is_itself_valid_and_is_of_its_version(name: str) -> None:
-    published = schema(name)
-    jsonschema.Draft202012Validator.check_schema(published)
-    major = VERSIONS[name].partition(".")[0]
-    assert published["$id"] == f"urn:topodiag:schema:{name}:{VERSIONS[name]}"
-    assert f'"pattern": "^{major}\\\\.[0-9]+$"' in json.dumps(published)
-
-
-def test_every_document_has_the_common_keys() -> None:
-    documents = {title: part for name in VERSIONS for title, part in schema(name)["$defs"].items()}
-    for title, part in documents.items():
-        if title.endswith("Document"):
-            assert {"schema_version", "tool", "inputs", "findings", "not_observed"} <= set(part["required"]) | (
-                set(part["properties"]) if title == "CollectDocument" else set()
-            )
-            assert next(iter(part["properties"])) == "schema_version"
-
-
-def test_a_key_that_is_read_from_elsewhere_is_one_of_a_schema() -> None:
-    keys: dict[str, set[str]] = {}
-    for name in VERSIONS:
-        for title, part in schema(name)["$defs"].items():
-            keys.setdefault(title, set()).update(part.get("properties", ()))
-    for title, paths in own_data(READ_FROM).items():
-        assert set(paths) <= keys[title], title

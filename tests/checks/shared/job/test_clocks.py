@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.checks import jobs
+from tests.checks.excerpts import HEAD, result_of
 from tests.checks.wanted import expect
 from topodiag.checks.job.end.errors import FirstError
 from topodiag.checks.shared.job.first_error import first_error
@@ -39,3 +40,11 @@ def test_clocks_that_agree_within_the_barrier_are_left_alone() -> None:
 def test_without_a_common_init_the_finding_says_that_the_clocks_were_not_compared() -> None:
     outcome = FirstError().judge(job_with({}, {"n0": 100.0, "n1": 110.0}))
     expect(outcome, observed="*no common init compares the clocks of n0 and n1*", confidence="MEDIUM")
+
+
+# --- where a check of the links looks, in a job whose log shows no machine; what lines show alone is in tests/outputs
+
+
+def test_without_a_print_it_is_said_where_a_narrow_link_is_seen() -> None:
+    (outcome,) = (outcome for outcome in result_of(HEAD + "Using network IB\n").outcomes if outcome.check == "PCI001")
+    assert "topodiag scan" in outcome.why
