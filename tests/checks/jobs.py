@@ -319,7 +319,17 @@ def unprinted(host: int, system: NcclSystem) -> None:
     """A node of which NCCL printed no system."""
 
 
+def of_first(count: int, **changes: Any) -> Callable[[Communicator], Communicator]:
+    """The world as the logs of its first ranks tell of it."""
+
+    def told(world: Communicator) -> Communicator:
+        return replace(world, ranks=np.where(np.arange(world.nranks) < count, world.ranks, -1), **changes)
+
+    return told
+
+
 _HOOKS: dict[str, Any] = {
+    "of_first": of_first,
     "pcie": pcie,
     "unprinted": unprinted,
     "system": lambda **changes: lambda host, _: system(host, **changes),

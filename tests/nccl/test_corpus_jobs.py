@@ -161,31 +161,12 @@ def test_channel_counts_are_those_of_every_rank(name: str) -> None:
         assert case.logged.channels_by_rank == {}, case.label
 
 
-def said(graph: SearchGraph, minor: int) -> tuple[object, ...]:
+def shown(graph: SearchGraph | Graph, minor: int) -> tuple[object, ...]:
+    """What is printed of a graph that was found, or was printed of one; types of paths by their names."""
     names = path_types(minor).names
-    return (
-        graph.pattern,
-        graph.cross_nic,
-        graph.channels,
-        round(graph.bw_intra, 3),
-        round(graph.bw_inter, 3),
-        names[graph.type_intra],
-        names[graph.type_inter],
-        bool(graph.same_channels),
-    )
-
-
-def printed(graph: Graph) -> tuple[object, ...]:
-    return (
-        graph.pattern,
-        graph.cross_nic,
-        graph.channels,
-        round(graph.bw_intra, 3),
-        round(graph.bw_inter, 3),
-        graph.type_intra,
-        graph.type_inter,
-        graph.same_channels,
-    )
+    types = [kind if isinstance(kind, str) else names[kind] for kind in (graph.type_intra, graph.type_inter)]
+    bandwidths = round(graph.bw_intra, 3), round(graph.bw_inter, 3)
+    return graph.pattern, graph.cross_nic, graph.channels, *bandwidths, *types, bool(graph.same_channels)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -195,10 +176,9 @@ def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
             rank = next(
                 index for index, world in enumerate(case.logged.ranks) if case.job.by_rank[int(world)].host == host
             )
-            search_graphs = case.built.node(rank).graphs
-            assert [said(graph, case.built.minor) for graph in search_graphs.values()] == [
-                printed(g) for g in graphs
-            ], (case.label, host)
+            found = case.built.node(rank).graphs.values()
+            one, other = ([shown(graph, case.built.minor) for graph in each] for each in (found, graphs))
+            assert one == other, (case.label, host)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood, changes_between, same_machine
 from topodiag.model.finding import Outcome, Severity, Status
@@ -106,9 +106,7 @@ def test_facts_and_lists_that_a_capture_does_not_hold_are_no_change() -> None:
 def test_links_that_train_after_a_boot_are_left_out_and_it_is_said() -> None:
     now = changed(NODE, mlx5_0__1_state="INIT", gpu1_width="8")
     assert judged(now).status is Status.FINDING
-    outcome = judged(now, up_s=120.0)
-    assert outcome.status is Status.CLEAN
-    assert "the node had just booted" in outcome.why
+    expect(judged(now, up_s=120.0), status="clean", why="*the node had just booted*")
 
 
 def test_the_first_capture_of_a_node_is_unknown() -> None:

@@ -11,7 +11,7 @@ from tests.tables import examples
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Severity
-from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 
@@ -20,13 +20,6 @@ SOCKET = "NET/Socket"
 
 def only_sockets(rank: int, host: int, process: Process) -> Process:
     return replace(process, hcas=(), network="Socket")
-
-
-def half(communicator: Communicator) -> Communicator:
-    """The log of one node of two."""
-    ranks = communicator.ranks.copy()
-    ranks[8:] = -1
-    return replace(communicator, ranks=ranks, nodes=2)
 
 
 def second(rank: int, host: int, process: Process) -> Process:
@@ -44,7 +37,7 @@ def ofi(provider: str) -> Callable[[int, int, Process], Process]:
 
 @examples("given", "wanted")
 def test_sockets_between_nodes(given: jobs.Given, wanted: Wanted) -> None:
-    hooks = {"only_sockets": only_sockets, "half": half, "second": second, "silent": silent, "ofi": ofi}
+    hooks = {"only_sockets": only_sockets, "second": second, "silent": silent, "ofi": ofi}
     assert shown(SocketsInsteadOfRdma().judge(jobs.of_row(given, **hooks)), wanted) == wanted
 
 

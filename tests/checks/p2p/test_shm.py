@@ -12,7 +12,7 @@ from topodiag.checks.p2p.shm import ShmInsteadOfP2p
 from topodiag.checks.p2p.switched_off import P2pSwitchedOff
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Severity, Status
-from topodiag.model.job import Communicator, Process
+from topodiag.model.job import Process
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.node import Node
@@ -41,19 +41,12 @@ def one_switch(host: int, system: NcclSystem) -> NcclSystem:
     return replace(flat, paths=paths)
 
 
-def first(communicator: Communicator) -> Communicator:
-    """The log of one rank."""
-    ranks = communicator.ranks.copy()
-    ranks[1:] = -1
-    return replace(communicator, ranks=ranks)
-
-
 def refused(rank: int, host: int, process: Process) -> Process:
     """A value that NCCL does not take."""
     return replace(process, settings={"NCCL_P2P_DISABLE": jobs.given("NCCL_P2P_DISABLE", "1", "invalid")})
 
 
-HOOKS: dict[str, Any] = {"over_shm": over_shm(), "one_switch": one_switch, "first": first, "refused": refused}
+HOOKS: dict[str, Any] = {"over_shm": over_shm(), "one_switch": one_switch, "refused": refused}
 
 
 @examples("given", "wanted")
@@ -67,12 +60,7 @@ def test_settings_and_drivers_that_switch_peers_off(given: jobs.Given, wanted: W
 
 
 def test_the_log_of_one_rank_shows_how_many_the_node_has() -> None:
-    def first(communicator: Communicator) -> Communicator:
-        ranks = communicator.ranks.copy()
-        ranks[1:] = -1
-        return replace(communicator, ranks=ranks)
-
-    job = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=first)
+    job = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=jobs.of_first(1))
     run = replace(job, ranks=job.ranks[:1])
     assert P2pSwitchedOff().judge(run).status is Status.FINDING
 

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from tests.checks import jobs
-from tests.checks.wanted import Wanted, shown
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.placement.job_rings import RingReturns
-from topodiag.model.finding import Status
 from topodiag.model.job import Job
 
 
@@ -20,6 +19,4 @@ def test_rings_that_come_back_to_a_node(ring: list[int], nodes: int, wanted: Wan
 
 
 def test_without_rings_the_answer_is_unknown_and_names_the_subsystem() -> None:
-    outcome = RingReturns().judge(jobs.job())
-    assert outcome.status is Status.UNKNOWN
-    assert "GRAPH" in outcome.why
+    expect(RingReturns().judge(jobs.job()), status="unknown", why="*GRAPH*")

@@ -45,14 +45,8 @@ def sockets(rank: int, host: int, process: Process) -> Process:
     return replace(process, network="Socket", messages=(line,))
 
 
-def one_of_two_nodes(communicator: Communicator) -> Communicator:
-    ranks = communicator.ranks.copy()
-    ranks[8:] = -1
-    return replace(communicator, ranks=ranks, nodes=2)
-
-
 HOOKS: dict[str, Any] = {
-    "on": on, "at": at, "unfinished": unfinished, "sockets": sockets, "one_of_two_nodes": one_of_two_nodes
+    "on": on, "at": at, "unfinished": unfinished, "sockets": sockets
 }  # fmt: skip
 
 
