@@ -1,23 +1,23 @@
 """Runs a plan: wave by wave, each run in its own process group with a time limit, every result kept at once.
 
-One thread looks after all runs of a wave. Whatever ends the program, its runs end with it: the launchers get SIGTERM,
+One loop looks after all runs of a wave. Whatever ends the program, its runs end with it: the launchers get SIGTERM,
 which srun and mpirun pass on to the nodes, and after a grace SIGKILL.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
@@ -79,25 +79,6 @@ def placed(planned: Command, program: str, path: str) -> Command:
     )
 
 
-@dataclass(slots=True)
-class _ActiveRun:
-    """A run at work."""
-
-    run: SweepRun
-    attempt: int
-    command: Command
-    output: Path
-    began: float
-    started: str
-    deadline: float
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    client_at: float = 0.0
-    client: subprocess.Popen[bytes] | None = None
-    stop: State | None = None
-    why: str = ""
-    kill_at: float = 0.0
-
-
 def run_plan(
     plan: SweepPlan,
     store: Store,
@@ -113,17 +94,15 @@ def run_plan(
     raised again; another call goes on from there."""
     kept = {State.INTERRUPTED} if not retry else set(State) - _DONE
     todo = [run for run in plan.runs if run.id not in store.last or store.last[run.id].state in kept]
-    loop = _Loop(plan, store, programs, on_result, len(plan.runs) - len(todo))
-    gave_up = ""
-    with _ended_by_signals():
-        for wave in sorted({run.wave for run in todo}):
-            gave_up = loop.wave([run for run in todo if run.wave == wave], max(parallel, 1), keep_going)
-            if gave_up:
-                break
-    return Summary(sum(loop.states.values()), len(plan.runs) - len(todo), dict(loop.states), gave_up)
+    sweep = _Sweep(plan, store, programs, on_result, len(plan.runs) - len(todo))
+    try:
+        gave_up = asyncio.run(sweep.all(todo, max(parallel, 1), keep_going))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    return Summary(sum(sweep.states.values()), len(plan.runs) - len(todo), dict(sweep.states), gave_up)
 
 
-class _Loop:
+class _Sweep:
     def __init__(
         self,
         plan: SweepPlan,
@@ -135,177 +114,122 @@ class _Loop:
         self.plan, self.store, self.programs, self.on_result = plan, store, programs, on_result
         self.done = before
         self.states: dict[State, int] = {}
-        self.at_work: list[_ActiveRun] = []
         self.whys: list[str] = []
 
-    def wave(self, runs: Sequence[SweepRun], parallel: int, keep_going: bool) -> str:
-        """All of them, at most `parallel` at a time. Why it gave up, or ""."""
-        waiting = list(reversed(runs))
-        try:
-            while waiting or self.at_work:
-                if not keep_going and self._hopeless():
-                    waiting.clear()
-                while waiting and len(self.at_work) < parallel:
-                    self._start(waiting.pop())
-                self._look()
-                if self.at_work:
-                    time.sleep(POLL_S)
-        except BaseException:
-            self._end_all()
-            raise
-        return self.whys[0] if not keep_going and self._hopeless() else ""
+    async def all(self, runs: Sequence[SweepRun], parallel: int, keep_going: bool) -> str:
+        """Wave by wave, at most `parallel` at a time. Why it gave up, or "". SIGTERM (a batch system's time limit) and
+        SIGHUP (a lost terminal) end the runs as Ctrl-C does."""
+        task = asyncio.current_task()
+        if task is not None and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        for wave in sorted({run.wave for run in runs}):
+            room = asyncio.Semaphore(parallel)
+            await asyncio.gather(*(self._one(run, room, keep_going) for run in runs if run.wave == wave))
+            if not keep_going and self._hopeless():
+                return self.whys[0]
+        return ""
 
     def _hopeless(self) -> bool:
         return len(self.whys) >= ALIKE_FAILURES and set(self.states) <= {State.FAILED, State.NO_TABLE}
 
-    def _start(self, run: SweepRun) -> None:
-        last = self.store.last.get(run.id)
-        attempt = last.attempt + 1 if last is not None else 1
-        now = time.monotonic()
-        active = _ActiveRun(
-            run,
-            attempt,
-            placed(command(self.plan, run), run.program, self.programs.get(run.program, run.program)),
-            self.store.output(run.id, attempt),
-            now,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-            now + self.plan.launch.timeout_s,
-        )
-        try:
-            if active.command.server:
-                active.processes.append(_popen(active.command.server, active.output.with_suffix(".server.txt")))
-                active.client_at = now + SERVER_LEAD_S
-                active.output.touch()
-        except OSError as error:
-            self._keep(active, Measured(State.FAILED, why=_unstartable(error)), None)
-            return
-        self.at_work.append(active)
+    async def _one(self, run: SweepRun, room: asyncio.Semaphore, keep_going: bool) -> None:
+        async with room:
+            if not keep_going and self._hopeless():
+                return
+            last = self.store.last.get(run.id)
+            attempt = last.attempt + 1 if last is not None else 1
+            output = self.store.output(run.id, attempt)
+            began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
 
-    def _look(self) -> None:
-        """Start clients, those of a server when it had its lead, stop what is over its time, keep what has ended."""
-        now = time.monotonic()
-        for active in list(self.at_work):
-            if active.client is None and active.stop is None and now >= active.client_at:
-                try:
-                    active.client = _popen(active.command.argv, active.output)
-                    active.processes.append(active.client)
-                except OSError as error:
-                    _stop(active, State.FAILED, _unstartable(error), now)
-            if active.stop is None and now >= active.deadline:
-                _stop(active, State.TIMEOUT, f"no end after {in_s(self.plan.launch.timeout_s)}", now)
-            elif active.stop is None and _size(active.output) > MAX_OUTPUT:
-                _stop(active, State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output", now)
-            if active.stop is not None and now >= active.kill_at:
-                _signal(active, signal.SIGKILL)
-            main = active.client
-            ended = main is not None and main.poll() is not None
-            if ended and active.stop is None:
-                for process in active.processes:  # a server that outlives its client, and stray children
-                    _signal_one(process, signal.SIGKILL)
-            if (ended or active.stop is not None) and all(p.poll() is not None for p in active.processes):
-                self._ended(active)
+            def result(outcome: Measured, code: int | None = None) -> SweepResult:
+                return SweepResult(
+                    run.id, self.plan.round, outcome.state, outcome.gbs, outcome.size, time.monotonic() - began, code,
+                    attempt, started, f"output/{output.name}", outcome.why,
+                )  # fmt: skip
 
-    def _ended(self, active: _ActiveRun) -> None:
-        self.at_work.remove(active)
-        for process in active.processes:
-            _signal_one(process, signal.SIGKILL, group_only=True)
-        code = active.client.returncode if active.client is not None else None
-        if active.stop is not None:
-            self._keep(active, Measured(active.stop, why=active.why), code)
-            return
-        try:
-            with active.output.open("rb") as stream:
-                output = stream.read(MAX_OUTPUT)
-        except OSError as error:
-            self._keep(active, Measured(State.FAILED, why=f"its output cannot be read: {error.strerror}"), code)
-            return
-        self._keep(active, measured(active.run, output, code), code)
+            try:
+                done = result(*await self._outcome(run, output))
+            except asyncio.CancelledError:
+                with suppress(TopodiagError):
+                    self.store.add(result(Measured(State.INTERRUPTED, why="interrupted")))
+                raise
+            self._keep(done)
 
-    def _keep(self, process: _ActiveRun, outcome: Measured, code: int | None) -> None:
-        result = SweepResult(
-            process.run.id, self.plan.round, outcome.state, outcome.gbs, outcome.size, time.monotonic() - process.began,
-            code, process.attempt, process.started, f"output/{process.output.name}", outcome.why,
-        )  # fmt: skip
+    def _keep(self, result: SweepResult) -> None:
         self.store.add(result)
-        if outcome.state is State.INTERRUPTED:
-            return
-        self.states[outcome.state] = self.states.get(outcome.state, 0) + 1
-        if outcome.state in {State.FAILED, State.NO_TABLE}:
-            self.whys.append(outcome.why)
+        self.states[result.state] = self.states.get(result.state, 0) + 1
+        if result.state in {State.FAILED, State.NO_TABLE}:
+            self.whys.append(result.why)
         self.done += 1
         if self.on_result is not None:
             self.on_result(result, self.done, len(self.plan.runs))
 
-    def _end_all(self) -> None:
-        """End every run, kindly first; a second interruption ends them at once."""
-        for active in self.at_work:
-            _signal(active, signal.SIGTERM)
-        with suppress(KeyboardInterrupt):
-            until = time.monotonic() + GRACE_S
-            while time.monotonic() < until and any(
-                p.poll() is None for process in self.at_work for p in process.processes
-            ):
-                time.sleep(POLL_S)
-        for active in self.at_work:
-            _signal(active, signal.SIGKILL)
-        for active in self.at_work:
-            for process in active.processes:
-                process.wait()
-            with suppress(TopodiagError):
-                self._keep(active, Measured(State.INTERRUPTED, why="interrupted"), None)
-        self.at_work.clear()
+    async def _outcome(self, run: SweepRun, output: Path) -> tuple[Measured, int | None]:
+        """What a run comes to, and its exit code. Whatever ends it, nothing that was started for it is left."""
+        planned = placed(command(self.plan, run), run.program, self.programs.get(run.program, run.program))
+        processes: list[subprocess.Popen[bytes]] = []
+        limit_s, printed = self.plan.launch.timeout_s, None
+        state, why = State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output"
+        try:
+            async with asyncio.timeout(limit_s):
+                printed = await _printed(planned, output, processes)
+        except TimeoutError:
+            state, why = State.TIMEOUT, f"no end after {in_s(limit_s)}"
+        except OSError as error:
+            why = f"cannot be started: {error.strerror or error}"
+        finally:
+            await _end(processes, GRACE_S if printed is None else 0.0)
+        code = processes[-1].returncode if len(processes) > bool(planned.server) else None
+        return Measured(state, why=why) if printed is None else measured(run, printed, code), code
 
 
-def _popen(argv: Sequence[str], output: Path) -> subprocess.Popen[bytes]:
-    with output.open("xb" if not output.exists() else "ab") as stream:
-        return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+async def _printed(planned: Command, output: Path, processes: list[subprocess.Popen[bytes]]) -> bytes | None:
+    """Starts a command, and adds what it started to the processes. All that it prints until it ends, None where that is
+    too much. Raises OSError."""
+    if planned.server:
+        with output.with_suffix(".server.txt").open("ab") as stream:
+            processes.append(_popen(planned.server, stream))
+        output.touch()
+        await asyncio.sleep(SERVER_LEAD_S)
+    with output.open("a+b") as stream:
+        client = _popen(planned.argv, stream)
+        processes.append(client)
+        while os.fstat(stream.fileno()).st_size <= MAX_OUTPUT:
+            if client.poll() is not None:
+                stream.seek(0)
+                return stream.read(MAX_OUTPUT)
+            await asyncio.sleep(POLL_S)
+    return None
 
 
-def _unstartable(error: OSError) -> str:
-    return f"cannot be started: {error.strerror or error}"
+def _popen(argv: Sequence[str], stream: BinaryIO) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+    )
 
 
-def _size(path: Path) -> int:
+async def _end(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
+    """Ask what still runs to end, and end it after so many seconds, with stray children and a server that outlives its
+    client. A second interruption ends it at once."""
     try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _stop(process: _ActiveRun, state: State, why: str, now: float) -> None:
-    process.stop, process.why, process.kill_at = state, why, now + GRACE_S
-    _signal(process, signal.SIGTERM)
-
-
-def _signal(active: _ActiveRun, number: signal.Signals) -> None:
-    for process in active.processes:
-        _signal_one(process, number)
-
-
-def _signal_one(process: subprocess.Popen[bytes], number: signal.Signals, *, group_only: bool = False) -> None:
-    """To the whole group; it has the number of its first process, and may outlive it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-        return
-    if not group_only:
-        process.send_signal(number)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM (a batch system's time limit) and SIGHUP (a lost terminal) end the runs as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    old = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
+        if grace_s:
+            _signal(processes, signal.SIGTERM)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await _gone(processes)
     finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+        _signal(processes, signal.SIGKILL)
+    await _gone(processes)
+
+
+async def _gone(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    while any(process.poll() is None for process in processes):
+        await asyncio.sleep(POLL_S)
+
+
+def _signal(processes: Sequence[subprocess.Popen[bytes]], number: signal.Signals) -> None:
+    """To the whole groups: each has the number of its first process, and may outlive it."""
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
