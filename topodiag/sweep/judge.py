@@ -13,7 +13,6 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from statistics import median
 
-from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import (
     Fabric,
@@ -54,21 +53,19 @@ TWO_KINDS = "so many are slow alike that it may be another kind of machine (swee
 _LAYERS = ("leaf", "uplink", "between", "board", "gpu", "link", "pcie", "host", "path")
 
 
-@dataclass(frozen=True, slots=True)
-class _RunResult:
-    run: SweepRun
-    round: int
-    result: SweepResult | None
-
-
 def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJudgement:
     """All rounds of one sweep together. Of several attempts at a run the last counts."""
     if not plans:
         return SweepJudgement()
     fabric = plans[0].fabric
     last = {(result.round, result.run): result for result in results if result.state is not State.INTERRUPTED}
-    seen = [_RunResult(run, plan.round, last.get((plan.round, run.id))) for plan in plans for run in plan.runs]
-    judged = _standings([run for run in seen if run.result is not None], fabric)
+    done = [
+        _unjudged(run, result)
+        for plan in plans
+        for run in plan.runs
+        if (result := last.get((plan.round, run.id))) is not None
+    ]
+    judged = _standings(done, fabric)
     parts = {(judged_run.round, judged_run.run.id): parts_of(judged_run.run, fabric) for judged_run in judged}
     passed: set[Part] = set()
     for judged_run in judged:
@@ -93,7 +90,7 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
         faults=faults,
         gaps=tuple(_gaps(placed)),
         passed=frozenset(passed),
-        missing=sum(run.result is None for run in seen),
+        missing=sum(len(plan.runs) for plan in plans) - len(done),
         notes=tuple(_notes(judged, fabric)),
     )
 
@@ -120,12 +117,19 @@ def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _standings(seen: Sequence[_RunResult], fabric: Fabric) -> list[JudgedRun]:
-    groups = grouped((shape(run.run, fabric), run) for run in seen)
+def _unjudged(run: SweepRun, result: SweepResult) -> JudgedRun:
+    """A run with its bandwidth, or with why it has none."""
+    if result.state is State.OK and result.gbs:
+        return JudgedRun(run, result.round, Standing.UNKNOWN, result.gbs)
+    return JudgedRun(run, result.round, Standing.UNKNOWN, why=result.why or result.state.value)
+
+
+def _standings(done: Sequence[JudgedRun], fabric: Fabric) -> list[JudgedRun]:
+    groups = grouped((shape(run.run, fabric), run) for run in done)
     runs: dict[tuple[int, str], JudgedRun] = {}
     for group in groups.values():
-        values = sorted(value for run in group if (value := _value(run)) is not None)
-        controls = [value for run in group if run.run.why == CONTROL and (value := _value(run))]
+        values = sorted(run.gbs for run in group if run.gbs is not None)
+        controls = [run.gbs for run in group if run.run.why == CONTROL and run.gbs is not None]
         reference = _reference(values, controls)
         floor = _floor(values, reference)
         failed = len(group) - len(values)
@@ -140,10 +144,10 @@ def _standings(seen: Sequence[_RunResult], fabric: Fabric) -> list[JudgedRun]:
                 for judged_run in of_shape
             ]
         runs.update(((judged_run.round, judged_run.run.id), judged_run) for judged_run in of_shape)
-    return [runs[run.round, run.run.id] for run in seen]
+    return [runs[run.round, run.run.id] for run in done]
 
 
-def _one_suspect(group: Sequence[_RunResult]) -> bool:
+def _one_suspect(group: Sequence[JudgedRun]) -> bool:
     """Whether all were asked for because of one rail: if its leaf is bad all are slow alike, and none is normal."""
     rails = {run.run.rail for run in group}
     return len(rails) == 1 and None not in rails and all(run.round > 1 for run in group)
@@ -165,11 +169,6 @@ def _spread(values: Sequence[float]) -> float:
     return 1.4826 * median(abs(value - middle) for value in values)
 
 
-def _value(run: _RunResult) -> float | None:
-    result = run.result
-    return result.gbs if result is not None and result.state is State.OK and result.gbs else None
-
-
 def _reference(values: Sequence[float], controls: Sequence[float]) -> float | None:
     """The upper quartile: right as long as a quarter of the runs are healthy; or the median of the controls, where the
     suspects outnumber them. None for too few runs. `values` ascend."""
@@ -188,19 +187,16 @@ def _floor(values: Sequence[float], reference: float | None) -> float:
     return min(LOW_SHARE * reference, reference - SPREADS * _spread(upper))
 
 
-def _judged(run: _RunResult, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
-    value = _value(run)
-    result = run.result
-    if value is None:
-        words = result.why or result.state.value if result is not None else ""
+def _judged(run: JudgedRun, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
+    if run.gbs is None:
         # Where most fail alike, it is the program or its options, not this run's machines.
         standing = Standing.FAILED if measured >= LEAST_ALIKE and failed < measured else Standing.UNKNOWN
-        return JudgedRun(run.run, run.round, standing, None, reference, words)
+        return replace(run, standing=standing, reference=reference)
     if reference is None:
-        return JudgedRun(run.run, run.round, Standing.UNKNOWN, value, None, f"fewer than {LEAST_ALIKE} runs are alike")
-    if floor <= value < LOW_SHARE * reference:  # too little to acquit, too much to accuse
-        return JudgedRun(run.run, run.round, Standing.UNKNOWN, value, reference, BETWEEN)
-    return JudgedRun(run.run, run.round, Standing.LOW if value < floor else Standing.NORMAL, value, reference)
+        return replace(run, why=f"fewer than {LEAST_ALIKE} runs are alike")
+    if floor <= run.gbs < LOW_SHARE * reference:  # too little to acquit, too much to accuse
+        return replace(run, reference=reference, why=BETWEEN)
+    return replace(run, standing=Standing.LOW if run.gbs < floor else Standing.NORMAL, reference=reference)
 
 
 def _explain(

@@ -39,18 +39,6 @@ def check_name(node: str) -> str:
     return node
 
 
-def _split(text: str) -> list[str]:
-    """The parts between the commas that are not in brackets."""
-    texts, depth = [""], 0
-    for sign in text:
-        depth += (sign == "[") - (sign == "]")
-        if sign == "," and depth <= 0:
-            texts.append("")
-        else:
-            texts[-1] += sign
-    return [part.strip() for part in texts if part.strip()]
-
-
 def read_racks(data: bytes, name: str) -> dict[str, str]:
     """The rack by node: from CSV lines `NODES,RACK` (or node sets; a first line that names the columns is
     skipped), or from `SwitchName= Nodes=` lines of Slurm's topology.conf. Raises InputError."""
@@ -105,7 +93,8 @@ def fabric_from(
     nodes = expand(",".join(sets))
     if not nodes:
         raise TopodiagError("no nodes were named", hint="write gpu[001-064] or a,b,c")
-    names = tuple(nic for part in _split(nics) for nic in expand(part))  # in the order of rails, as it was given
+    parts = filter(None, map(str.strip, re.split(r",(?![^\[]*\])", nics)))  # at the commas that are not in brackets
+    names = tuple(nic for part in parts for nic in expand(part))  # in the order of rails, as it was given
     count = rails or len(names) or gpus
     if names and len(names) != count:
         raise TopodiagError(f"{len(names)} NICs are named for {count} rails", hint="one NIC a rail, in their order")
