@@ -12,11 +12,10 @@ import numpy as np
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.fleet.aligned import aligned
 from topodiag.fleet.cohorts import Traits, name_of, parted
-from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
+from topodiag.fleet.columns import FEWEST_NODES, Column, FamilyTable, Mask, Split, associate, columns, judge
 from topodiag.fleet.digest import Digest, Reading, explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
-from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import regex
 from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
 from topodiag.words.own_data import own_data
@@ -54,24 +53,23 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
     same: list[Column] = []
     by_part: list[Outlier] = []
-    parted_: list[tuple[Column, FamilyTable, Split]] = []
+    parted_: list[tuple[Column, Split]] = []
     varying: list[tuple[str, str]] = []
     count = 0
-    for table in tables(nodes):
-        for column in table.columns():
-            count += column.known >= FEWEST_NODES
-            split = judge(column)
-            if split is None:
-                same += [column] if column.known >= FEWEST_NODES else []
-                continue
-            if not split.outliers and not split.groups:
-                varying.append((column.family, column.key))
-            rolled = _roll_outs(column, table, split, places)
-            known = replace(split, outliers=tuple(v for v in split.outliers if v not in rolled))
-            by_part += _outliers(column, table, known, nodes, young if _comes_up(column) else frozenset())
-            groups = (*(split.groups or (split.usual,)), *rolled)
-            if len(groups) > 1:
-                parted_.append((column, table, replace(split, groups=groups)))
+    for column in columns(nodes):
+        count += column.known >= FEWEST_NODES
+        split = judge(column)
+        if split is None:
+            same += [column] if column.known >= FEWEST_NODES else []
+            continue
+        if not split.outliers and not split.groups:
+            varying.append(column.fact[:2])
+        rolled = _roll_outs(column, split, places)
+        known = replace(split, outliers=tuple(v for v in split.outliers if v not in rolled))
+        by_part += _outliers(column, known, nodes, young if _comes_up(column) else frozenset())
+        groups = (*(split.groups or (split.usual,)), *rolled)
+        if len(groups) > 1:
+            parted_.append((column, replace(split, groups=groups)))
     outliers = explained([*_merged(by_part, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
     return replace(
         cohort,
@@ -83,39 +81,33 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     )
 
 
-def _roll_outs(
-    column: Column, table: FamilyTable, split: Split, places: Mapping[str, Sequence[str | None]]
-) -> tuple[str, ...]:
+def _roll_outs(column: Column, split: Split, places: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
     """Odd values that are a roll-out which has just begun: three nodes and more, all those of a rack or a switch."""
-    if column.family not in ROLLED_OUT:
+    if column.table.family not in ROLLED_OUT:
         return ()
-    key = (column.part, column.key, column.unit)
+    many = (value for value in split.outliers if column.counts[value] >= _ROLL_OUT)
     return tuple(
-        value
-        for value in split.outliers
-        if column.counts[value] >= _ROLL_OUT
-        and associate(table.having(key, value), table.codes >= 0, places) is not None
+        value for value in many if associate(column.having(value), column.table.codes >= 0, places) is not None
     )
 
 
 def _comes_up(column: Column) -> bool:
     """Whether the fact takes minutes after a boot to be what it will be: links train, services start."""
-    return column.family in _COME_UP or f"{column.family}: {column.key}" in _COME_UP
+    family, key, _ = column.fact
+    return family in _COME_UP or f"{family}: {key}" in _COME_UP
 
 
-def _outliers(
-    column: Column, table: FamilyTable, split: Split, nodes: Sequence[Digest], left_out: frozenset[int]
-) -> Iterator[Outlier]:
+def _outliers(column: Column, split: Split, nodes: Sequence[Digest], left_out: frozenset[int]) -> Iterator[Outlier]:
     """One for each value of a fact of one part that some nodes have otherwise."""
-    key = (column.part, column.key, column.unit)
-    usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
-    count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
+    part, key, unit = column.name
+    usual = split.groups if len(split.groups) > 1 else (split.usual,)
+    count = sum(column.counts[value] for value in usual)
     for value in split.outliers:
-        members = [at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out]
+        members = [at for at in np.flatnonzero(column.having(value)).tolist() if at not in left_out]
         if members:
             yield Outlier(
-                column.family, column.key, (column.part,), value, usual, tuple(nodes[at].host for at in members),
-                count, column.known, unit=column.unit, source=table.source(key, members[0]),
+                column.table.family, key, (part,), value, " or ".join(usual), tuple(nodes[at].host for at in members),
+                count, column.known, unit=unit, source=column.source(members[0]),
             )  # fmt: skip
 
 
@@ -124,9 +116,9 @@ def _outliers(
 
 def _shared_facts(columns: Iterable[Column]) -> Iterator[SharedFact]:
     """One entry for each key, with all parts that have it."""
-    alike = grouped(((column.family, column.key, column.unit), column) for column in columns)
+    alike = grouped((column.fact, column) for column in columns)
     for (family, key, unit), own in alike.items():
-        parts = tuple(sorted((column.part for column in own), key=part_order))
+        parts = tuple(sorted((column.name[0] for column in own), key=part_order))
         values = tuple(dict.fromkeys(next(iter(column.counts)) for column in own))
         yield SharedFact(family, key, parts, values, min(column.known for column in own), unit)
 
@@ -229,15 +221,12 @@ def _rate(node: Digest, reading: Reading, bytes_: float, *, usual: float, siblin
 
 
 def _populations(
-    columns: Iterable[tuple[Column, FamilyTable, Split]],
-    hosts: Sequence[str],
-    places: Mapping[str, Sequence[str | None]],
+    columns: Iterable[tuple[Column, Split]], hosts: Sequence[str], places: Mapping[str, Sequence[str | None]]
 ) -> Iterator[Populations]:
     """Facts that part the nodes in the same way are one split, with what else parts them so."""
     alike: dict[tuple[bytes, ...], list[tuple[Column, Split, list[Mask]]]] = {}
-    for column, table, split in columns:
-        key = (column.part, column.key, column.unit)
-        masks = [table.having(key, value) for value in split.groups]
+    for column, split in columns:
+        masks = [column.having(value) for value in split.groups]
         alike.setdefault(tuple(mask.tobytes() for mask in masks), []).append((column, split, masks))
     for own in alike.values():
         masks = own[0][2]
@@ -254,13 +243,13 @@ def _populations(
 
 
 def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    parts = grouped(((column.family, column.key), column.part) for column in columns)
+    parts = grouped((column.fact[:2], column.name[0]) for column in columns)
     return tuple((family, key, tuple(sorted(own, key=part_order))) for (family, key), own in parts.items())
 
 
 def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tuple[str, ...]:
     """The value of each fact in one population; of several parts the distinct ones."""
-    values = grouped(((column.family, column.key), split.groups[at]) for column, split, _ in own)
+    values = grouped((column.fact[:2], split.groups[at]) for column, split, _ in own)
     return tuple(", ".join(dict.fromkeys(value)) for value in values.values())
 
 
