@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from topodiag.fleet.compare import compared  # noqa: E402
-from topodiag.fleet.digest import Digest, Facts, Reading  # noqa: E402
+from topodiag.fleet.digest import Digest, Facts  # noqa: E402
+from topodiag.model.fleet import FactKind, NodeFact  # noqa: E402
 
 TARGET_FOUND, TARGET_FALSE = 0.99, 1 / 1000
 SMALLEST, LARGEST = 3, 5000
@@ -176,9 +177,10 @@ class _Drawn:
             places=(("rack", f"r{at // rack}"),),
             facts=tuple(Facts(family, tuple(own)) for family, own in by_family.items()),
             numbers=tuple(
-                Reading("bench", ("", name, _NUMBERS[name][0]), float(own[at])) for name, own in self.numbers.items()
+                NodeFact("bench", "", name, float(own[at]), FactKind.NUMBER, _NUMBERS[name][0])
+                for name, own in self.numbers.items()
             ),
-            counters=(Reading("nic", port, errors),) if errors else (),
+            counters=(NodeFact("nic", *port[:2], errors, FactKind.COUNTER, port[2]),) if errors else (),
             counted=Facts("counters", ((port, "nic"),)),
             carried=(("mlx5_0/1", float(self.load[at] * self.hours[at] * 1e12)),),
             uptime_s=float(self.hours[at]) * 3600,

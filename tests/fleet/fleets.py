@@ -6,8 +6,9 @@ from functools import cache
 from typing import Any
 
 from tests.checks.nodes import hgx_h100
-from topodiag.fleet.digest import Digest, Facts, Reading, digest_of
+from topodiag.fleet.digest import Digest, Facts, digest_of
 from topodiag.model.finding import Finding, Severity, Where
+from topodiag.model.fleet import FactKind, NodeFact
 
 Change = Callable[[Digest], Digest]
 
@@ -43,7 +44,7 @@ def with_fact(family: str, key: str, value: str | None, part: str = "") -> Chang
 
 
 def with_number(value: float, unit: str = "GB/s", key: str = "measured") -> Change:
-    return lambda digest: replace(digest, numbers=(Reading("bench", ("", key, unit), value),))
+    return lambda digest: replace(digest, numbers=(NodeFact("bench", "", key, value, FactKind.NUMBER, unit),))
 
 
 def with_errors(count: float, hours: float = 100.0, key: str = "symbol_error", carried: float | None = None) -> Change:
@@ -51,7 +52,7 @@ def with_errors(count: float, hours: float = 100.0, key: str = "symbol_error", c
     at = ("mlx5_0/1", key, "errors")
     return lambda digest: replace(
         digest,
-        counters=(Reading("nic", at, count),) if count else (),
+        counters=(NodeFact("nic", *at[:2], count, FactKind.COUNTER, at[2]),) if count else (),
         counted=Facts("counters", ((at, "nic"),)),
         carried=() if carried is None else (("mlx5_0/1", carried),),
         uptime_s=hours * 3600,

@@ -10,14 +10,13 @@ from math import fsum
 import numpy as np
 
 from topodiag.checks.shared.devices import BOOT_S
-from topodiag.fleet.aligned import aligned
-from topodiag.fleet.cohorts import Traits, name_of, parted
+from topodiag.fleet.cohorts import Traits, aligned, name_of, parted
 from topodiag.fleet.columns import FEWEST_NODES, Column, FamilyTable, Mask, Split, associate, columns, judge
-from topodiag.fleet.digest import Digest, Reading, explained
+from topodiag.fleet.digest import Digest, explained, key_of
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.lazy import regex
-from topodiag.model.fleet import Cohort, How, Outlier, Population, Populations, SharedFact
+from topodiag.model.fleet import Cohort, How, NodeFact, Outlier, Population, Populations, SharedFact
 from topodiag.words.own_data import own_data
 from topodiag.words.units import grouped, number, plural, spell_bytes
 
@@ -157,20 +156,18 @@ def _merged(outliers: Iterable[Outlier], nodes: Sequence[Digest]) -> Iterator[Ou
 
 
 def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
-    alike = grouped(
-        ((reading.family, *reading.key), (node.host, reading)) for node in nodes for reading in node.numbers
-    )
-    for family, part, key, unit in sorted(alike):
-        own = alike[family, part, key, unit]
-        outliers = far(np.array([reading.value for _, reading in own]), unit)
+    alike = grouped(((fact.family, *key_of(fact)), (node.host, fact)) for node in nodes for fact in node.numbers)
+    for (family, part, key, unit), own in sorted(alike.items()):
+        values = np.array([float(fact.value) for _, fact in own])
+        outliers = far(values, unit)
         if outliers is None:
             continue
         usual, usual_count = number(outliers.median), int((~outliers.mask).sum())
         for at in np.flatnonzero(outliers.mask).tolist():
-            host, reading = own[at]
+            host, fact = own[at]
             yield Outlier(
-                family, key, (part,), number(reading.value), usual, (host,), usual_count, len(own), outliers.how,
-                unit, float(outliers.distance[at]), reading.source,
+                family, key, (part,), number(values[at]), usual, (host,), usual_count, len(own), outliers.how, unit,
+                float(outliers.distance[at]), fact.source,
             )  # fmt: skip
 
 
@@ -178,7 +175,7 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """Counters are compared where they were read: a node that shows none of them is no sibling with zero."""
     hours = np.asarray([(node.uptime_s or 0.0) / 3600 for node in nodes])
     alike = grouped(
-        ((reading.family, reading.key), (at, reading)) for at, node in enumerate(nodes) for reading in node.counters
+        ((fact.family, key_of(fact)), (at, fact)) for at, node in enumerate(nodes) for fact in node.counters
     )
     read = FamilyTable("counters", [node.counted for node in nodes])
     for family, key in sorted(alike):
@@ -187,8 +184,8 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
             continue
         counts = np.zeros(len(nodes))
         of_node = dict(alike[family, key])
-        for at, reading in of_node.items():
-            counts[at] = reading.value
+        for at, fact in of_node.items():
+            counts[at] = fact.value
         if not (counts >= LEAST_EVENTS).any():
             continue
         bytes_ = np.asarray([carried_by(node, key[0]) for node in nodes])
@@ -205,15 +202,14 @@ def carried_by(node: Digest, part: str) -> float:
     return fsum(own) if own else np.nan
 
 
-def _rate(node: Digest, reading: Reading, bytes_: float, *, usual: float, siblings: int) -> Outlier:
-    part, name, unit = reading.key
+def _rate(node: Digest, fact: NodeFact, bytes_: float, *, usual: float, siblings: int) -> Outlier:
     and_bytes = "" if np.isnan(bytes_) else f" and {spell_bytes(int(bytes_))}"
-    hours = (node.uptime_s or 0.0) / 3600
+    count, hours = float(fact.value), (node.uptime_s or 0.0) / 3600
     return Outlier(
-        reading.family, name, (part,),
-        f"{number(reading.value)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
-        (node.host,), siblings - 1, siblings, How.RATE, unit,
-        (reading.value / hours) / usual if usual else None, reading.source,
+        fact.family, fact.key, (fact.part,),
+        f"{number(count)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
+        (node.host,), siblings - 1, siblings, How.RATE, fact.unit, (count / hours) / usual if usual else None,
+        fact.source,
     )  # fmt: skip
 
 

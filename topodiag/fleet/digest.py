@@ -45,16 +45,6 @@ class Facts:
     sources: tuple[str, ...] = field(compare=False, default=())
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A number or a counter: family, part, key and unit, its value, and where it was read."""
-
-    family: str
-    key: Key
-    value: float
-    source: str = ""
-
-
 Carried = tuple[tuple[str, float], ...]
 """Bytes that were sent and received, by port or interface, where that was read."""
 
@@ -75,8 +65,8 @@ class Digest:
     traits: tuple[tuple[str, str], ...]
     places: tuple[tuple[str, str], ...]
     facts: tuple[Facts, ...]
-    numbers: tuple[Reading, ...]
-    counters: tuple[Reading, ...]
+    numbers: tuple[NodeFact, ...]
+    counters: tuple[NodeFact, ...]
     counted: Facts
     carried: Carried
     uptime_s: float | None
@@ -97,7 +87,7 @@ def digest_of(node: Node, path: str) -> Digest:
     outcomes = run(Subject.NODE, [node])
     facts = facts_of(node)
     counters = _counters(facts)
-    errors = [counter for counter in counters if counter.key[2] in ERRORS]
+    errors = [counter for counter in counters if counter.unit in ERRORS]
     return Digest(
         host=node.host,
         path=path,
@@ -106,9 +96,9 @@ def digest_of(node: Node, path: str) -> Digest:
         traits=traits_of(node),
         places=places_of(node, path),
         facts=(*_categories(facts), *_no_gpu(node)),
-        numbers=tuple(_reading(fact, fact.part) for fact in facts if fact.kind is FactKind.NUMBER),
+        numbers=tuple(fact for fact in facts if fact.kind is FactKind.NUMBER),
         counters=tuple(error for error in errors if error.value),
-        counted=Facts("counters", tuple((error.key, error.family) for error in errors)),
+        counted=Facts("counters", tuple((key_of(error), error.family) for error in errors)),
         carried=_carried(counters),
         uptime_s=node.os.uptime_s.value,
         findings=tuple(finding for outcome in outcomes for finding in outcome.findings),
@@ -116,38 +106,40 @@ def digest_of(node: Node, path: str) -> Digest:
     )
 
 
-def _reading(fact: NodeFact, part: str) -> Reading:
-    return Reading(fact.family, (part, fact.key, fact.unit), float(fact.value), fact.source)
+def key_of(fact: NodeFact) -> Key:
+    return fact.part, fact.key, fact.unit
 
 
 def _categories(facts: Iterable[NodeFact]) -> Iterable[Facts]:
     by_family = grouped((fact.family, fact) for fact in facts if fact.kind is FactKind.CATEGORY)
     for family, own in by_family.items():
-        values = tuple(((fact.part, fact.key, fact.unit), str(fact.value)) for fact in own)
+        values = tuple((key_of(fact), str(fact.value)) for fact in own)
         yield Facts(family, values, tuple(fact.source for fact in own))
 
 
-def _counters(facts: Iterable[NodeFact]) -> Sequence[Reading]:
+def _counters(facts: Iterable[NodeFact]) -> Sequence[NodeFact]:
     """The counters in their order; those of the NVLinks of a device are added up, and read where the first counted."""
-    counters: dict[tuple[str, Key], Reading] = {}
+    counters: dict[tuple[str, Key], NodeFact] = {}
     for fact in facts:
         if fact.kind is FactKind.COUNTER:
-            own = _reading(fact, fact.part.partition("/link")[0])
-            known = counters.setdefault((own.family, own.key), own)
-            if known is not own and own.value:
-                source = known.source if known.value else own.source
-                counters[own.family, own.key] = Reading(own.family, own.key, known.value + own.value, source)
+            part, value = fact.part.partition("/link")[0], float(fact.value)
+            at = fact.family, (part, fact.key, fact.unit)
+            source = fact.source
+            if at in counters:
+                known = counters[at]
+                source = known.source if known.value or not value else source
+                value += float(known.value)
+            counters[at] = NodeFact(fact.family, part, fact.key, value, fact.kind, fact.unit, source)
     return tuple(counters.values())
 
 
-def _carried(counters: Iterable[Reading]) -> Carried:
+def _carried(counters: Iterable[NodeFact]) -> Carried:
     """Both directions together; where several count the same part, the one who saw most."""
     by_part: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for counter in counters:
-        part, key, _ = counter.key
-        if key in _TRAFFIC:
-            who, size = _TRAFFIC[key]
-            by_part[part][who] += counter.value * size
+        if counter.key in _TRAFFIC:
+            who, size = _TRAFFIC[counter.key]
+            by_part[counter.part][who] += float(counter.value) * size
     return tuple(sorted((part, max(own.values())) for part, own in by_part.items()))
 
 
