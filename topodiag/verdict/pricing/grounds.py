@@ -26,7 +26,6 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
-from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.model.result import Case
@@ -214,22 +213,11 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
 
 
 def _sm_by_sums(run: BenchRun, sources: _Sources) -> int | None:
-    largest = max(map(_switched_gbs, sources.prints.values()), default=0.0)
-    numbers = {
-        spec.sm
-        for spec in catalog.gpus()
-        if spec.nvswitch and largest and _near(largest, spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)))
-    }
+    switched = (link for system in sources.prints.values() for link in system.links if link.b.startswith("NVS"))
+    largest = max((link.gbs for link in switched if link.kind == "NVL"), default=0.0)
+    sums = {spec: spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)) for spec in catalog.gpus() if spec.nvswitch}
+    numbers = {spec.sm for spec, gbs in sums.items() if gbs > 0 and abs(largest - gbs) <= NEAR * gbs}
     return numbers.pop() if len(numbers) == 1 else None
-
-
-def _near(seen: float, wanted: float) -> bool:
-    return wanted > 0 and abs(seen - wanted) <= NEAR * wanted
-
-
-def _switched_gbs(system: NcclSystem) -> float:
-    """GB/s of the GPU with most NVLinks to switches."""
-    return max((link.gbs for link in system.links if link.kind == "NVL" and link.b.startswith("NVS")), default=0.0)
 
 
 def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Claims) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
+from topodiag.expect.rates import NCCL_NAMES, Rates, rates_of, reached
 from topodiag.expect.setup import NoSetupError
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
@@ -18,7 +18,7 @@ from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, g
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import with_own_loss, without_mend
 from topodiag.verdict.pricing.step import shares_of_step
-from topodiag.words.hosts import short_name
+from topodiag.verdict.scene import Scene
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 MOST_CAUSES = 16
@@ -36,44 +36,125 @@ class Part:
     mends: tuple[tuple[Mend, Finding], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bandwidths:
-    """What machines reach, GB/s; NCCL's own figure behind it, the algorithm of it, and what each algorithm reaches."""
-
-    gbs: float
-    raw: float
-    algorithm: str
-    others: Mapping[str, float]
+Reach = tuple[float, Rates]
+"""What machines reach, GB/s, and NCCL's own figures behind it."""
 
 
 @dataclass
-class _GroundCauses:
-    """A ground with the causes that are in force on it."""
+class _Ground:
+    """A run or a job, with the causes that are in force on it."""
 
     ground: Ground
+    scene: Scene
     parts: list[Part] = field(default_factory=list)
-    known: dict[tuple[Machine, ...], _Bandwidths | None] = field(default_factory=dict)
+    known: dict[tuple[Machine, ...], Reach | None] = field(default_factory=dict)
+
+    def holds(self, finding: Finding) -> bool:
+        """Whether a finding is of the run or the job, and of one of its hosts."""
+        named, job = finding.where.jobs, self.ground.job
+        if named and job is not None and not self.ground.run.rows and job.name not in named:
+            return False
+        return any(self._touches(finding, host) for host in self.ground.hosts)
+
+    def _touches(self, finding: Finding, host: HostGround) -> bool:
+        return not finding.where.nodes or self.scene.host(host.name) in self.scene.nodes(finding)
+
+    def machines(self, *parts: Part) -> tuple[Machine, ...]:
+        """The machines with these causes in force. Raises CannotError."""
+        machines = []
+        for host in self.ground.hosts:
+            machine = host.built
+            for mend, finding in (pair for part in parts for pair in part.mends):
+                if self._touches(finding, host):
+                    machine = mend.inflict(machine, host, finding)
+            machines.append(machine)
+        return tuple(machines)
+
+    def reach(self, *parts: Part) -> Reach | None:
+        """What the ground's collective reaches with these causes in force; None where NCCL would not run."""
+        machines = self.machines(*parts)
+        if machines not in self.known:
+            self.known[machines] = _reach(self.ground, machines)
+        return self.known[machines]
+
+    def prices(self, step: JobStep | None) -> Iterator[tuple[int, Price]]:
+        """By cause its price, as a share of a step too where the job's is known."""
+        whole, now = (self.reach(), self.reach(*self.parts)) if self.parts else (None, None)
+        for part in self.parts:
+            if not whole or not now:
+                why = "NCCL would refuse these machines" if whole else "NCCL's model has no figure for these machines"
+                yield part.at, without_mend(part.finding, why)
+                continue
+            left = (self.reach(part) or now)[0]
+            price = self._price(part, whole[0], now, left)
+            shares: Sequence[float] = ()
+            if step is not None:
+                rest = min(left / whole[0], 1.0)
+                shares = shares_of_step(self.ground, self.machines(), self.machines(part), rest, step)
+            if step is not None and shares:
+                price = replace(
+                    price, step_share=shares[0], step_range=(min(shares), max(shares)), step_said=step.basis
+                )
+            yield part.at, price
+
+    def _price(self, part: Part, whole: float, now: Reach, only: float) -> Price:
+        """The price by what is reached without any cause (GB/s), with all, and with this one only (GB/s)."""
+        ground, (gbs, rates) = self.ground, now
+        single = self.reach(*(other for other in self.parts if other is not part))
+        quantity = measured_of(ground.run, ground.what)
+        cause = "the cause" if len(self.parts) == 1 else f"these {len(self.parts)} causes"
+        roughest = min((mend for part in self.parts for mend, _ in part.mends), key=lambda mend: mend.least)
+        compared = None
+        texts = [_by_table(ground, rates)]
+        if quantity is not None:
+            compared = compare(whole, gbs, quantity.value, cause, roughest.least, roughest.unreckoned)
+            others = {name: own * gbs / rates.raw for name, own in rates.by_algorithm.items()}
+            other = as_another_algorithm(gbs, quantity.value, rates.algorithm.partition("/")[0], others)
+            texts = [compared.says, other, *texts]
+        own = part.finding.cost
+        share = max(1 - only / whole, 0.0)
+        lost = f"{spell_gbs(only)} of {in_gbs(whole)}"
+        if own.gbs_lost and own.share:  # the finding's numbers are of a part, these of the job
+            of = _OF.get(part.finding.id[:3], "the narrowest place")
+            seen = f", measured {spell_gbs(quantity.value)}" if quantity is not None else ""
+            lead = f"of {in_gbs(own.gbs_lost / own.share)} of {of}, so that {ground.what},"
+            lost = f"{lead} should reach {lost} (-{percent(share)}){seen}"
+        else:
+            lost = f"{ground.what}: {lost} left (-{percent(share)})"
+        price = Price(
+            gbs_lost=whole - only,
+            share=share,
+            text=lost,
+            predicted=Quantity(ground.what, gbs, source=FORMULA),
+            alone=Quantity(ground.what, single[0], source=FORMULA) if single is not None else None,
+            all_gone=Quantity(ground.what, whole, source=FORMULA),
+            measured=quantity,
+            agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
+            says="; ".join(text for text in texts if text),
+            job_share=share,
+        )
+        return with_own_loss(price, part.finding)
 
 
-# -- grounds --
+_OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
+"""What the loss of a finding is a part of, by the family of its check."""
 
 
 def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dict[int, Price]:
     """Causes priced on the run or the job that they are in force on, all of one ground together."""
-    claims = _claims(parts, case)
-    grounds, refused = _grounds(case, claims)
-    on = [_GroundCauses(ground) for ground in grounds]
+    scene = Scene(case)
+    found, refused = _grounds(case, _claims(parts, case))
+    grounds = [_Ground(ground, scene) for ground in found]
     prices: dict[int, Price] = {}
     for part in parts:
-        home, why = _home(part, on, case)
+        home, why = _home(part, grounds)
         if home is None:
             prices[part.at] = without_mend(part.finding, why or next(iter(refused), ""))
         elif len(home.parts) < MOST_CAUSES:
             home.parts.append(part)
-    for causes in on:
-        job = causes.ground.job
-        step = next((step for step in steps if job is not None and step.job == job.name), None)
-        prices.update(_on_ground(causes, case, step))
+    for home in grounds:
+        job = home.ground.job
+        prices.update(home.prices(next((step for step in steps if job is not None and step.job == job.name), None)))
     return prices
 
 
@@ -109,146 +190,32 @@ def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
     return grounds, refused
 
 
-def _home(part: Part, on: Sequence[_GroundCauses], case: Case) -> tuple[_GroundCauses | None, str]:
+def _home(part: Part, grounds: Sequence[_Ground]) -> tuple[_Ground | None, str]:
     """The first ground on which the cause changes a machine; else the first one that it stands on, where it costs
     nothing. Why there is none."""
     standing, why = None, ""
-    for causes in on:
-        if not _stands_on(part.finding, causes.ground, case):
+    for ground in grounds:
+        if not ground.holds(part.finding):
             continue
         try:
-            machines = _machines(causes.ground, [part], case)
+            if ground.machines(part) != ground.machines():
+                return ground, ""
         except CannotError as error:
             why = why or str(error)
             continue
-        standing = standing or causes
-        if machines != _machines(causes.ground, [], case):
-            return causes, ""
+        standing = standing or ground
     return standing, why
 
 
-def _stands_on(finding: Finding, ground: Ground, case: Case) -> bool:
-    named = finding.where.jobs
-    if named and ground.job is not None and not ground.run.rows and ground.job.name not in named:
-        return False
-    return any(_touches(finding, host, case) for host in ground.hosts)
-
-
-def _touches(finding: Finding, host: HostGround, case: Case) -> bool:
-    if not finding.where.nodes:
-        return True
-    names = {case.identity.name(node).lower() for node in finding.where.nodes}
-    short = {short_name(node) for node in finding.where.nodes}
-    return case.identity.name(host.name).lower() in names or short_name(host.name) in short
-
-
-# -- prices --
-
-
-def _machines(ground: Ground, parts: Sequence[Part], case: Case) -> tuple[Machine, ...]:
-    """The machines of a ground with these causes in force. Raises CannotError."""
-    machines = []
-    for host in ground.hosts:
-        machine = host.built
-        for part in parts:
-            for mend, finding in part.mends:
-                if _touches(finding, host, case):
-                    machine = mend.inflict(machine, host, finding)
-        machines.append(machine)
-    return tuple(machines)
-
-
-def _reach(priced_on: _GroundCauses, parts: Sequence[Part], case: Case) -> _Bandwidths | None:
-    """What the ground's collective reaches with these causes in force; None where NCCL would not run."""
-    ground = priced_on.ground
-    machines = _machines(ground, parts, case)
-    if machines not in priced_on.known:
-        priced_on.known[machines] = _bandwidths(ground, machines)
-    return priced_on.known[machines]
-
-
-def _bandwidths(ground: Ground, machines: Sequence[Machine]) -> _Bandwidths | None:
-    setup = with_machines(ground.setup, machines, ground.members)
+def _reach(ground: Ground, machines: Sequence[Machine]) -> Reach | None:
     try:
-        rates = rates_of(setup, ground.run.collective, (ground.size,))
+        rates = rates_of(with_machines(ground.setup, machines, ground.members), ground.run.collective, (ground.size,))
     except NoSetupError:
         return None
-    gbs = ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
-    others = {name: own * gbs / rates.raw for name, own in rates.by_algorithm.items()}
-    return _Bandwidths(gbs, rates.raw, rates.algorithm, others)
+    return ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines), rates
 
 
-def _on_ground(home: _GroundCauses, case: Case, step: JobStep | None) -> dict[int, Price]:
-    if not home.parts:
-        return {}
-    whole, now = _reach(home, [], case), _reach(home, home.parts, case)
-    prices = {}
-    for part in home.parts:
-        if not whole or not now:
-            why = "NCCL would refuse these machines" if whole else "NCCL's model has no figure for these machines"
-            prices[part.at] = without_mend(part.finding, why)
-            continue
-        others = [one for one in home.parts if one is not part]
-        single, only = _reach(home, others, case), _reach(home, [part], case)
-        left = (only or now).gbs
-        price = _price(home, part, whole=whole.gbs, now=now, single=single, only=left)
-        if step is not None:
-            built, hurt = _machines(home.ground, [], case), _machines(home.ground, [part], case)
-            shares = shares_of_step(home.ground, built, hurt, min(left / whole.gbs, 1.0), step)
-            if shares:
-                price = replace(
-                    price, step_share=shares[0], step_range=(min(shares), max(shares)), step_said=step.basis
-                )
-        prices[part.at] = price
-    return prices
-
-
-_OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
-"""What the loss of a finding is a part of, by the family of its check."""
-
-
-def _price(
-    home: _GroundCauses, part: Part, *, whole: float, now: _Bandwidths, single: _Bandwidths | None, only: float
-) -> Price:
-    """The price by what is reached without any cause (GB/s), with all, with all but this one (None where NCCL would not
-    run), and with this one only (GB/s)."""
-    ground = home.ground
-    quantity = measured_of(ground.run, ground.what)
-    cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
-    roughest = min((mend for part in home.parts for mend, _ in part.mends), key=lambda mend: mend.least)
-    compared = None
-    texts = [_by_table(ground, now)]
-    if quantity is not None:
-        compared = compare(whole, now.gbs, quantity.value, cause, roughest.least, roughest.unreckoned)
-        other = as_another_algorithm(now.gbs, quantity.value, now.algorithm.partition("/")[0], now.others)
-        texts = [compared.says, other, *texts]
-    says = "; ".join(text for text in texts if text)
-    own = part.finding.cost
-    share = max(1 - only / whole, 0.0)
-    lost = f"{spell_gbs(only)} of {in_gbs(whole)}"
-    if own.gbs_lost and own.share:  # the finding's numbers are of a part, these of the job
-        of = _OF.get(part.finding.id[:3], "the narrowest place")
-        seen = f", measured {spell_gbs(quantity.value)}" if quantity is not None else ""
-        lead = f"of {in_gbs(own.gbs_lost / own.share)} of {of}, so that {ground.what},"
-        lost = f"{lead} should reach {lost} (-{percent(share)}){seen}"
-    else:
-        lost = f"{ground.what}: {lost} left (-{percent(share)})"
-    price = Price(
-        gbs_lost=whole - only,
-        share=share,
-        text=lost,
-        predicted=Quantity(ground.what, now.gbs, source=FORMULA),
-        alone=Quantity(ground.what, single.gbs, source=FORMULA) if single is not None else None,
-        all_gone=Quantity(ground.what, whole, source=FORMULA),
-        measured=quantity,
-        agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
-        says=says,
-        job_share=share,
-    )
-    return with_own_loss(price, part.finding)
-
-
-def _by_table(ground: Ground, now: _Bandwidths) -> str:
+def _by_table(ground: Ground, now: Rates) -> str:
     """What NCCL's own table in the log of the same ranks says; only of a job, not of a run beside its log."""
     world = ground.job.world if ground.job is not None else None
     if world is None or world.nranks != ground.setup.ranks or not world.tuning or ground.run.rows:
