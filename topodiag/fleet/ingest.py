@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -109,7 +110,11 @@ def ingest(
     facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
     del read  # what it holds is let go where it is joined with saved facts
     measures = {measure.file: measure for measure in seen}
-    files = [_file(path, measures.get(number, Measure(number))) for number, path in enumerate(names)]
+    files = [
+        SourceFile(path, own.size, own.sha256, "; ".join(_notes(own)))
+        for number, path in enumerate(names)
+        for own in [measures.get(number, Measure(number))]
+    ]
     for one in plan.saved:
         saved, listed = load(one.file, one.name)
         facts.append(_renumbered(saved, len(files)))
@@ -167,27 +172,23 @@ def _read(
     early: list[TextPiece] = []
     if source is not None and count > 1:
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
-    much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
+    shared = len(tasks) > 1 or any(span.coding for task in tasks for span in task)
+    much = shared and (workers is not None or plan.size >= LITTLE_BYTES)
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
-        tree = run_pool(
-            tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None, ahead=ahead
-        )
+        text = chain(early, streamed) if source is not None else None
+        tree = run_pool(tasks, count, chunk, on_bytes, text, ahead=ahead)
     else:
-        _read_here(tree, tasks, _both(early, streamed), chunk, on_bytes)
+        _read_here(tree, tasks, chain(early, streamed), chunk, on_bytes)
     if source is not None:
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
 
 
-def _can_be_shared(tasks: Sequence[Task]) -> bool:
-    return len(tasks) > 1 or any(span.coding for task in tasks for span in task)
-
-
 def _read_here(
-    tree: Tree, tasks: Iterable[Task], streamed: Iterator[TextPiece], chunk: int, on_bytes: Callable[[int], None]
+    tree: Tree, tasks: Iterable[Task], streamed: Iterable[TextPiece], chunk: int, on_bytes: Callable[[int], None]
 ) -> None:
     """Reading by this process alone: the files, then what comes on standard input."""
     read = 0
@@ -254,12 +255,6 @@ def _first(streamed: Iterator[TextPiece], size: int) -> list[TextPiece]:
     return taken
 
 
-def _both(early: list[TextPiece], streamed: Iterator[TextPiece]) -> Iterator[TextPiece]:
-    while early:
-        yield early.pop(0)  # not held while the rest is read
-    yield from streamed
-
-
 def _open_stdin(intake: Intake) -> _Stdin:
     piece = next((piece for piece in intake.pieces if piece.path == STDIN), None)
     if piece is None:
@@ -270,10 +265,6 @@ def _open_stdin(intake: Intake) -> _Stdin:
     if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.SAVED_FACTS, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
         raise InputError(STDIN_NAME, f"is no NCCL log: it is {piece.words}", hint="give it as a file")
     return _Stdin(intake.stdin, piece.coding)
-
-
-def _file(path: str, measure: Measure) -> SourceFile:
-    return SourceFile(path, measure.size, measure.sha256, "; ".join(_notes(measure)))
 
 
 def _notes(measure: Measure) -> list[str]:

@@ -118,7 +118,7 @@ class Tree:
         for measure in part.measures:
             known = self.measures.get(measure.file)
             self.measures[measure.file] = measure if known is None else known + measure
-        if not _says_something(part.facts):
+        if not any(len(part.facts[name]) for name in ("shards", "threads")):
             return
         self.young.append(replace(part, measures=()))
         self.young_bytes += part.facts.nbytes
@@ -163,10 +163,6 @@ class Tree:
         if not parts:
             return Part(empty(), measures) if measures else None
         return replace(_merged(parts, Store() if much else None, threads), measures=measures)
-
-
-def _says_something(facts: Facts) -> bool:
-    return any(len(facts[name]) for name in ("shards", "threads"))
 
 
 def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> Part:

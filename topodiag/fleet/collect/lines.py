@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import secrets
+import time
 from dataclasses import field
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Receipt:
     `broken` why what came is no bundle."""
 
     place: Path
+    began: float = field(default_factory=time.monotonic)
     host: str = ""
     boot_id: str = ""
     time: str = ""

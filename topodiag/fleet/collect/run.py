@@ -40,7 +40,6 @@ class _Room:
         self.answers: dict[str, NodeAnswer] = {}
         self.first: dict[str, NodeAnswer] = {}
         self.receipts: dict[str, Receipt] = {}
-        self.began: dict[str, float] = {}
         self.attempt = 1
         self.trouble: OSError | None = None
         self.before: tuple[NodeAnswer, ...] = ()
@@ -49,7 +48,7 @@ class _Room:
         self.written = self.begun
 
     def begins(self, node: str) -> None:
-        self.began.setdefault(node, time.monotonic())
+        self._receipt(node)
 
     def hears(self, node: str, line: bytes) -> bool:
         words = line.split(b" ", 3)
@@ -85,16 +84,13 @@ class _Room:
             self._answer(node, self._late(node, receipt))
 
     def _receipt(self, node: str) -> Receipt | None:
-        if node not in self.nodes:
-            return None
-        if node not in self.receipts:
-            self.begins(node)
+        if node in self.nodes and node not in self.receipts:
             self.receipts[node] = Receipt(part_of(self.folder.path, len(self.receipts)))
-        return self.receipts[node]
+        return self.receipts.get(node)
 
     def _answer_of(self, node: str, receipt: Receipt, state: State, why: str) -> NodeAnswer:
         return NodeAnswer(
-            node, state, why, round(time.monotonic() - self.began.get(node, time.monotonic()), 3),
+            node, state, why, round(time.monotonic() - receipt.began, 3),
             host=receipt.host, boot_id=receipt.boot_id, time=receipt.time, attempts=self.attempt,
         )  # fmt: skip
 
@@ -143,11 +139,10 @@ class _Room:
 
     def end_attempt(self, in_time: bool) -> None:
         """What a stream of many nodes leaves without an end of its own: those nodes were late, or had no more time."""
-        for node in [node for node in self.began if node not in self.answers]:
-            receipt = self._receipt(node)
-            if receipt is None:
+        for node, receipt in self.receipts.items():
+            if node in self.answers:
                 continue
-            if not in_time and time.monotonic() - self.began[node] < self.request.node_s:
+            if not in_time and time.monotonic() - receipt.began < self.request.node_s:
                 self._answer(node, self._cut(node, receipt))
             elif receipt.hello or not in_time:
                 self._answer(node, self._late(node, receipt))
@@ -160,7 +155,6 @@ class _Room:
         for node in lost:
             self.first[node] = self.answers.pop(node)
             del self.receipts[node]
-            self.began.pop(node, None)
         self.attempt += 1
         return lost
 

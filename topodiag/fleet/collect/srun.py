@@ -49,7 +49,8 @@ class Srun(Transport):
                 ear.ends(node, 1)
         if not inside:
             return True
-        job = _by_tree(request) if len(inside) >= BY_TREE else _by_input(request)
+        given = standard_input(request.collector, request.mark, request.arguments)
+        job = _by_tree(request) if len(inside) >= BY_TREE else Job("", argv(), given)
         env = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
         launched = Job("", (*launcher(inside), *job.argv), job.given, env)
         return Pump(_EarOfAll(ear, inside), 1, request.node_s).run([launched], within_s)
@@ -69,10 +70,6 @@ def _allocated() -> tuple[str, ...]:
         return expand(os.environ.get("SLURM_JOB_NODELIST", ""))
     except NodeSetError:
         return ()
-
-
-def _by_input(request: Request) -> Job:
-    return Job("", argv(), standard_input(request.collector, request.mark, request.arguments))
 
 
 def _by_tree(request: Request) -> Job:
