@@ -14,7 +14,7 @@ from operator import attrgetter
 from topodiag.checks.shared.topo_file import alone
 from topodiag.expect.as_built import built_tree
 from topodiag.expect.calibration import calibration, generation_of
-from topodiag.expect.rates import NCCL_NAMES, rates_of
+from topodiag.expect.rates import NCCL_NAMES, Rates, rates_of
 from topodiag.expect.settings import is_costly, whole_network
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
 from topodiag.expect.unlike import MixedHosts
@@ -152,6 +152,14 @@ def with_machines(setup: Setup, machines: Sequence[Machine], members: Sequence[M
         return replace(setup, tree=tree, env={**setup.env, **dict(env)}, unlike=None)
     hosts = tuple((machine.tree, tuple(sorted({**setup.env, **dict(machine.env)}.items()))) for machine in machines)
     return replace(setup, unlike=MixedHosts(hosts, tuple(members)))
+
+
+def figures(setup: Setup, collective: str, *sizes: int) -> Rates | None:
+    """What NCCL's search and tuning say of a set-up; None where it would not run, or the model has no figure."""
+    try:
+        return rates_of(setup, collective, sizes)
+    except NoSetupError:
+        return None
 
 
 def _opened(host: str, run: BenchRun, sources: _Sources, claims: Claims) -> _Open:

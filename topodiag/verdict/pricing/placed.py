@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from topodiag.expect.calibration import calibration, generation_of
-from topodiag.expect.rates import Rates, rates_of, reached
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.rates import reached
 from topodiag.expect.unlike import MixedHosts
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
@@ -15,7 +14,7 @@ from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
-from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures, ground_of_job
 from topodiag.verdict.pricing.mend import Ground
 from topodiag.verdict.pricing.registry import GROUPS, with_own_loss
 from topodiag.words.units import in_gbs, percent, spell_gbs
@@ -93,15 +92,8 @@ def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float
         unlike=MixedHosts(tuple(machines[place] for place in places), tuple(spread)),
     )
     here = replace(ground.setup, nodes=1, ranks=len(members), network="", unlike=MixedHosts((first,), tuple(packed)))
-    now, one = _rates(there, collective), _rates(here, collective)
+    now, one = figures(there, collective), figures(here, collective)
     if now is None or one is None:
         return None
     factor = calibration().of(generation_of(here.sm), one.transport, collective).factor
     return one.peak * factor * reached(one, now), one.peak * factor
-
-
-def _rates(setup: Setup, collective: str) -> Rates | None:
-    try:
-        return rates_of(setup, collective, ())
-    except NoSetupError:
-        return None

@@ -13,8 +13,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from topodiag.expect.rates import rates_of, reached
-from topodiag.expect.setup import NoSetupError
+from topodiag.expect.rates import reached
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
 from topodiag.model.job import Job
@@ -22,7 +21,7 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.placement.job_step import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
-from topodiag.verdict.pricing.grounds import with_machines
+from topodiag.verdict.pricing.grounds import figures, with_machines
 from topodiag.verdict.pricing.mend import Ground, Machine
 from topodiag.words.units import grouped
 
@@ -134,10 +133,8 @@ class _Groups:
         if built == now:
             return 1.0
         tested = _TESTED.get(collective, collective)
-        try:
-            whole = rates_of(with_machines(setup, built, members), tested, ())
-            less = rates_of(with_machines(setup, now, members), tested, ())
-        except NoSetupError:
+        whole, less = (figures(with_machines(setup, hosts, members), tested) for hosts in (built, now))
+        if whole is None or less is None:
             return None
         share = reached(whole, less) * min(machine.pace for machine in now)
         return min(share, 1.0) if share > 0 else None

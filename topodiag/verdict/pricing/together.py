@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from topodiag.expect.rates import NCCL_NAMES, Rates, rates_of, reached
-from topodiag.expect.setup import NoSetupError
+from topodiag.expect.rates import NCCL_NAMES, Rates, reached
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
 from topodiag.model.result import Case
@@ -14,7 +13,7 @@ from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.tuning.choice import busbw_factor
 from topodiag.placement.job_step import JobStep
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
-from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import with_own_loss, without_mend
 from topodiag.verdict.pricing.step import shares_of_step
@@ -208,9 +207,8 @@ def _home(part: Part, grounds: Sequence[_Ground]) -> tuple[_Ground | None, str]:
 
 
 def _reach(ground: Ground, machines: Sequence[Machine]) -> Reach | None:
-    try:
-        rates = rates_of(with_machines(ground.setup, machines, ground.members), ground.run.collective, (ground.size,))
-    except NoSetupError:
+    rates = figures(with_machines(ground.setup, machines, ground.members), ground.run.collective, ground.size)
+    if rates is None:
         return None
     return ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines), rates
 
