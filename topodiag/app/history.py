@@ -17,8 +17,8 @@ from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.collect.targets import nodes_of
 from topodiag.fleet.history.adding import Addition
+from topodiag.fleet.history.capture import read_captures
 from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host, tracks, worst_hosts
-from topodiag.fleet.history.reading import read_captures
 from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input

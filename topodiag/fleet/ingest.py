@@ -172,8 +172,7 @@ def _read(
     early: list[TextPiece] = []
     if source is not None and count > 1:
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
-    shared = len(tasks) > 1 or any(span.coding for task in tasks for span in task)
-    much = shared and (workers is not None or plan.size >= LITTLE_BYTES)
+    much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
@@ -185,6 +184,10 @@ def _read(
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
+
+
+def _can_be_shared(tasks: Sequence[Task]) -> bool:
+    return len(tasks) > 1 or any(span.coding for task in tasks for span in task)
 
 
 def _read_here(

@@ -129,10 +129,14 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
-    open_ = states.left_open(result) if happened else ()
-    bearing = bearing or faults or [tree for tree in notes if tree.root in open_]
+    bearing = bearing or faults or (_open(notes, result) if happened else [])
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
+
+
+def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
+    """Notes that leave open whether all is well."""
+    return [tree for tree in notes if tree.root in states.left_open(result)]
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:

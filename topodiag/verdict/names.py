@@ -17,6 +17,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, Topic
 from topodiag.model.result import Case
 from topodiag.words.hosts import ADDRESS, address_in_name, address_of, names_one_machine
+from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job, Process
@@ -60,11 +61,9 @@ def voices(case: Case) -> list[NamedHost]:
     for number, job in enumerate(case.jobs):
         all_voices += _of_job(number, job)
     for number, run in enumerate(case.runs):
-        buses: dict[str, set[str]] = {host: set() for host in run.hosts}
-        for device in run.devices:
-            buses[device.host].add(device.bus_id)
-        for host, used in buses.items():
-            own = frozenset(used - {""})
+        buses = grouped((device.host, device.bus_id) for device in run.devices if device.bus_id)
+        for host in run.hosts:
+            own = frozenset(buses.get(host, ()))
             all_voices.append(
                 NamedHost(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin)
             )

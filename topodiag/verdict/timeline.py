@@ -1,4 +1,5 @@
-"""All events of a case on one axis of time: the zone and the skew of each clock, and what happened when.
+"""All events of a case on one axis of time: the zone and the skew of each clock, what happened when, and which events
+belong to the failure.
 
 A clock is that of one host in one kind of source: NCCL prints local time without a zone, the kernel's messages count
 from boot, bundles and Kubernetes write UTC. What must coincide ties them: the end of init, one event told twice.
@@ -11,13 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Finding
 from topodiag.model.identity import Identity
-from topodiag.model.result import Case
+from topodiag.model.result import Case, Result
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.verdict.moments import LOG, RAS, ClockedEvent, said_by
 
 MOST_MOMENTS = 2000
 """Moments kept: the first ones, and of each kind at each place at least one."""
+BEFORE_S, AFTER_S = 600.0, 300.0
+"""An event counts for a failure from ten minutes before to five after it (join of RSC, arXiv 2410.21680)."""
 BURST_S = 180.0
 """Seconds within which equal events of one place are one burst (NVSentinel's health events analyser: 3 minutes)."""
 _NUMBERS = regex(r"0x[0-9a-f]{1,16}|[0-9a-f:.]{0,40}\d[0-9a-f:.<>]{0,40}")
@@ -186,3 +190,32 @@ def _key(moment: Moment) -> tuple[object, ...]:
     """Those without a time stand last; equal times in an order that no reader of files decides."""
     known = moment.time is not None
     return (not known, moment.time if known else 0.0, moment.what, moment.host, moment.rank, moment.stamp)
+
+
+# --- around a failure -----------------------------------------------------------------------------------------------
+
+
+def around_first_error(result: Result) -> list[Moment]:
+    """Events in the window round the first cause, in order, without those that only frame a job. Where its own lines
+    have no time, the first of what follows from it is taken."""
+    verdict = result.verdict
+    if verdict is None or not verdict.causes:
+        return []
+    first = verdict.causes[0]
+    timed = [moment for moment in result.timeline.moments if moment.time is not None]
+    below = [consequence.finding for consequence in first.consequences]
+    begin = next(filter(None, (_begins(timed, group) for group in ([first.finding], below))), None)
+    if begin is None:
+        return []
+    return [
+        moment
+        for moment in timed
+        if moment.time is not None and begin - BEFORE_S <= moment.time <= begin + AFTER_S and not moment.frames
+    ]
+
+
+def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | None:
+    """The time of the first event that stands in the evidence of these findings."""
+    lines = {(line.source, line.line) for finding in findings for line in finding.evidence}
+    hits = [moment.time for moment in timed if moment.origin and (moment.origin.source, moment.origin.line) in lines]
+    return min((time for time in hits if time is not None), default=None)

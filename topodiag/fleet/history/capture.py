@@ -1,13 +1,26 @@
-"""A node that was read, as one capture of its history: whose it is, when it was made, what it holds, what is wrong."""
+"""A node that was read, as one capture of its history: whose it is, when it was made, what it holds, what is wrong.
+
+Many captures are read and judged by all cores.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from topodiag.checks.fleet.growth import growth
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.captures import Capture as Place
+from topodiag.evidence.intake.captures import evidence_of
+from topodiag.evidence.intake.collected import changed
+from topodiag.evidence.intake.pieces import STDIN, Intake
+from topodiag.evidence.intake.reader import read_node
 from topodiag.fleet.facts import facts_of
 from topodiag.model.clock_text import booted, captured
+from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding, Input, Severity
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.node import Node
@@ -48,4 +61,28 @@ def pair(before: Capture, now: Capture, basis: str) -> NodeHistory:
 
 def same_host(one: str, other: str) -> bool:
     """Whether two names are of one host: with and without its domain."""
-    return short_name(one).lower() == short_name(other).lower()
+    return short_name(one) == short_name(other)
+
+
+def read_captures(places: Sequence[Place], intake: Intake) -> Iterator[Capture | str]:
+    """Each capture with its facts and its errors, or why it cannot be read, in the order of the places. Raises
+    TopodiagError when a worker dies."""
+    from topodiag.fleet.workers import FEW, by_all_cores  # noqa: PLC0415 - processes, which one capture does not need
+
+    # Standard input can be read here alone; all else is opened where it is read.
+    here = len(places) <= FEW or any(piece.path == STDIN for place in places for piece in place.pieces)
+    read = partial(read_capture, intake=intake if here else Intake(intake.paths))
+    return by_all_cores(read, places, worth=not here)
+
+
+def read_capture(place: Place, intake: Intake) -> Capture | str:
+    """One capture, judged by the checks of a node; or why it cannot be read."""
+    if why := "; ".join(f"{piece.path}: {why}" for piece in place.pieces if (why := changed(piece.path))):
+        return why
+    try:
+        # Captures of one host are told apart elsewhere; here they are its history.
+        read = read_node(evidence_of(replace(place, label="") if place.host else place, intake))
+    except InputError as error:
+        return str(error)
+    findings = [finding for outcome in run(Subject.NODE, [read.node]) for finding in outcome.findings]
+    return capture_of(read.node, place.name, read.inputs, findings)

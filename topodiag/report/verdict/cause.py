@@ -14,7 +14,7 @@ from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places
 from topodiag.report.text import BELOW, LABEL, Page
-from topodiag.verdict.around_error import around_first_error
+from topodiag.verdict.timeline import around_first_error
 from topodiag.words.hosts import short_name
 from topodiag.words.units import neighbours, plural
 

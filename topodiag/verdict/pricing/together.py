@@ -142,8 +142,8 @@ _OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe
 def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dict[int, Price]:
     """Causes priced on the run or the job that they are in force on, all of one ground together."""
     scene = Scene(case)
-    found, refused = _grounds(case, _claims(parts, case))
-    grounds = [_Ground(ground, scene) for ground in found]
+    usable, refused = _grounds(case, _claims(parts, case))
+    grounds = [_Ground(ground, scene) for ground in usable]
     prices: dict[int, Price] = {}
     for part in parts:
         home, why = _home(part, grounds)

@@ -12,7 +12,7 @@ from topodiag.report.html.interface import Drawing, Section, Sheet, drawings_of,
 from topodiag.report.job.words import clock
 from topodiag.report.places import Places
 from topodiag.report.verdict.clocks import CLOCKS
-from topodiag.verdict.around_error import around_first_error
+from topodiag.verdict.timeline import around_first_error
 from topodiag.words.units import spell_s
 
 MOST = 300
