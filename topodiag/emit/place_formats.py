@@ -7,37 +7,29 @@ from collections.abc import Callable
 
 import numpy as np
 
-from topodiag.emit.kubernetes import index_map
+from topodiag.emit import rank_files as writers
 from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
-from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_flags, slurm_hostfile, torchrun
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.rank_files import (
-    read_hostfile,
-    read_index_map,
-    read_map,
-    read_rankfile,
-    read_slurm_hostfile,
-    read_torchrun,
-)
+from topodiag.evidence.layout import rank_files as readers
 from topodiag.model.place_map import PlaceMap, RankHosts
 from topodiag.words.node_sets import expand
 
-FORMATS: dict[str, tuple[Callable[[PlaceMap], Written], Callable[[Blob], RankHosts] | None]] = {
-    "slurm-hostfile": (slurm_hostfile, read_slurm_hostfile),
-    "slurm-flags": (slurm_flags, None),
-    "rankfile": (rankfile, read_rankfile),
-    "hostfile": (hostfile, read_hostfile),
-    "mpich": (mpich_hostfile, read_hostfile),
-    "torchrun": (torchrun, read_torchrun),
-    "kubernetes": (index_map, read_index_map),
+FORMATS: dict[str, tuple[Callable[[PlaceMap], writers.Written], Callable[[Blob], RankHosts] | None]] = {
+    "slurm-hostfile": (writers.slurm_hostfile, readers.read_slurm_hostfile),
+    "slurm-flags": (writers.slurm_flags, None),
+    "rankfile": (writers.rankfile, readers.read_rankfile),
+    "hostfile": (writers.hostfile, readers.read_hostfile),
+    "mpich": (writers.mpich_hostfile, readers.read_hostfile),
+    "torchrun": (writers.torchrun, readers.read_torchrun),
+    "kubernetes": (writers.index_map, readers.read_index_map),
     "new-group": (new_group, None),
-    "json": (lambda place: Written(to_json(place)), read_map),
+    "json": (lambda place: writers.Written(to_json(place)), readers.read_map),
 }
 """How each is written, and how it is read back to ranks on hosts."""
 
 
-def write(place: PlaceMap, name: str) -> Written:
+def write(place: PlaceMap, name: str) -> writers.Written:
     """The map in a format, read back. Raises UnwritableMapError."""
     make, read = FORMATS[name]
     written = make(place)

@@ -7,15 +7,18 @@ wherever one row is, so that a key without a row is one that the node does not h
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections.abc import Sequence
+from functools import partial
 
-from topodiag.fleet.device_facts import gpu_facts, nic_facts, pci_facts
-from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, Rows, row, rows_of, source_of, text_of
+from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, Rows, counters, row, rows_of, source_of, text_of
+from topodiag.hardware.catalog import gpu_by_name
 from topodiag.lazy import regex
+from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.own_data import own_data
-from topodiag.words.units import grouped
+from topodiag.words.units import fold_labels, grouped
 from topodiag_probes.secrets import without_secrets
 
 _MODULE = regex(
@@ -27,11 +30,14 @@ _OWN_PARAMETERS = frozenset(own_data("fleet/families")["own_parameters"])
 """Parameters of the kernel that rightly name a disk, an address or a host (kernel-parameters.txt, dracut.cmdline)."""
 _LABELS = ("SLURM_TOPOLOGY_ADDR", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME")
 """What a scheduler says of a node's place."""
+BANDWIDTH = "widest path to a network card"
+_REDIRECT = 0b0001_1100
+"""ACS bits that send peer-to-peer traffic up to the root: ReqRedir, CmpltRedir, UpstreamFwd (PCIe 6.0, 7.7.11)."""
 
 
 def facts_of(node: Node) -> tuple[NodeFact, ...]:
     """The facts of a node in a stable order."""
-    families = (_system, _os, _settings, _kernel_log, gpu_facts, nic_facts, pci_facts)
+    families = (_system, _os, _settings, _kernel_log, _gpus, _nics, _pci)
     return tuple(fact for family in families for fact in family(node))
 
 
@@ -100,3 +106,191 @@ def _kernel_log(node: Node) -> Rows:
         first.setdefault(key, str(event.origin))
     for (part, kind), count in sorted(counts.items()):
         yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
+
+
+# --- its parts: GPUs and NVLinks, network cards and ports, PCIe links, and who is near whom --------------------------
+
+
+def _gpus(node: Node) -> Rows:
+    """Counts first: which part is missing is seen there."""
+    if node.gpus:
+        yield NodeFact("gpu", "", "GPUs", str(len(node.gpus)))
+    compute = [nic for nic in node.nics if nic.role is NicRole.COMPUTE]
+    for gpu in node.gpus:
+        part = f"gpu{gpu.index}"
+        yield from _gpu(node, gpu, part)
+        yield from _fabric(gpu, part)
+        yield from _nvlinks(gpu, part)
+        yield from _neighbours(node, gpu, part, compute)
+        yield from _peer_access(node, gpu, part)
+        yield from counters("gpu", part, gpu.counters)
+
+
+def _gpu(node: Node, gpu: Gpu, part: str) -> Rows:
+    if gpu.bus_id:
+        yield NodeFact("gpu", part, "bus id", gpu.bus_id)
+    yield from rows_of("gpu", part, gpu)
+    device = node.pci_of(gpu)
+    if device is not None:
+        # An idle GPU trains its link down to save power: only the width is of the node.
+        yield from row("pci", part, "generation", device.gen, kind=MOMENT)
+        yield from _pci_link(node, device, part)
+
+
+def _pci_link(node: Node, device: PciDevice, part: str) -> Rows:
+    above = next(iter(node.ancestors(device.bus_id)), PciDevice(device.bus_id))
+    for key, fact in (
+        ("width", device.width),
+        ("highest generation", device.max_gen),
+        ("highest width", device.max_width),
+        ("slot's highest generation", device.slot_max_gen if device.slot_max_gen.known else above.max_gen),
+        ("slot's highest width", device.slot_max_width if device.slot_max_width.known else above.max_width),
+        ("driver", device.driver),
+        ("IOMMU domain", device.iommu_type),
+    ):
+        yield from row("pci", part, key, fact)
+    yield from counters("pci", part, device.counters)
+
+
+def _fabric(gpu: Gpu, part: str) -> Rows:
+    yield from rows_of("fabric", part, gpu.fabric)
+    problems = gpu.fabric.problems
+    if problems.value is not None:
+        yield NodeFact("nvlink", part, "fabric problems", problems.value or "none", source=source_of(problems))
+    yield from rows_of("place in a fabric", part, gpu.fabric)
+
+
+def _nvlinks(gpu: Gpu, part: str) -> Rows:
+    yield from row("nvlink", part, "links", gpu.nvlink_note)
+    if not gpu.nvlinks:
+        return
+    states: Tally[str] = Tally(link.state.value for link in gpu.nvlinks if link.state.value)
+    source = next((source_of(link.state) for link in gpu.nvlinks if link.state.value), "")
+    if states:
+        words = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        yield NodeFact("nvlink", part, "links", words, source=source)
+    rates = sorted(
+        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
+    )
+    if rates:
+        yield NodeFact("nvlink", part, "line rate", text_of(rates), unit="GB/s", source=source)
+    far: Tally[str] = Tally(link.remote_type.value for link in gpu.nvlinks if link.remote_type.value)
+    if far:
+        yield NodeFact("nvlink", part, "other ends", ", ".join(f"{n} {end}" for end, n in sorted(far.items())))
+    for link in gpu.nvlinks:
+        yield from _nvlink(link, f"{part}/link{link.index}")
+
+
+def _nvlink(link: NvLink, part: str) -> Rows:
+    yield from row("nvlink", part, "state", link.state, kind=MOMENT)
+    yield from counters("nvlink", part, link.counters)
+
+
+def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows:
+    """Which GPUs and network cards are how far away, as one value for each GPU: GPU i stands beside GPU i of others."""
+    by_path = [
+        ("GPUs by path", [one.label for one in node.gpus if one is not gpu]),
+        ("network cards by path", [nic.name for nic in compute]),
+    ]
+    for key, labels in by_path if _nvlinks_told(node, gpu) else ():
+        paths = ((label, node.paths.get((gpu.label, label))) for label in labels)
+        by_type = grouped((path.type.name, label) for label, path in paths if path is not None)
+        if by_type:
+            words = "; ".join(f"{name} {fold_labels(texts, 99)}" for name, texts in by_type.items())
+            yield NodeFact("pairing", part, key, text_of(words))
+    near = [(path.type, nic.name) for nic in compute if (path := node.paths.get((gpu.label, nic.name))) is not None]
+    if near:
+        least = min(kind for kind, _ in near)
+        names = ",".join(name for kind, name in near if kind == least)
+        yield NodeFact("pairing", part, "nearest network cards", f"{names} over {least.name}")
+        wide = [gbs for _, name in near if (gbs := node.paths[gpu.label, name].intended_gbs) is not None]
+        if wide:
+            yield NodeFact("pairing", part, BANDWIDTH, text_of(max(wide)), unit="GB/s")
+
+
+def _nvlinks_told(node: Node, gpu: Gpu) -> bool:
+    """Whether the evidence says which NVLinks there are, or that there are none. Without it the paths are those of PCIe
+    alone, and a node whose nvidia-smi hangs would stand apart for what was not read."""
+    spec = gpu_by_name(gpu.name.get(""))
+    without = spec is not None and not spec.nvlinks
+    return bool(node.smi_matrix or gpu.nvlinks or gpu.nvlink_note.known or without)
+
+
+def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:
+    """Which GPUs the driver lets this one reach, by what it says of each."""
+    for capability in ("read", "write", "nvlink"):
+        table = node.p2p.get(capability, {})
+        reported = ((other.label, table.get((gpu.label, other.label))) for other in node.gpus if other is not gpu)
+        by_word = grouped((fact.value, label) for label, fact in reported if fact is not None and fact.value)
+        if by_word:
+            words = "; ".join(f"{word} {fold_labels(texts, 99)}" for word, texts in sorted(by_word.items()))
+            yield NodeFact("peer access", part, capability, text_of(words))
+
+
+def _nics(node: Node) -> Rows:
+    """Cards in the order of their names, their ports, and the kernel's interfaces on them. Those that carry no traffic
+    of jobs are families of their own."""
+    if node.nics:
+        roles: Tally[str] = Tally(nic.role.value for nic in node.nics)
+        for role, count in sorted(roles.items()):
+            yield NodeFact("nic", "", f"{role} network cards", str(count))
+    for nic in node.nics:
+        yield from _nic(node, nic)
+        for port in nic.ports:
+            yield from _port(nic, port)
+    owner = {nic.bus_id: nic for nic in node.nics if nic.bus_id}
+    for device in node.netdevs:
+        if device.bus_id is not None:
+            yield from _netdev(device, owner.get(device.bus_id))
+
+
+def _family(nic: Nic | None, usual: str) -> str:
+    """The family of a card's facts: the usual one where it may carry the traffic of jobs."""
+    aside = nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+    return f"{nic.role.value} network" if nic is not None and aside else usual
+
+
+def _nic(node: Node, nic: Nic) -> Rows:
+    own = _family(nic, "nic")
+    if nic.bus_id:
+        yield NodeFact(own, nic.name, "bus id", nic.bus_id)
+    yield NodeFact("nic", nic.name, "role", nic.role.value)
+    yield from rows_of("nic", nic.name, nic, partial(_family, nic))
+    device = node.pci_of(nic)
+    if device is not None:
+        yield from row("pci", nic.name, "generation", device.gen)
+        yield from _pci_link(node, device, nic.name)
+    yield from counters(own, nic.name, nic.counters)
+
+
+def _port(nic: Nic, port: NicPort) -> Rows:
+    part, own = f"{nic.name}/{port.number}", _family(nic, "nic")
+    yield from rows_of("port", part, port, partial(_family, nic))
+    if port.state.value != "DOWN":  # what a port that is down tells of its rate is the driver's default
+        yield from rows_of("port that is up", part, port, partial(_family, nic))
+    yield from rows_of("place of a port", part, port, partial(_family, nic))
+    yield from counters(own, part, port.counters)
+
+
+def _netdev(device: NetDev, nic: Nic | None) -> Rows:
+    own = _family(nic, "interface")
+    yield from rows_of("interface", device.name, device, partial(_family, nic))
+    yield from counters(own, device.name, device.counters)
+
+
+def _pci(node: Node) -> Rows:
+    """The links of the bridges above GPUs and network cards, and where ACS redirects traffic between peers."""
+    above: dict[str, PciDevice] = {}
+    ends = [gpu.bus_id for gpu in node.gpus] + [nic.bus_id for nic in node.nics if nic.role is NicRole.COMPUTE]
+    for end in ends:
+        if end:
+            above.update((bridge.bus_id, bridge) for bridge in node.ancestors(end))
+    for bus_id, bridge in sorted(above.items()):
+        yield from row("pci", bus_id, "generation", bridge.gen, kind=MOMENT)
+        yield from row("pci", bus_id, "width", bridge.width)
+        if bridge.acs.value is not None:
+            yield NodeFact("acs", bus_id, "redirects peers", text_of(bool(bridge.acs.value & _REDIRECT)),
+                           source=source_of(bridge.acs))  # fmt: skip
+        yield from counters("pci", bus_id, bridge.counters)
+    if node.nvswitches:
+        yield NodeFact("nvlink", "", "NVSwitches", str(len(node.nvswitches)))

@@ -8,8 +8,8 @@ from math import fsum
 from typing import Any
 
 from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvlinks, slow_ports
-from topodiag.fleet.device_facts import BANDWIDTH
 from topodiag.fleet.digest import Digest
+from topodiag.fleet.facts import BANDWIDTH
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
