@@ -125,7 +125,12 @@ class _Sweep:
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         for wave in sorted({run.wave for run in runs}):
             room = asyncio.Semaphore(parallel)
-            await asyncio.gather(*(self._one(run, room, keep_going) for run in runs if run.wave == wave))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for run in (run for run in runs if run.wave == wave):
+                        group.create_task(self._one(run, room, keep_going))
+            except ExceptionGroup as failed:
+                raise failed.exceptions[0] from None
             if not keep_going and self._hopeless():
                 return self.whys[0]
         return ""

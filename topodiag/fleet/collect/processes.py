@@ -53,12 +53,14 @@ class Pump:
     async def _all(self, jobs: Sequence[Job], within_s: float) -> bool:
         room = asyncio.Semaphore(self._fanout)
         try:
-            async with asyncio.timeout(max(within_s, LEAST_S)) as whole:
-                await asyncio.gather(*(self._one(job, room) for job in jobs))
+            async with asyncio.timeout(max(within_s, LEAST_S)), asyncio.TaskGroup() as group:
+                for job in jobs:
+                    group.create_task(self._one(job, room))
         except TimeoutError:
-            if not whole.expired():
-                raise
-        return not whole.expired()
+            return False
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return True
 
     async def _one(self, job: Job, room: asyncio.Semaphore) -> None:
         async with room:
@@ -126,12 +128,19 @@ async def _end(process: Process, talk: asyncio.Task[None]) -> None:
     """Ask a program that still runs to end, and end it after a moment; what it says until then is heard. Raises what
     the ear raised."""
     over = asyncio.gather(talk, process.wait(), return_exceptions=True)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
+    try:
+        _signal(process, signal.SIGTERM)
+        await asyncio.wait((over,), timeout=KIND_S)
+    finally:  # at once where the time of the whole is over meanwhile
+        _signal(process, signal.SIGKILL)
         await asyncio.wait((over,), timeout=KIND_S)
     over.cancel()  # what the program left running has its pipes
     await asyncio.wait((talk,))
     if not talk.cancelled():
         talk.result()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
