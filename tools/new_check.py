@@ -59,13 +59,11 @@ from collections.abc import Sequence
 $imports
 
 
-class $name($base):
+class $name($base, id="$id"):
     """$id: $title
 
 $page
     """
-
-    id = "$id"
 
     def $observe -> Outcome:
         raise NotImplementedError("$id: decide here; answer any_of, or clean, not_applicable or unknown with why")

@@ -64,17 +64,13 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
     assert [report.id for report in findings] == ["NVL001", "NIC002", "NUM001", "ENV003"]
 
 
-class Always(JobCheck):
-    id = "JOB999"
-
+class Always(JobCheck, id="JOB999"):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         finding = self.finding(self.where(), Advice(Severity.INFO), "it", observed="", expected="", fix=("mend it",))
         return self.any_of(judged, [finding])
 
 
-class Broken(JobCheck):
-    id = "JOB998"
-
+class Broken(JobCheck, id="JOB998"):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if not judged.ranks:
             raise ZeroDivisionError

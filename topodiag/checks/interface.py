@@ -74,14 +74,16 @@ class FindingParts(PartsByAdvice):
 
 
 class Check(ABC, Generic[J]):
-    """One kind of fault. `id` is never reused. The docstring of the class that carries the page begins with
-    `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
+    """One kind of fault, `class Name(NodeCheck, id="GPU001")`. An id is never reused. The docstring of the class that
+    carries the page begins with `ID: title`, one line in the present tense; without docstrings (python -OO) titles are
+    empty."""
 
     id: ClassVar[str]
     title: ClassVar[str]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, id: str = "") -> None:  # noqa: A002 - what it is called everywhere
         super().__init_subclass__()
+        cls.id = id
         cls.title = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
 
     @abstractmethod

@@ -45,7 +45,7 @@ class Dip:
     after: tuple[int, float] | None
 
 
-class SweepDips(BenchCheck):
+class SweepDips(BenchCheck, id="BEN003"):
     """BEN003: bandwidth falls with the size inside a sweep
 
     What it finds
@@ -81,8 +81,6 @@ class SweepDips(BenchCheck):
     References
         NCCL src/graph/tuning.cc (ncclTopoGetAlgoTime) v2.30; ext-tuner/README.md.
     """
-
-    id = "BEN003"
 
     def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         run = benchmark.run

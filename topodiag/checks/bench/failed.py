@@ -22,7 +22,7 @@ _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
 
 
-class RunFailed(BenchCheck):
+class RunFailed(BenchCheck, id="BEN006"):
     """BEN006: the benchmark ended with an error
 
     What it finds
@@ -51,8 +51,6 @@ class RunFailed(BenchCheck):
     References
         nccl-tests src/common.h (CUDACHECK, NCCLCHECK, TESTCHECK); NCCL user guide, ncclResult_t.
     """
-
-    id = "BEN006"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         run = judged.run

@@ -18,7 +18,7 @@ ENOUGH_ITERATIONS = 100
 """Fewer, and the 99th percentile is the one slowest iteration: then most of the sizes must show it."""
 
 
-class IterationsJitter(BenchCheck):
+class IterationsJitter(BenchCheck, id="BEN007"):
     """BEN007: single iterations take several times as long as the others
 
     What it finds
@@ -46,8 +46,6 @@ class IterationsJitter(BenchCheck):
     References
         nccl-tests src/util.cu 2.19 (per-iteration timing).
     """
-
-    id = "BEN007"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]

@@ -21,7 +21,7 @@ LEAST_US = 50.0
 """Above NCCL's figure by less is no matter whatever the ratio."""
 
 
-class LatencyFloorHigh(BenchCheck):
+class LatencyFloorHigh(BenchCheck, id="BEN002"):
     """BEN002: small operations take many times what the links need
 
     What it finds
@@ -51,8 +51,6 @@ class LatencyFloorHigh(BenchCheck):
     References
         NCCL src/graph/tuning.cc, baseLatencies and hwLatencies v2.30.
     """
-
-    id = "BEN002"
 
     def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         run, expected = benchmark.run, benchmark.expected

@@ -20,7 +20,7 @@ _NAMED = "; likely cause: "
 """What leads to that cause."""
 
 
-class BandwidthLow(BenchCheck):
+class BandwidthLow(BenchCheck, id="BEN001"):
     """BEN001: measured bus bandwidth is below what the machine should reach
 
     What it finds
@@ -58,8 +58,6 @@ class BandwidthLow(BenchCheck):
         NCCL src/graph/tuning.cc and search.cc; nccl-tests doc/PERFORMANCE.md; cost/calibration.toml for
         the published results. nccl-tests issues 40, 119, 182, 274, 293; nccl issues 76, 495.
     """
-
-    id = "BEN001"
 
     def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         expected = benchmark.expected

@@ -17,7 +17,7 @@ LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
 
 
-class PlacementsApart(BenchCheck):
+class PlacementsApart(BenchCheck, id="BEN005"):
     """BEN005: one placement is more than 30 % slower than another
 
     What it finds
@@ -50,8 +50,6 @@ class PlacementsApart(BenchCheck):
     References
         Slurm topology.conf(5); NVIDIA DGX SuperPOD reference architecture, rail-optimised fabrics.
     """
-
-    id = "BEN005"
 
     def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         mine = _name(benchmark)

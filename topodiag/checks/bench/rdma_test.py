@@ -19,10 +19,8 @@ _PLACE = regex(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
 """Where a device is, in the names that udev gives to RDMA devices (`rocep1s0f0`) and interfaces (`enp1s0f0np0`)."""
 
 
-class RdmaTestLow(NodeCheck):
+class RdmaTestLow(NodeCheck, id="BEN001"):
     """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
-
-    id = "BEN001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]

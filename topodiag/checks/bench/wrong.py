@@ -10,7 +10,7 @@ from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
 
 
-class WrongResults(BenchCheck):
+class WrongResults(BenchCheck, id="BEN004"):
     """BEN004: a collective returned wrong results
 
     What it finds
@@ -42,8 +42,6 @@ class WrongResults(BenchCheck):
     References
         nccl-tests src/common.cu (out of bounds values); NVIDIA GPU memory error management.
     """
-
-    id = "BEN004"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         run = judged.run

@@ -11,10 +11,8 @@ from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.words.units import in_gbs
 
 
-class CostlySettingOfRun(BenchCheck):
+class CostlySettingOfRun(BenchCheck, id="ENV001"):
     """ENV001 by the command that started a measured run: `mpirun -x`, `srun --export`, `export`, `docker run -e`."""
-
-    id = "ENV001"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         given = [self._slows(judged, setting) for setting in judged.settings if setting.origin is not None]

@@ -25,7 +25,7 @@ _PATH_NAMES = frozenset(
 )
 
 
-class ConfLineNotRead(NodeCheck):
+class ConfLineNotRead(NodeCheck, id="ENV002"):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds
@@ -55,8 +55,6 @@ class ConfLineNotRead(NodeCheck):
     References
         NCCL src/misc/param.cc (setEnvFile).
     """
-
-    id = "ENV002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if not judged.conf_lines:

@@ -73,10 +73,8 @@ class SettingsInLog(JobCheck):
         return self.clean(job)
 
 
-class CostlySettingInLog(SettingsInLog):
+class CostlySettingInLog(SettingsInLog, id="ENV001"):
     """ENV001 by what a job's log prints of its settings and of its machines."""
-
-    id = "ENV001"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         shown = LogMachines(job)
@@ -129,10 +127,8 @@ class CostlySettingInLog(SettingsInLog):
         return self.report(job, force, advice, f"{force.name}={force.value[:60]}: {rule.what}")
 
 
-class MisreadSettingInLog(SettingsInLog):
+class MisreadSettingInLog(SettingsInLog, id="ENV002"):
     """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
-
-    id = "ENV002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
@@ -170,11 +166,9 @@ class MisreadSettingInLog(SettingsInLog):
                 )
 
 
-class UnknownSettingInLog(SettingsInLog):
+class UnknownSettingInLog(SettingsInLog, id="ENV003"):
     """ENV003 by the names that a job's log prints: old ones only. NCCL prints a setting where it reads it, so that any
     name in a log is one that this library knows, a newer NCCL or a fork."""
-
-    id = "ENV003"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []

@@ -75,7 +75,7 @@ def settings_seen(node: Node) -> bool:
     return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
-class CostlySetting(NodeCheck):
+class CostlySetting(NodeCheck, id="ENV001"):
     """ENV001: a setting that costs bandwidth or disables a feature
 
     What it finds
@@ -112,8 +112,6 @@ class CostlySetting(NodeCheck):
     References
         NCCL user guide, environment variables; NCCL src/ v2.30.
     """
-
-    id = "ENV001"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not settings_seen(node):
@@ -185,7 +183,7 @@ def _nics_left(node: Node, setting: NodeSetting) -> tuple[str, ...] | None:
     return left if len(left) < len(nics) else None
 
 
-class UnknownSetting(NodeCheck):
+class UnknownSetting(NodeCheck, id="ENV003"):
     """ENV003: an unknown, deprecated or misspelt NCCL variable
 
     What it finds
@@ -214,8 +212,6 @@ class UnknownSetting(NodeCheck):
     References
         NCCL user guide, environment variables; names read by src/ of every known version.
     """
-
-    id = "ENV003"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not settings_seen(node):

@@ -207,7 +207,7 @@ class CaptureChange:
     found: Changes
 
 
-class ChangedSinceGood(Check[NodeHistory]):
+class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
     """FLT003: changed since the last good capture of this node
 
     What it finds
@@ -238,8 +238,6 @@ class ChangedSinceGood(Check[NodeHistory]):
     References
         Documentation of topodiag, history of a fleet.
     """
-
-    id = "FLT003"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Outcome:
         if judged.now is None:

@@ -19,7 +19,7 @@ SURE = 10
 _SHOWN = 4
 
 
-class DiffersFromSiblings(FleetCheck):
+class DiffersFromSiblings(FleetCheck, id="FLT001"):
     """FLT001: a node differs from its peers in a fact that can cost bandwidth or stability
 
     What it finds
@@ -57,8 +57,6 @@ class DiffersFromSiblings(FleetCheck):
     References
         Iglewicz and Hoaglin 1993 (modified z-score); AMD-AGI/Primus preflight (stack drift across a cluster).
     """
-
-    id = "FLT001"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Outcome:
         if len(judged.nodes) < FEWEST:

@@ -164,7 +164,7 @@ MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
 
 
-class ComesAndGoes(Check[NodeHistory]):
+class ComesAndGoes(Check[NodeHistory], id="FLT004"):
     """FLT004: a link, port or GPU keeps coming and going
 
     What it finds
@@ -197,8 +197,6 @@ class ComesAndGoes(Check[NodeHistory]):
         gpud, components/accelerator/nvidia/infiniband/store/scan_drops.go and scan_flaps.go: the definitions.
         NVSentinel issue 1701: links that train after a boot.
     """
-
-    id = "FLT004"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Outcome:
         if judged.end_s is None and not judged.grown:

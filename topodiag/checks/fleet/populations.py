@@ -17,7 +17,7 @@ _HARMLESS = frozenset({"os", "firmware", "driver", "kernel modules", "services",
 """Families in which two versions side by side cost no bandwidth: for the time of a roll-out that is as it should be."""
 
 
-class TwoPopulations(FleetCheck):
+class TwoPopulations(FleetCheck, id="FLT002"):
     """FLT002: nodes of one kind fall into two populations
 
     What it finds
@@ -45,8 +45,6 @@ class TwoPopulations(FleetCheck):
     References
         NVIDIA DCGM issue 313 (one driver within a rack of NVL72); AMD-AGI/Primus preflight.
     """
-
-    id = "FLT002"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Outcome:
         if len(judged.nodes) < FEWEST:

@@ -37,7 +37,7 @@ MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
 
 
-class ClocksHeldDown(FaultCheck):
+class ClocksHeldDown(FaultCheck, id="GPU004"):
     """GPU004: a GPU's clocks are held down
 
     What it finds
@@ -73,8 +73,6 @@ class ClocksHeldDown(FaultCheck):
         NVML, nvmlClocksEventReasons; Azure HPC health checks, check_gpu_clock_throttling; scitix/sichek, rule for SM
         clocks that stay low.
     """
-
-    id = "GPU004"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

@@ -69,7 +69,7 @@ class MissingGpus:
     evidence: tuple[Origin, ...] = ()
 
 
-class GpuLost(NodeCheck):
+class GpuLost(NodeCheck, id="GPU001"):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
     What it finds
@@ -106,8 +106,6 @@ class GpuLost(NodeCheck):
         NVIDIA, Xid Errors, Xid 79 and Xid catalog; NVML, NVML_ERROR_GPU_IS_LOST; PCI Express Base Specification:
         reads that nobody completes return ones.
     """
-
-    id = "GPU001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

@@ -40,7 +40,7 @@ Sign = tuple[Severity, str, Origin | None, str]
 SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
-class GpuMemory(FaultCheck):
+class GpuMemory(FaultCheck, id="GPU002"):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
@@ -73,8 +73,6 @@ class GpuMemory(FaultCheck):
         NVIDIA, GPU Memory Error Management (row remapping, error containment); NVIDIA, Dynamic Page Retirement; Xid
         catalog; DCGM, DCGM_LIMIT_MAX_REMAPPED_ROWS.
     """
-
-    id = "GPU002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

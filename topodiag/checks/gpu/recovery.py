@@ -44,7 +44,7 @@ class Request:
     origin: Origin | None
 
 
-class GpuRecovery(NodeCheck):
+class GpuRecovery(NodeCheck, id="GPU005"):
     """GPU005: a GPU asks for a reset or a reboot
 
     What it finds
@@ -72,8 +72,6 @@ class GpuRecovery(NodeCheck):
     References
         NVML, nvmlDeviceGpuRecoveryAction_t; NVIDIA, Xid Errors, Xid 154.
     """
-
-    id = "GPU005"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

@@ -45,7 +45,7 @@ class ShortGpu:
     evidence: tuple[Fact[float] | Fact[tuple[str, ...]], ...]
 
 
-class SlowGpuInTest(NodeCheck):
+class SlowGpuInTest(NodeCheck, id="GPU006"):
     """GPU006: a test on the node finds a GPU far below its peers
 
     What it finds
@@ -76,8 +76,6 @@ class SlowGpuInTest(NodeCheck):
     References
         NVIDIA/nvbandwidth README; cuda-samples p2pBandwidthLatencyTest; DCGM dcgmlib/dcgm_errors.h.
     """
-
-    id = "GPU006"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         short_gpus = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))

@@ -53,7 +53,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-class XidInLog(FaultCheck):
+class XidInLog(FaultCheck, id="GPU003"):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -90,8 +90,6 @@ class XidInLog(FaultCheck):
         NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (and its decode of Xid 144 to 150); NVIDIA,
         Fabric Manager for NVIDIA NVSwitch Systems User Guide, SXid errors.
     """
-
-    id = "GPU003"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

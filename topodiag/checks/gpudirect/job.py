@@ -70,10 +70,8 @@ def _senders(job: Job) -> set[str]:
     return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
-class GdrOffInLog(JobCheck):
+class GdrOffInLog(JobCheck, id="GDR001"):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
-
-    id = "GDR001"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not piece(job):
@@ -250,10 +248,8 @@ def _a_connection(job: Job) -> list[Origin]:
     return [job.connections.origin(gdr.first) for gdr in list(off.values())[:2]]
 
 
-class GdrTooFarInLog(JobCheck):
+class GdrTooFarInLog(JobCheck, id="GDR002"):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
-
-    id = "GDR002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):

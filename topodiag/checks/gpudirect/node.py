@@ -33,7 +33,7 @@ OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
 
 
-class GdrModuleMissing(NodeCheck):
+class GdrModuleMissing(NodeCheck, id="GDR001"):
     """GDR001: GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF
 
     What it finds
@@ -70,8 +70,6 @@ class GdrModuleMissing(NodeCheck):
         NCCL src/transport/net_ib/gdr.cc v2.30 (the files it tests); NCCL troubleshooting guide, GPU Direct; NVIDIA
         driver README, nvidia-peermem; nccl issues 1412 and 1537.
     """
-
-    id = "GDR001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus, nics, why = _parties(judged)
@@ -126,7 +124,7 @@ class Nearest:
     said: Fact[str] = Fact()
 
 
-class GdrTooFar(NodeCheck):
+class GdrTooFar(NodeCheck, id="GDR002"):
     """GDR002: GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch
 
     What it finds
@@ -161,8 +159,6 @@ class GdrTooFar(NodeCheck):
     References
         NCCL src/graph/paths.cc (ncclTopoCheckGdr) v2.30; NCCL environment, NCCL_NET_GDR_LEVEL; nccl issue 243.
     """
-
-    id = "GDR002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus, nics, why = _parties(judged)

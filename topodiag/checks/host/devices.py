@@ -17,7 +17,7 @@ from topodiag.words.units import plural
 IMEX = "nvidia-caps-imex-channels"
 
 
-class DevicesNotGiven(FaultCheck):
+class DevicesNotGiven(FaultCheck, id="HST002"):
     """HST002: the container or job sees fewer devices than the host has
 
     What it finds
@@ -54,8 +54,6 @@ class DevicesNotGiven(FaultCheck):
         NVIDIA IMEX service guide; Kubernetes RDMA shared device plugin; NCCL, src/misc/ibvwrap.cc (a device that
         cannot be opened is left out).
     """
-
-    id = "HST002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

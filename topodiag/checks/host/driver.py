@@ -13,7 +13,7 @@ _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 
 
-class DriverMismatch(FaultCheck):
+class DriverMismatch(FaultCheck, id="HST004"):
     """HST004: the libraries of the NVIDIA driver are of another version than its kernel module
 
     What it finds
@@ -48,8 +48,6 @@ class DriverMismatch(FaultCheck):
         NVIDIA open GPU kernel modules, kernel-open/nvidia/nv.c and src/nvidia/arch/nvalloc/unix (R570): the check of
         the client's version; NVML API reference, nvmlReturn_t; CUDA runtime, cudaErrorSystemDriverMismatch (803).
     """
-
-    id = "HST004"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         refused = "mismatch" in (judged.os.nvml_error.value or "").lower()

@@ -16,7 +16,7 @@ LEAST_S = 5.0
 _SHOWN = 4
 
 
-class ProbeHangs(FaultCheck):
+class ProbeHangs(FaultCheck, id="HST005"):
     """HST005: a probe of the node hangs
 
     What it finds
@@ -51,8 +51,6 @@ class ProbeHangs(FaultCheck):
     References
         NVIDIA driver persistence documentation; Linux Documentation/admin-guide/sysctl/kernel.rst (hung_task).
     """
-
-    id = "HST005"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         late = [gap for gap in judged.not_observed if gap.timed_out_s is not None]

@@ -32,21 +32,17 @@ BUS_IN_NCCL, BUS_NO_PAGE = "bus error in nccl", "bus error"
 """What no line names alone: a signal, and the stack below it."""
 
 
-class LimitInLog(FaultInLog):
+class LimitInLog(FaultInLog, id="HST001"):
     """HST001 by a job's output: a limit of the host or the container is reached."""
-
-    id = "HST001"
 
     def named(self, job: Job) -> tuple[str, Sequence[Event]]:
         shown = (super().named(job), (BUS_IN_NCCL, in_nccl(job)), (BUS_NO_PAGE, of_no_page(job)))
         return next((named for named in shown if named[1]), shown[0])
 
 
-class DevicesUnseenInLog(FaultInLog):
+class DevicesUnseenInLog(FaultInLog, id="HST002"):
     """HST002 by a job's output: a program finds or may open no RDMA device, libfabric has no provider, or a process
     cannot open a peer's GPU memory. It is a remark where the work of what looks like one node begins below."""
-
-    id = "HST002"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         machines, (fault, _) = judged.machines.values(), self.named(judged)
@@ -58,21 +54,17 @@ class DevicesUnseenInLog(FaultInLog):
         return len({event.host for event in job.events if event.host}) == 1 and not multi_node(job)
 
 
-class DriverMismatchInLog(FaultInLog):
+class DriverMismatchInLog(FaultInLog, id="HST004"):
     """HST004 by a job's output: the driver's libraries and its kernel module are of different versions, or the
     driver is older than what a program was built for. It is a remark where the work begins below, on the CPUs."""
-
-    id = "HST004"
 
     def works_without(self, job: Job) -> bool:
         return True
 
 
-class StorageInLog(FaultInLog):
+class StorageInLog(FaultInLog, id="HST006"):
     """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone. It is a remark
     where the work begins below: scripts try what an image refuses."""
-
-    id = "HST006"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         shared = any(event.details.get("fault") == "shm" for event in judged.events)
@@ -123,11 +115,9 @@ BALANCED = "NUMA auto balancing enabled"
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 
-class HostSettingWarned(JobCheck):
+class HostSettingWarned(JobCheck, id="HST003"):
     """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
     under a job that fails of it."""
-
-    id = "HST003"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = removed(judged) or [event for event in judged.events if BALANCED in event.text]
@@ -156,10 +146,8 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(JobCheck):
+class NicOnOtherSocket(JobCheck, id="NUM001"):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
-
-    id = "NUM001"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not piece(job):
@@ -200,10 +188,8 @@ class NicOnOtherSocket(JobCheck):
         )
 
 
-class AwayFromGpuInLog(JobCheck):
+class AwayFromGpuInLog(JobCheck, id="NUM002"):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
-
-    id = "NUM002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         cores: dict[int, Cores] = {}

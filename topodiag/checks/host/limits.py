@@ -28,7 +28,7 @@ MIN_OPEN_FILES = 4096
 socket for each peer and channel."""
 
 
-class HostLimits(FaultCheck):
+class HostLimits(FaultCheck, id="HST001"):
     """HST001: a limit of the host or the container breaks NCCL
 
     What it finds
@@ -58,8 +58,6 @@ class HostLimits(FaultCheck):
     References
         NCCL user guide, troubleshooting, shared memory and memlock; ibv_reg_mr(3); proc_pid_limits(5).
     """
-
-    id = "HST001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

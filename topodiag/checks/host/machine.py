@@ -12,7 +12,7 @@ from topodiag.words.own_data import own_data
 _SHOWN = 4
 
 
-class MachineStops(FaultCheck):
+class MachineStops(FaultCheck, id="HST007"):
     """HST007: the kernel stops, a processor hangs, or memory loses data
 
     What it finds
@@ -44,8 +44,6 @@ class MachineStops(FaultCheck):
     References
         Linux kernel/panic.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, drivers/edac/edac_mc.c.
     """
-
-    id = "HST007"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         answer = self.any_fault(judged, _faults(judged))

@@ -19,7 +19,7 @@ UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
 
 
-class GpuNicOnDifferentSockets(NodeCheck):
+class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
     """NUM001: a GPU and its NIC are on different sockets, or their NUMA node is unknown
 
     What it finds
@@ -56,8 +56,6 @@ class GpuNicOnDifferentSockets(NodeCheck):
         NCCL src/graph/topo.h v2.30 (bandwidth between processors); Linux Documentation/ABI/testing/sysfs-bus-pci;
         NVIDIA nccl issues 820 and 1674.
     """
-
-    id = "NUM001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)

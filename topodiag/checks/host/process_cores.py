@@ -36,7 +36,7 @@ class BoundProcess:
         return len(self.allowed & self.local) / len(self.allowed)
 
 
-class ProcessAwayFromGpu(NodeCheck):
+class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
     """NUM002: a process is bound to cores away from its GPU
 
     What it finds
@@ -71,8 +71,6 @@ class ProcessAwayFromGpu(NodeCheck):
     References
         NCCL src/graph/topo.cc (ncclTopoGetCpuAffinity) v2.30; taskset(1), numactl(8); AWS awsome-distributed-training.
     """
-
-    id = "NUM002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:

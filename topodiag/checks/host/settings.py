@@ -19,7 +19,7 @@ _ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
 _PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 
 
-class HostSettings(FaultCheck):
+class HostSettings(FaultCheck, id="HST003"):
     """HST003: a setting of the host costs time or bandwidth
 
     What it finds
@@ -59,8 +59,6 @@ class HostSettings(FaultCheck):
         Linux Documentation, admin-guide/sysctl/kernel.rst (numa_balancing), admin-guide/pm (governors), kernel
         parameters (iommu=pt); NVIDIA Grace Performance Tuning Guide.
     """
-
-    id = "HST003"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):

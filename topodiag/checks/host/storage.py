@@ -22,7 +22,7 @@ _DISKS = ("kernel.disk_error", "kernel.file_system_error")
 _SHOWN = 4
 
 
-class StorageStalls(FaultCheck):
+class StorageStalls(FaultCheck, id="HST006"):
     """HST006: storage does not answer, or processes wait in the kernel
 
     What it finds
@@ -58,8 +58,6 @@ class StorageStalls(FaultCheck):
     References
         Linux net/sunrpc/clnt.c, kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst; Lustre manual.
     """
-
-    id = "HST006"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         events = [event for event in judged.events if event.kind == "storage" and "name" in event.fields]

@@ -30,12 +30,10 @@ ALIKE = 0.1
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "RAY_JOB_ID")
 
 
-class SecondProgram(NodeCheck):
+class SecondProgram(NodeCheck, id="JOB004"):
     """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or,
     as information, memory that is held on
     idle GPUs by no process that is shown."""
-
-    id = "JOB004"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         seen = self._second(judged)

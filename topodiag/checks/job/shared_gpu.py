@@ -104,7 +104,7 @@ SameGpu = Sequence[tuple[tuple[str, str], Sequence[int]]]
 """Host and bus id of GPUs that several ranks have, with these ranks."""
 
 
-class SharedGpu(JobCheck):
+class SharedGpu(JobCheck, id="JOB004"):
     """JOB004: two ranks on one GPU; a GPU nobody used
 
     What it finds
@@ -144,8 +144,6 @@ class SharedGpu(JobCheck):
     References
         NCCL src/init.cc (Duplicate GPU detected) v2.5 to v2.29; NCCL_MULTI_RANK_GPU_ENABLE in v2.30.
     """
-
-    id = "JOB004"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         finding = self._worst(judged)

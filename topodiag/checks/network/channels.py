@@ -53,7 +53,7 @@ class Search:
     across: bool
 
 
-class SearchCollapsed(JobCheck):
+class SearchCollapsed(JobCheck, id="NET006"):
     """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
@@ -93,8 +93,6 @@ class SearchCollapsed(JobCheck):
         NCCL src/graph/search.cc (ncclTopoCompute, ncclTopoSearchRec) v2.30; the lost tree: v2.25 to v2.28 against
         v2.29.2, and github.com/NVIDIA/nccl/issues/1748.
     """
-
-    id = "NET006"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if job.library == "RCCL":

@@ -21,10 +21,8 @@ MEANWHILE = "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path 
 EXPECTED = f"as many tree channels as rings: NCCL {_BEFORE} and {_AFTER} find them on such nodes"
 
 
-class TreesLostInFile(FileCheck):
+class TreesLostInFile(FileCheck, id="NET006"):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
-
-    id = "NET006"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         if not _older_gpus(file.tree) or len([node for node in file.tree.walk() if node.tag == "net"]) < 2:

@@ -26,7 +26,7 @@ _PAUSES = frozenset(f"{way}_prio{priority}_pause" for way in ("rx", "tx") for pr
 _BYTES = {f"{way}_prio{priority}_bytes": priority for way in ("rx", "tx") for priority in range(8)}
 
 
-class LossyClass(FaultCheck):
+class LossyClass(FaultCheck, id="NET009"):
     """NET009: RoCE traffic rides a class without flow control
 
     What it finds
@@ -62,8 +62,6 @@ class LossyClass(FaultCheck):
         NVIDIA, Recommended Network Configuration Examples for RoCE; Linux mlx5 ethtool counters; NCCL user guide,
         NCCL_IB_TC; NCCL issue 2383 (traffic class and device-initiated queue pairs).
     """
-
-    id = "NET009"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]

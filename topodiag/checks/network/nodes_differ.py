@@ -23,7 +23,7 @@ ONE_NODE = "one node: nothing to compare with"
 V = TypeVar("V")
 
 
-class NodesDiffer(JobCheck):
+class NodesDiffer(JobCheck, id="NET007"):
     """NET007: nodes of one job bring different networks, NICs or channel counts
 
     What it finds
@@ -54,8 +54,6 @@ class NodesDiffer(JobCheck):
     References
         NCCL src/init.cc (initTransportsRank) v2.30: graphs are cut down to the least of all ranks.
     """
-
-    id = "NET007"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         met = list(self._met_other(job))

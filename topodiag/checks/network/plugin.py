@@ -36,7 +36,7 @@ class PluginFailure:
     """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
 
-class PluginNotLoaded(JobCheck):
+class PluginNotLoaded(JobCheck, id="NET005"):
     """NET005: the network plugin did not load, and NCCL went on without it
 
     What it finds
@@ -67,8 +67,6 @@ class PluginNotLoaded(JobCheck):
     References
         NCCL src/plugin/net.cc, src/plugin/plugin_open.cc v2.30; aws-ofi-nccl issue 67.
     """
-
-    id = "NET005"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(judged) and not piece(judged):

@@ -42,7 +42,7 @@ class _Far:
     near: str
 
 
-class FarNic(JobCheck):
+class FarNic(JobCheck, id="NET004"):
     """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
 
     What it finds
@@ -75,8 +75,6 @@ class FarNic(JobCheck):
     References
         NCCL src/graph/topo.cc (ncclTopoGetLocalNet), src/graph/search.cc v2.30; nccl issues 820 and 1464.
     """
-
-    id = "NET004"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job):

@@ -32,7 +32,7 @@ FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
 
-class RdmaErrors(JobCheck):
+class RdmaErrors(JobCheck, id="NET008"):
     """NET008: RDMA devices report errors
 
     What it finds
@@ -64,8 +64,6 @@ class RdmaErrors(JobCheck):
     References
         rdma-core libibverbs/verbs.h (ibv_wc_status); NCCL src/transport/net_ib/p2p.cc, init.cc v2.30; nccl issue 1737.
     """
-
-    id = "NET008"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         completions = _of_nccl([event for event in judged.events if event.kind == "ib completion"])

@@ -32,7 +32,7 @@ SETTINGS = frozenset({("NCCL_NET", "socket"), ("NCCL_IB_DISABLE", "1")})
 _INSIDE = ("veth", "docker", "br-", "cni", "flannel", "cali", "virbr", "lxc")
 
 
-class RdmaUnused(NodeCheck):
+class RdmaUnused(NodeCheck, id="NET010"):
     """NET010: RDMA is configured and its counters do not move
 
     What it finds
@@ -62,8 +62,6 @@ class RdmaUnused(NodeCheck):
     References
         Linux Documentation/ABI/stable/sysfs-class-infiniband; NCCL user guide, NCCL_NET, NCCL_IB_DISABLE.
     """
-
-    id = "NET010"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(judged)

@@ -59,7 +59,7 @@ class SocketCause:
     confidence: Confidence = Confidence.HIGH
 
 
-class SocketsInsteadOfRdma(JobCheck):
+class SocketsInsteadOfRdma(JobCheck, id="NET001"):
     """NET001: NCCL uses sockets between nodes
 
     What it finds
@@ -96,8 +96,6 @@ class SocketsInsteadOfRdma(JobCheck):
     References
         NCCL src/transport/net_socket.cc, src/plugin/net.cc v2.30; nccl issues 229 and 489; NCCL environment variables.
     """
-
-    id = "NET001"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         single_node = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))

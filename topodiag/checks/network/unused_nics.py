@@ -40,7 +40,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-class FewerNicsUsed(JobCheck):
+class FewerNicsUsed(JobCheck, id="NET003"):
     """NET003: NCCL uses fewer NICs than the node has
 
     What it finds
@@ -72,8 +72,6 @@ class FewerNicsUsed(JobCheck):
     References
         NCCL src/graph/search.cc v2.30; NCCL environment, NCCL_IB_HCA and NCCL_CROSS_NIC; nccl issue 1464.
     """
-
-    id = "NET003"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         others = fewer_than_others(job, peers)

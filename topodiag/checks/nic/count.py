@@ -49,7 +49,7 @@ class Gap:
     virtual: bool = False
 
 
-class MissingComputeNic(NodeCheck):
+class MissingComputeNic(NodeCheck, id="NIC005"):
     """NIC005: a node has fewer compute NICs than its peers, or a rail is missing
 
     What it finds
@@ -87,8 +87,6 @@ class MissingComputeNic(NodeCheck):
     References
         Datasheets of the machines (topodiag/hardware/systems.toml); NCCL src/graph/paths.cc v2.30 (PXN).
     """
-
-    id = "NIC005"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not node.gpus:

@@ -42,7 +42,7 @@ TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
 
 
-class NicsDiffer(NodeCheck):
+class NicsDiffer(NodeCheck, id="NIC004"):
     """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
 
     What it finds
@@ -75,8 +75,6 @@ class NicsDiffer(NodeCheck):
     References
         Linux include/rdma/ib_addr.h (iboe_get_mtu); rdma-core ibv_devinfo; opensm partitions.conf.
     """
-
-    id = "NIC004"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)

@@ -56,7 +56,7 @@ ONE_SAMPLE = "one sample: totals since boot only, --sample shows growth"
 NO_RDMA_PORTS = "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
 
 
-class NicPortErrors(NodeCheck):
+class NicPortErrors(NodeCheck, id="NIC003"):
     """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
 
     What it finds
@@ -108,8 +108,6 @@ class NicPortErrors(NodeCheck):
         rdma-core error_thresholds; Linux mlx5 counters documentation (Documentation/networking/device_drivers); Azure
         azurehpc-health-checks; AWS EFA driver statistics.
     """
-
-    id = "NIC003"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)

@@ -29,10 +29,8 @@ from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped, in_gbps, in_gbs, percent, plural
 
 
-class PortFellInLog(JobCheck):
+class PortFellInLog(JobCheck, id="NIC002"):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
-
-    id = "NIC002"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
@@ -66,10 +64,8 @@ ANOTHER = "another node"
 """What a node is called whose name was taken off the log, beside one that has its name."""
 
 
-class FewerNicsThanSiblings(JobCheck):
+class FewerNicsThanSiblings(JobCheck, id="NIC005"):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
-
-    id = "NIC005"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.

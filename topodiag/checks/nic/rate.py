@@ -22,7 +22,7 @@ FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
 
 
-class NicPortSlow(NodeCheck):
+class NicPortSlow(NodeCheck, id="NIC002"):
     """NIC002: a port rate below its capability or its peer ports
 
     What it finds
@@ -59,8 +59,6 @@ class NicPortSlow(NodeCheck):
         InfiniBand Architecture Specification (link width and speed negotiation); rdma-core iblinkinfo; NVIDIA
         ConnectX datasheets.
     """
-
-    id = "NIC002"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)

@@ -178,7 +178,7 @@ CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
 
 
-class NicPortDown(NodeCheck):
+class NicPortDown(NodeCheck, id="NIC001"):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds
@@ -219,8 +219,6 @@ class NicPortDown(NodeCheck):
         InfiniBand Architecture Specification, port states; Linux Documentation/ABI/stable/sysfs-class-infiniband;
         rdma-core ibstat.c; drivers/infiniband/hw/mlx5/main.c (Ethernet ports without carrier say Disabled).
     """
-
-    id = "NIC001"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_ports(node)

@@ -46,7 +46,7 @@ class Reading:
         return f"{self.gpu.label} link {self.link.index}"
 
 
-class NvlinkErrors(NodeCheck):
+class NvlinkErrors(NodeCheck, id="NVL003"):
     """NVL003: NVLink error counters grow, or are far above normal
 
     What it finds
@@ -82,8 +82,6 @@ class NvlinkErrors(NodeCheck):
         NVIDIA DCGM modules/health/DcgmHealthWatch.cpp (MonitorNVLink, MonitorNVLink5Fields) and dcgm_fields limits;
         nvml.h, NVML_FI_DEV_NVLINK_COUNT_*.
     """
-
-    id = "NVL003"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]

@@ -37,7 +37,7 @@ NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initiali
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
 
 
-class FabricNotReady(NodeCheck):
+class FabricNotReady(NodeCheck, id="NVL005"):
     """NVL005: the NVSwitch fabric is not ready
 
     What it finds
@@ -82,8 +82,6 @@ class FabricNotReady(NodeCheck):
         nvml.h (nvmlGpuFabricInfo), NVIDIA Fabric Manager user guide, NCCL src/mnnvl.cc (a GPU joins when its state is
         completed and its cluster is not all zeros), DCGM health watch.
     """
-
-    id = "NVL005"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]

@@ -15,10 +15,8 @@ from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped, plural
 
 
-class NvlinksLeftOutInLog(JobCheck):
+class NvlinksLeftOutInLog(JobCheck, id="NVL004"):
     """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
-
-    id = "NVL004"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -68,10 +66,8 @@ STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
 
 
-class FabricInLog(JobCheck):
+class FabricInLog(JobCheck, id="NVL005"):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
-
-    id = "NVL005"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         hosts: dict[str, set[str]] = defaultdict(set)

@@ -16,7 +16,7 @@ from topodiag.model.node import Node
 from topodiag.words.units import fold_runs, in_gbs, percent, plural
 
 
-class FewerNvlinks(NodeCheck):
+class FewerNvlinks(NodeCheck, id="NVL001"):
     """NVL001: a GPU has fewer active NVLinks than its product or its peers
 
     What it finds
@@ -61,8 +61,6 @@ class FewerNvlinks(NodeCheck):
         NCCL src/graph/topo.h and src/graph/xml.cc (which links NCCL counts), v2.30; NVIDIA Fabric Manager user guide,
         degraded mode; NVIDIA Xid catalogue.
     """
-
-    id = "NVL001"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:

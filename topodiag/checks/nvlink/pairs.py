@@ -47,7 +47,7 @@ class GpuPair:
         return "/".join(fact.value for fact in self.words if fact.value)
 
 
-class PairWithoutNvlink(NodeCheck):
+class PairWithoutNvlink(NodeCheck, id="NVL004"):
     """NVL004: two GPUs that NVLink should join talk over PCIe
 
     What it finds
@@ -88,8 +88,6 @@ class PairWithoutNvlink(NodeCheck):
         NCCL src/graph/paths.cc (P2P level) and src/graph/topo.h v2.30; nvidia-smi topo legend; NVIDIA Fabric Manager
         user guide, shared NVSwitch partitions.
     """
-
-    id = "NVL004"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]

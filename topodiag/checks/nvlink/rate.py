@@ -45,7 +45,7 @@ class RatedLink:
         return self.gbs.get(0.0)
 
 
-class SlowNvlinks(NodeCheck):
+class SlowNvlinks(NodeCheck, id="NVL002"):
     """NVL002: an NVLink runs below its product's rate or below its peers
 
     What it finds
@@ -81,8 +81,6 @@ class SlowNvlinks(NodeCheck):
         probes and datasheets: V100 25.781, A100 25, H100 and H200 26.562, B200 and GB200 53.125 GB/s per link and
         direction; NCCL src/graph/topo.h v2.30 for NCCL's rate of a link.
     """
-
-    id = "NVL002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if (pairs := slow_pairs(judged)) is not None:

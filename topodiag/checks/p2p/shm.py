@@ -106,7 +106,7 @@ Refusals: TypeAlias = Mapping[tuple[str, frozenset[str]], Origin | None]
 """Pairs of GPUs, by host, that the driver refuses peer-to-peer, and the line that says so."""
 
 
-class ShmInsteadOfP2p(JobCheck):
+class ShmInsteadOfP2p(JobCheck, id="P2P001"):
     """P2P001: GPUs of one node talk through host memory where peer-to-peer is possible
 
     What it finds
@@ -137,8 +137,6 @@ class ShmInsteadOfP2p(JobCheck):
         NCCL src/graph/paths.cc (ncclTopoCheckP2p), src/transport/p2p.cc (p2pCanConnect) v2.30; NVIDIA/nccl issue
         406 (a maintainer on when shared memory is chosen between GPUs of one node).
     """
-
-    id = "P2P001"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         refused = _refused_pairs(judged)

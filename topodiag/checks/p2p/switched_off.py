@@ -27,7 +27,7 @@ from topodiag.words.units import plural
 OFF_NVLINK = "between nvlink connected"
 
 
-class P2pSwitchedOff(JobCheck):
+class P2pSwitchedOff(JobCheck, id="P2P002"):
     """P2P002: peer-to-peer between GPUs is switched off
 
     What it finds
@@ -55,8 +55,6 @@ class P2pSwitchedOff(JobCheck):
     References
         NCCL environment, NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL src/graph/paths.cc v2.30.
     """
-
-    id = "P2P002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._refused(job)]

@@ -27,7 +27,7 @@ TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
 
 
-class AcsBetweenPeers(NodeCheck):
+class AcsBetweenPeers(NodeCheck, id="PCI004"):
     """PCI004: ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA
 
     What it finds
@@ -69,8 +69,6 @@ class AcsBetweenPeers(NodeCheck):
     References
         NCCL user guide, troubleshooting, PCI Access Control Services; NVIDIA GPUDirect Storage guide, ACS.
     """
-
-    id = "PCI004"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         devices = _devices(judged)

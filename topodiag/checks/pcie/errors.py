@@ -74,7 +74,7 @@ def _logged(node: Node) -> list[tuple[str, list[Event]]]:
     ]
 
 
-class PcieErrors(NodeCheck):
+class PcieErrors(NodeCheck, id="PCI003"):
     """PCI003: AER errors or replay counters
 
     What it finds
@@ -109,8 +109,6 @@ class PcieErrors(NodeCheck):
         Linux Documentation/PCI/pcieaer-howto.rst; PCI Express Base Specification (bit error rate 1e-12); NVIDIA DCGM
         health watches for PCIe replays.
     """
-
-    id = "PCI003"
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)

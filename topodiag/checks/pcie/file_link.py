@@ -33,10 +33,8 @@ class SlowBridge:
     below_gbs: float
 
 
-class NarrowLinkInFile(FileCheck):
+class NarrowLinkInFile(FileCheck, id="PCI001"):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
-
-    id = "PCI001"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         narrow, seen = narrow_functions(file.tree)

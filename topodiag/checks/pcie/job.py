@@ -25,10 +25,8 @@ ELSEWHERE = (
 )
 
 
-class NarrowLinkInLog(JobCheck):
+class NarrowLinkInLog(JobCheck, id="PCI001"):
     """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
-
-    id = "PCI001"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(judged))
@@ -92,10 +90,8 @@ def _file(job: Job) -> tuple[str, Origin | None]:
     return "", None
 
 
-class AcsHinted(JobCheck):
+class AcsHinted(JobCheck, id="PCI004"):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
-
-    id = "PCI004"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         hints = [

@@ -29,7 +29,7 @@ _WHOLE = 16
 """Lanes of a device whose kind the line does not tell (`pci 0000:03:00.0`) from which on it is no disk."""
 
 
-class NarrowPcieLink(NodeCheck):
+class NarrowPcieLink(NodeCheck, id="PCI001"):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
 
     What it finds
@@ -69,8 +69,6 @@ class NarrowPcieLink(NodeCheck):
     References
         PCI Express Base Specification (link training); NCCL src/graph/xml.cc (link_width).
     """
-
-    id = "PCI001"
 
     def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = super().judge(judged, peers)
@@ -187,7 +185,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
-class SlowPcieLink(NodeCheck):
+class SlowPcieLink(NodeCheck, id="PCI002"):
     """PCI002: PCIe speed below capability while the device is busy
 
     What it finds
@@ -223,8 +221,6 @@ class SlowPcieLink(NodeCheck):
     References
         NVML API reference (nvmlDeviceGetCurrPcieLinkGeneration); PCI Express Base Specification.
     """
-
-    id = "PCI002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         all_hops = hops(judged)

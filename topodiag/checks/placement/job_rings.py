@@ -12,7 +12,7 @@ from topodiag.model.job import Communicator, Job
 from topodiag.words.units import few, plural
 
 
-class RingReturns(JobCheck):
+class RingReturns(JobCheck, id="PLC007"):
     """PLC007: a communicator's ring enters and leaves a node more often than once
 
     What it finds
@@ -39,8 +39,6 @@ class RingReturns(JobCheck):
     References
         NCCL src/graph/rings.cc (ncclBuildRings), src/graph/connect.cc (ncclTopoPreset, connectRings), v2.28.
     """
-
-    id = "PLC007"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         host_of, domain_of = hosts_of(judged), domains(judged)

@@ -135,7 +135,7 @@ def _judge_of(audit: DimensionAudit) -> str:
     return (dimension.split_check if dimension is not None else "") or TensorGroupSplit.id
 
 
-class TensorGroupSplit(SplitGroups):
+class TensorGroupSplit(SplitGroups, id="PLC001"):
     """PLC001: a tensor-parallel or context-parallel group spans NVLink domains
 
     What it finds
@@ -166,10 +166,8 @@ class TensorGroupSplit(SplitGroups):
         section 3.2.
     """
 
-    id = "PLC001"
 
-
-class ExpertGroupSplit(SplitGroups):
+class ExpertGroupSplit(SplitGroups, id="PLC002"):
     """PLC002: an expert-parallel group spans domains while it would fit in one
 
     What it finds
@@ -198,12 +196,11 @@ class ExpertGroupSplit(SplitGroups):
         3.2.2 (all-to-all across nodes).
     """
 
-    id = "PLC002"
     worst = Severity.WARNING
     large_findings = False
 
 
-class Fragmented(PlacementCheck):
+class Fragmented(PlacementCheck, id="PLC005"):
     """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
 
     What it finds
@@ -235,8 +232,6 @@ class Fragmented(PlacementCheck):
         NVIDIA/topograph and Slurm's topology/block, which keep allocations in blocks; D. Narayanan et al., Efficient
         large-scale language model training on GPU clusters using Megatron-LM (2021), section 3.2.
     """
-
-    id = "PLC005"
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         mine = [dimension for dimension in audit.dimensions if dimension.demand.keep_together]

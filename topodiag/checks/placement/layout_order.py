@@ -19,7 +19,7 @@ from topodiag.placement.price import off_rail_us, pairs_of
 from topodiag.words.units import in_ms, plural
 
 
-class StagesApart(PlacementCheck):
+class StagesApart(PlacementCheck, id="PLC003"):
     """PLC003: pipeline neighbours are further apart than they need to be (spine instead of leaf)
 
     What it finds
@@ -50,8 +50,6 @@ class StagesApart(PlacementCheck):
         D. Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM (2021),
         section 3.
     """
-
-    id = "PLC003"
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         mine = [
@@ -111,7 +109,7 @@ def _outermost_difference(audit: Audit, dim: DimensionAudit) -> tuple[int, int, 
     return None
 
 
-class PeersOnOtherRails(PlacementCheck):
+class PeersOnOtherRails(PlacementCheck, id="PLC004"):
     """PLC004: data-parallel peers sit on different rails
 
     What it finds
@@ -140,8 +138,6 @@ class PeersOnOtherRails(PlacementCheck):
         NCCL src/graph/search.cc (ncclTopoSearchCheckNet: which NIC a ring may return by) v2.28; NCCL environment,
         NCCL_CROSS_NIC.
     """
-
-    id = "PLC004"
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         if audit.cluster.rails < 2:
@@ -211,11 +207,9 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
-class LayoutRings(PlacementCheck):
+class LayoutRings(PlacementCheck, id="PLC007"):
     """PLC007 on a layout: see job_rings.RingReturns. NCCL's own rings enter each node once whatever the rank order;
     rings of send and receive (ring attention) go by rank."""
-
-    id = "PLC007"
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         rings = [

@@ -98,7 +98,7 @@ def _dearer(audit: Audit) -> bool:
     return best_us > audit.waited_us + NOTHING * audit.step_us
 
 
-class RankOrder(PlacementCheck):
+class RankOrder(PlacementCheck, id="PLC006"):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -129,8 +129,6 @@ class RankOrder(PlacementCheck):
     References
         Slurm srun, --distribution; Open MPI mpirun, --map-by; pytorch issue 191190.
     """
-
-    id = "PLC006"
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         elsewhere = self._moved_ranks(audit)

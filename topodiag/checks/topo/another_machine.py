@@ -32,7 +32,7 @@ SHOWN = 6
 """Differences that are told one by one."""
 
 
-class FileOfAnotherMachine(FileCheck):
+class FileOfAnotherMachine(FileCheck, id="TOP002"):
     """TOP002: the topology file is not of this machine, or makes it slower than no file would
 
     What it finds
@@ -64,8 +64,6 @@ class FileOfAnotherMachine(FileCheck):
     References
         NCCL src/graph/xml.cc (ncclTopoFillGpu, ncclTopoFillNet), src/graph/topo.cc (ncclTopoGetSystem) v2.28.
     """
-
-    id = "TOP002"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         other = machine_of(node)

@@ -21,10 +21,8 @@ COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
 
 
-class GpuShortInFile(FileCheck):
+class GpuShortInFile(FileCheck, id="TOP004"):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
-
-    id = "TOP004"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         gpus = gpus_of(file.tree)
@@ -80,10 +78,8 @@ def _ring(prediction: Prediction) -> str:
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
 
-class DeviceTwiceInFile(FileCheck):
+class DeviceTwiceInFile(FileCheck, id="TOP005"):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
-
-    id = "TOP005"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         twice = _twice(file.tree)

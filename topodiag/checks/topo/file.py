@@ -40,7 +40,7 @@ OLD_SEARCH = Feature.NO_HOPS_FOLLOWED.since - 1
 """Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
 
 
-class FileRefused(FileCheck):
+class FileRefused(FileCheck, id="TOP001"):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -76,8 +76,6 @@ class FileRefused(FileCheck):
         NCCL src/graph/xml.cc (xmlGetToken, xmlLoadSub, ncclTopoGetXmlFromFile), src/graph/xml.h, src/graph/topo.cc
         of every known version.
     """
-
-    id = "TOP001"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         tree = _completed(node, file)
@@ -168,7 +166,7 @@ def _short(words: str) -> str:
     return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 30]} … {words[-24:]}"
 
 
-class FileOfARack(FileCheck):
+class FileOfARack(FileCheck, id="TOP006"):
     """TOP006: a dump of several nodes is used as a topology file
 
     What it finds
@@ -195,8 +193,6 @@ class FileOfARack(FileCheck):
     References
         NCCL src/graph/xml.cc (ncclTopoXmlLoadCpu, ncclTopoFuseXml), src/graph/xml.h (NCCL_TOPO_XML_MAX_NODES) v2.28.
     """
-
-    id = "TOP006"
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         hosts = hosts_of(file.tree)

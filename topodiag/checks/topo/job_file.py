@@ -15,7 +15,7 @@ REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", 
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
 
 
-class TopologyFileRefused(JobCheck):
+class TopologyFileRefused(JobCheck, id="TOP001"):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -45,8 +45,6 @@ class TopologyFileRefused(JobCheck):
     References
         NCCL src/graph/xml.cc (ncclTopoGetXmlFromFile), src/graph/xml.h (NCCL_TOPO_XML_VERSION).
     """
-
-    id = "TOP001"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         refused = tuple(filter(_refuses, judged.events))

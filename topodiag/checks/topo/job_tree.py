@@ -27,10 +27,8 @@ SHORT_OF = 0.97
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
 
-class GuessedTopology(JobCheck):
+class GuessedTopology(JobCheck, id="TOP003"):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
-
-    id = "TOP003"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         notes = _notes(judged)
@@ -113,7 +111,7 @@ def _ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> t
     return [world for world in worlds.values() if world >= 0], labels
 
 
-class GpuShortOfNvlinks(JobCheck):
+class GpuShortOfNvlinks(JobCheck, id="TOP004"):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
@@ -143,8 +141,6 @@ class GpuShortOfNvlinks(JobCheck):
     References
         NCCL src/graph/topo.cc (ncclTopoPrintRec) and src/graph/search.cc (ncclTopoCompute) v2.30.
     """
-
-    id = "TOP004"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))
@@ -229,7 +225,7 @@ class GpuShortOfNvlinks(JobCheck):
         )
 
 
-class DeviceTwice(JobCheck):
+class DeviceTwice(JobCheck, id="TOP005"):
     """TOP005: the same device is in NCCL's topology twice
 
     What it finds
@@ -258,8 +254,6 @@ class DeviceTwice(JobCheck):
     References
         NCCL src/graph/xml.cc (ncclTopoFuseXml), src/graph/topo.cc v2.23 and later.
     """
-
-    id = "TOP005"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))

@@ -50,7 +50,7 @@ ASSUMED = (3, 16)
 """Generation and lanes that NCCL takes for a link whose speed it cannot read (src/graph/xml.cc, topo.cc v2.30)."""
 
 
-class VirtualPciTree(NodeCheck):
+class VirtualPciTree(NodeCheck, id="TOP003"):
     """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
 
     What it finds
@@ -94,8 +94,6 @@ class VirtualPciTree(NodeCheck):
         NCCL src/graph/xml.cc and src/graph/topo.cc v2.30; NCCL environment variables, NCCL_TOPO_FILE; NVIDIA nccl
         issues 1464, 1591 and 1843.
     """
-
-    id = "TOP003"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if not judged.gpus:

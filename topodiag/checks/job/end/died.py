@@ -67,7 +67,7 @@ class Died:
         return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
-class ProcessDied(JobCheck):
+class ProcessDied(JobCheck, id="JOB009"):
     """JOB009: a process died of its own before any communication error
 
     What it finds
@@ -113,8 +113,6 @@ class ProcessDied(JobCheck):
     References
         Slurm src/slurmd/slurmstepd/mgr.c; torch/distributed/elastic/multiprocessing/api.py; Python signal exit codes.
     """
-
-    id = "JOB009"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = [event for event in judged.events if event.kind == ENDED]

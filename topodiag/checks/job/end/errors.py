@@ -32,7 +32,7 @@ _STORAGE = "HST006"
 """What the storage refuses is the first error as well: that names the rank."""
 
 
-class FirstError(JobCheck):
+class FirstError(JobCheck, id="JOB005"):
     """JOB005: the first error in time and place, told apart from its cascade
 
     What it finds
@@ -64,8 +64,6 @@ class FirstError(JobCheck):
         NCCL src/transport/net_ib.cc (v2.4 to v2.28; net_ib/p2p.cc from v2.29 on), src/misc/socket.cc,
         src/include/checks.h; torch ProcessGroupNCCL.cpp.
     """
-
-    id = "JOB005"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         errors = errors_of(job)

@@ -36,7 +36,7 @@ MAX_TAIL = 64
 """Calls looked back over at most."""
 
 
-class RankBehind(JobCheck):
+class RankBehind(JobCheck, id="JOB006"):
     """JOB006: a collective some ranks did not enter: who is behind
 
     What it finds
@@ -86,8 +86,6 @@ class RankBehind(JobCheck):
         v2.28; src/init.cc (parseCommConfig, commGetSplitInfo), v2.29; torch flight recorder,
         torch/csrc/distributed/c10d.
     """
-
-    id = "JOB006"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)

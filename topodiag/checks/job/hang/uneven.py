@@ -17,7 +17,7 @@ from topodiag.words.units import plural
 _NVLS_OFF = frozenset({"0"})
 
 
-class RanksUneven(JobCheck):
+class RanksUneven(JobCheck, id="JOB010"):
     """JOB010: ranks per node differ where NCCL or the layout needs them equal
 
     What it finds
@@ -45,8 +45,6 @@ class RanksUneven(JobCheck):
     References
         github.com/NVIDIA/nccl/issues/2385 (7 and 8 ranks on two nodes).
     """
-
-    id = "JOB010"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         world = judged.world

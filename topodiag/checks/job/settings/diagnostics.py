@@ -80,7 +80,7 @@ _HOST = regex(
 _OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
-class NcclReports(JobCheck):
+class NcclReports(JobCheck, id="JOB013"):
     """JOB013: NCCL's own diagnostics report a difference or a fault
 
     What it finds
@@ -114,8 +114,6 @@ class NcclReports(JobCheck):
         NCCL src/ras/diagnostics_gpu.cc, diagnostics_env.cc, src/diagnostics/p2p.cc v2.31; diagnostics_xid.cc,
         src/diagnostics/ib_write_bw.cc v2.32; user guide, Diagnostics.
     """
-
-    id = "JOB013"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         slow = slow_nics(judged)

@@ -28,7 +28,7 @@ READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
 
 
-class SettingsDiffer(JobCheck):
+class SettingsDiffer(JobCheck, id="JOB003"):
     """JOB003: NCCL settings differ between ranks
 
     What it finds
@@ -66,8 +66,6 @@ class SettingsDiffer(JobCheck):
         NCCL src/misc/param.cc (ncclLoadParam, v2.13 and later; src/include/param.h before); NCCL user guide,
         environment variables.
     """
-
-    id = "JOB003"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]

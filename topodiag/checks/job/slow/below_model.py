@@ -14,7 +14,7 @@ from topodiag.words.units import in_gbs, percent, plural, spell_bytes
 MOST_NAMED = 8
 
 
-class BelowModel(JobCheck):
+class BelowModel(JobCheck, id="JOB015"):
     """JOB015: collectives in production are far below what the machine should reach
 
     What it finds
@@ -49,8 +49,6 @@ class BelowModel(JobCheck):
     References
         NCCL plugins/profiler/inspector, 2.28 and later; src/graph/tuning.cc.
     """
-
-    id = "JOB015"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:

@@ -41,7 +41,7 @@ _STEPS_OF = {PartOf.DATA: "late for data", PartOf.OPTIMIZER: "late after its bac
 """What to do about a rank that is late in such a part of its steps; in the others it computes."""
 
 
-class LateArriver(JobCheck):
+class LateArriver(JobCheck, id="JOB008"):
     """JOB008: a late arriver: a rank, or all of them, starts its collectives late
 
     What it finds
@@ -88,8 +88,6 @@ class LateArriver(JobCheck):
         torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later. NCCL
         plugins/profiler/inspector (README.md, inspector_json.cc), 2.28 and later.
     """
-
-    id = "JOB008"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         by_rank = self._single_ranks(judged)

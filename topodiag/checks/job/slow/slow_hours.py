@@ -31,7 +31,7 @@ Ratios = Mapping[int, Mapping[int, float]]
 """By hour, then by the number of the communicator, how many times longer its operations took than usual."""
 
 
-class SlowHoursOfJob(JobCheck):
+class SlowHoursOfJob(JobCheck, id="JOB012"):
     """JOB012: all communication was slow for some hours
 
     What it finds
@@ -61,8 +61,6 @@ class SlowHoursOfJob(JobCheck):
     References
         NCCL plugins/profiler/inspector (inspector_json.cc, dump_timestamp_us), 2.28 and later.
     """
-
-    id = "JOB012"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:

@@ -79,7 +79,7 @@ def processes_of(comm: InspectorCommunicator) -> frozenset[Process]:
 MOST_NAMED = 8
 
 
-class SlowPartOfJob(JobCheck):
+class SlowPartOfJob(JobCheck, id="JOB011"):
     """JOB011: a communicator is slower than its peers of the same size
 
     What it finds
@@ -111,8 +111,6 @@ class SlowPartOfJob(JobCheck):
     References
         NCCL plugins/profiler/inspector (inspector_json.cc), 2.28 and later.
     """
-
-    id = "JOB011"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if judged.inspection is None:

@@ -35,7 +35,7 @@ class State:
 STATES = tuple(State(**entry) for entry in own_data("checks/job/slow/step_waits")["state"])
 
 
-class OddStepWaits(JobCheck):
+class OddStepWaits(JobCheck, id="JOB014"):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds
@@ -65,8 +65,6 @@ class OddStepWaits(JobCheck):
     References
         NCCL plugins/profiler/example/print_event.cc, src/transport/net.cc (sendProxyProgress, recvProxyProgress).
     """
-
-    id = "JOB014"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         if not judged.step_waits:

@@ -76,7 +76,7 @@ class OpenInit:
         return words + (", or the log was cut" if self.cut else "")
 
 
-class InitNotFinished(JobCheck):
+class InitNotFinished(JobCheck, id="JOB001"):
     """JOB001: ranks that never finished init, or are missing from the evidence
 
     What it finds
@@ -120,8 +120,6 @@ class InitNotFinished(JobCheck):
         NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, since v2.18; COMPLETE only before),
         src/bootstrap.cc.
     """
-
-    id = "JOB001"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []

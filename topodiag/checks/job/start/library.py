@@ -54,7 +54,7 @@ def library_faults() -> tuple[LibraryFault, ...]:
     return msgspec.convert(own_data("checks/job/start/library_faults")["fault"], tuple[LibraryFault, ...])
 
 
-class KnownLibraryFault(JobCheck):
+class KnownLibraryFault(JobCheck, id="JOB007"):
     """JOB007: a known fault of this NCCL version matches the signature
 
     What it finds
@@ -87,8 +87,6 @@ class KnownLibraryFault(JobCheck):
     References
         topodiag/checks/job/start/library_faults.toml: each entry names its issue or release note.
     """
-
-    id = "JOB007"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         versions = _versions(judged)

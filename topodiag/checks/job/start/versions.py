@@ -34,7 +34,7 @@ _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
-class VersionsDiffer(JobCheck):
+class VersionsDiffer(JobCheck, id="JOB002"):
     """JOB002: NCCL, CUDA driver or plugin version differs between ranks
 
     What it finds
@@ -68,8 +68,6 @@ class VersionsDiffer(JobCheck):
     References
         NCCL src/init.cc (showVersion; initTransportsRank: `Mismatched NCCL version detected`, v2.23 and later).
     """
-
-    id = "JOB002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         by_key = {key: _by_version(job, key) for key in COMPONENTS}

@@ -34,7 +34,7 @@ NO_INTERFACE = (
 )
 
 
-class WrongInterface(JobCheck):
+class WrongInterface(JobCheck, id="NET002"):
     """NET002: the wrong interface is used for bootstrap or data
 
     What it finds
@@ -75,8 +75,6 @@ class WrongInterface(JobCheck):
     References
         NCCL src/misc/socket.cc (ncclFindInterfaces), src/bootstrap.cc v2.30; NCCL environment, NCCL_SOCKET_IFNAME.
     """
-
-    id = "NET002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._none(job), *by_gloo(self, job)]
