@@ -11,7 +11,7 @@ How to confirm, How to fix, References.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -50,6 +50,21 @@ class Advice:
     expected: str = ""
     fix: tuple[str, ...] = ()
     cost: Cost = Cost()
+
+
+def advice_of(entry: Mapping[str, Any], **words: object) -> Advice:
+    """An entry of data as advice, with these words in its sentences."""
+
+    def filled(text: str) -> str:
+        return text.format(**words) if words else text
+
+    return Advice(
+        Severity[entry.get("severity", "warning").upper()],
+        Confidence[entry.get("confidence", "high").upper()],
+        filled(entry.get("expected", "")),
+        tuple(map(filled, entry.get("fix", ()))),
+        Cost(share=entry.get("share"), text=filled(entry.get("cost", ""))),
+    )
 
 
 class PartsByAdvice(TypedDict):
@@ -128,19 +143,7 @@ class Check(ABC, Generic[J]):
 
     def advice(self, name: str, **words: object) -> Advice:
         """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""
-        entry = own_data(f"checks/advice/{self.id[:3].lower()}")[name]
-
-        def filled(text: str) -> str:
-            return text.format(**words) if words else text
-
-        cost = Cost(share=entry.get("share"), text=filled(entry.get("cost", "")))
-        return Advice(
-            Severity[entry.get("severity", "warning").upper()],
-            Confidence[entry.get("confidence", "high").upper()],
-            filled(entry.get("expected", "")),
-            tuple(map(filled, entry.get("fix", ()))),
-            cost,
-        )
+        return advice_of(own_data(f"checks/advice/{self.id[:3].lower()}")[name], **words)
 
     def steps(self, *names: str, **words: object) -> tuple[str, ...]:
         """What to do: the sentences of these names in the table `steps` of the family's file of `checks/advice/`, with

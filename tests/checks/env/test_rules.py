@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.checks import jobs, nodes
 from tests.checks import networks as network
-from tests.checks import nodes
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
@@ -105,7 +105,7 @@ def test_every_rule_has_an_example_that_fires() -> None:
 
 
 def test_rules_speak_of_values_and_machines_that_the_program_knows() -> None:
-    for subject, machine in (("node", NodeMachine), ("job", LogMachines)):
+    for subject, machine in (("node", NodeMachine(ib_h100())), ("job", LogMachines(jobs.job()))):
         for rule in rules(subject):
             assert rule.value in VALUES, rule
             assert all(hasattr(machine, condition.removeprefix("not ")) for condition in rule.conditions), rule

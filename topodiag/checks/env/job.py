@@ -122,8 +122,9 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
                 )
 
     def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
-        confidence = min(rule.confidence, Confidence.MEDIUM) if force.given.how == "command" else rule.confidence
-        advice = Advice(rule.severity, confidence, f"{force.name} not set", (rule.fix,), Cost(text=rule.what))
+        advice = rule.advice
+        if force.given.how == "command":
+            advice = replace(advice, confidence=min(advice.confidence, Confidence.MEDIUM))
         return self.report(job, force, advice, f"{force.name}={force.value[:60]}: {rule.what}")
 
 

@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from topodiag.checks.env.node_machine import BOARD
-from topodiag.checks.shared.job.evidence import SystemPrint, multi_node, prints, ranks_per_node, said_by
-from topodiag.lazy import dataclass
+from topodiag.checks.shared.job.evidence import multi_node, prints, ranks_per_node, said_by
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS
 
@@ -17,11 +16,18 @@ HOPPER_NVLINK_GBS = 300.0
 20.6 make 370 there, 12 of 20 make 240 on A100 (src/graph/topo.h v2.28)."""
 
 
-@dataclass(frozen=True)
 class LogMachines:
     """What a job's log shows of its machines, as far as the rules ask."""
 
-    job: Job
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._prints = tuple(prints(job))
+        nodes = job.world.nodes if job.world is not None and multi_node(job) else 0
+        self.several_nodes = max(len(job.hosts), nodes) > 1
+        self._ranks_per_host = ranks_per_node(job)
+        self.unknown_ranks = not self._ranks_per_host
+        self.several_gpus = self._ranks_per_host > 1
+        self.whole_board = self._ranks_per_host >= BOARD
 
     def lacks(self, condition: str) -> bool:
         """Whether the log does not show what a condition is about: machines, networks, connections, or NVLinks."""
@@ -33,31 +39,6 @@ class LogMachines:
         if name in ("nvlink", "nvswitch", "nvls"):
             return not self._prints and self._ranks_per_host != 1
         return self.unseen
-
-    @cached_property
-    def _hosts(self) -> int:
-        world = self.job.world
-        return max(len(self.job.hosts), world.nodes if world is not None and multi_node(self.job) else 0)
-
-    @cached_property
-    def several_nodes(self) -> bool:
-        return self._hosts > 1
-
-    @cached_property
-    def _ranks_per_host(self) -> int:
-        return ranks_per_node(self.job)
-
-    @cached_property
-    def unknown_ranks(self) -> bool:
-        return not self._ranks_per_host
-
-    @cached_property
-    def several_gpus(self) -> bool:
-        return self._ranks_per_host > 1
-
-    @cached_property
-    def whole_board(self) -> bool:
-        return self._ranks_per_host >= BOARD
 
     @cached_property
     def _nvlink_gbs(self) -> float:
@@ -72,10 +53,6 @@ class LogMachines:
     @cached_property
     def nvls(self) -> bool:
         return self.nvswitch and self._nvlink_gbs > HOPPER_NVLINK_GBS
-
-    @cached_property
-    def _prints(self) -> tuple[SystemPrint, ...]:
-        return tuple(prints(self.job))
 
     @cached_property
     def nvswitch(self) -> bool:

@@ -7,7 +7,7 @@ from math import fsum
 
 from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
 from topodiag.checks.env.rules import Rule, broken, undecided
-from topodiag.checks.interface import Advice, NodeCheck
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
 from topodiag.lazy import dataclass
@@ -134,13 +134,9 @@ class CostlySetting(NodeCheck, id="ENV001"):
     def _report(self, node: Node, setting: NodeSetting, rule: Rule) -> Finding:
         return self.finding(
             self.where(node),
-            Advice(),
+            rule.advice,
             f"{setting.name}={setting.value[:60]} ({setting.place}): {rule.what}",
-            severity=rule.severity,
             observed=f"{setting.name}={setting.value[:80]} in {', '.join(setting.scopes[:3])}",
-            expected=f"{setting.name} not set",
-            fix=(rule.fix,),
-            cost=Cost(text=rule.what),
             evidence=setting.origins,
             settings=((setting.name, None),),
         )

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from topodiag.checks.env.rules import level
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.links import Path
 from topodiag.model.maker import makers_of
@@ -41,11 +40,20 @@ def uses_internal_ib(node: Node) -> bool:
     return bool(internal_ib_nics(node))
 
 
-@dataclass(frozen=True)
 class NodeMachine:
-    """The node that settings hold on."""
+    """The node that settings hold on. Ways between its GPUs are looked at where a rule asks."""
 
-    node: Node
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.gpus = bool(node.gpus)
+        self.several_gpus = len(node.gpus) > 1
+        self.whole_board = len(node.gpus) >= BOARD
+        self.runs_kernels = self.gpus or Topic.GPUS not in node.told  # or may have GPUs that nobody looked for
+        self.several_sockets = sum(numa.has_cpus for numa in node.numa) > 1
+        self.rdma = bool(compute_nics(node))
+        self.own_ib = uses_internal_ib(node)
+        self.only_efa = self.rdma and not internal_ib_nics(node)
+        self.no_peermem = node.os.peermem.value is False
 
     def lacks(self, condition: str) -> bool:
         """Whether the evidence does not show what a condition is about: NICs, ways between GPUs, or GPUs."""
@@ -57,29 +65,8 @@ class NodeMachine:
         return name not in _OF_NO_GPU and not self.gpus and Topic.GPUS not in self.node.told
 
     @cached_property
-    def gpus(self) -> bool:
-        return bool(self.node.gpus)
-
-    @cached_property
-    def several_gpus(self) -> bool:
-        return len(self.node.gpus) > 1
-
-    @cached_property
-    def whole_board(self) -> bool:
-        return len(self.node.gpus) >= BOARD
-
-    @cached_property
     def amd(self) -> bool:
         return makers_of(self.node) == {Maker.AMD}
-
-    @cached_property
-    def several_sockets(self) -> bool:
-        return sum(numa.has_cpus for numa in self.node.numa) > 1
-
-    @cached_property
-    def runs_kernels(self) -> bool:
-        """Whether the node has GPUs, or may have some that nobody looked for."""
-        return self.gpus or Topic.GPUS not in self.node.told
 
     @cached_property
     def _pairs(self) -> list[Path]:
@@ -121,22 +108,6 @@ class NodeMachine:
     def nvlink_domain(self) -> bool:
         """Whether a GPU is in a multi-node NVLink domain: its cluster id is there and not all zeros."""
         return any((gpu.fabric.cluster_uuid.value or "").strip("0-") for gpu in self.node.gpus)
-
-    @cached_property
-    def rdma(self) -> bool:
-        return bool(compute_nics(self.node))
-
-    @cached_property
-    def own_ib(self) -> bool:
-        return uses_internal_ib(self.node)
-
-    @cached_property
-    def only_efa(self) -> bool:
-        return self.rdma and not internal_ib_nics(self.node)
-
-    @cached_property
-    def no_peermem(self) -> bool:
-        return self.node.os.peermem.value is False
 
     def gdr_cut_by(self, value: str) -> bool:
         """Whether a level keeps every GPU from GPUDirect RDMA with its nearest NIC, which NCCL's own choice allows."""

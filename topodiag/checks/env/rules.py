@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal, Protocol
 
+from topodiag.checks.interface import Advice, advice_of
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.words.own_data import own_data
 
@@ -36,9 +37,7 @@ class Rule:
     value: str
     conditions: tuple[str, ...]
     what: str
-    severity: Severity
-    fix: str
-    confidence: Confidence
+    advice: Advice
 
 
 @cache
@@ -50,9 +49,14 @@ def rules(subject: Literal["node", "job"]) -> tuple[Rule, ...]:
             entry["value"],
             tuple(entry[subject]),
             entry["what"],
-            Severity[entry.get("severity", "warning").upper()],
-            entry.get("fix", f"unset {entry['variable']}"),
-            Confidence[entry.get("confidence", "high").upper()],
+            advice_of(
+                {
+                    **entry,
+                    "expected": f"{entry['variable']} not set",
+                    "fix": (entry.get("fix", f"unset {entry['variable']}"),),
+                    "cost": entry["what"],
+                }
+            ),
         )
         for entry in own_data("checks/env/rules")["rule"]
         if subject in entry
@@ -69,7 +73,7 @@ def broken(subject: Literal["node", "job"], machine: Machine, name: str, value: 
 def undecided(subject: Literal["node", "job"], machine: Machine, name: str, value: str) -> bool:
     """Whether a value may cost more than a note, and the evidence does not show enough of the machine to judge it."""
     return any(
-        rule.severity > Severity.INFO
+        rule.advice.severity > Severity.INFO
         and any(map(machine.lacks, rule.conditions))
         and all(machine.lacks(condition) or _holds(machine, condition, value) for condition in rule.conditions)
         for rule in _meant(subject, name, value)

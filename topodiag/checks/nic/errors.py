@@ -22,7 +22,7 @@ from topodiag.checks.nic.totals import (
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, FabricPort, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Topic
 from topodiag.words.units import fold_runs, grouped, in_s, plural, spell_s
@@ -162,7 +162,7 @@ class NicPortErrors(NodeCheck, id="NIC003"):
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
             fix=self._steps(worst),
-            cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
+            cost=LIMITS[limit_name(worst.counter.name)].advice.cost,
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
             confidence=max(count.confidence for count in counts if count.severity is worst.severity),
         )
@@ -171,7 +171,7 @@ class NicPortErrors(NodeCheck, id="NIC003"):
         if count.severity is Severity.INFO:
             return self.steps("look after a day")
         first = "" if count.grown else "which grow again" if count.of_fabric else "does it still happen"
-        return (*self.steps(first), *LIMITS[limit_name(count.counter.name)].fix)
+        return (*self.steps(first), *LIMITS[limit_name(count.counter.name)].advice.fix)
 
 
 def _interfaces(node: Node) -> tuple[Nic, ...]:
@@ -214,7 +214,7 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | N
             if counter.name == "symbol_error":
                 yield from _symbols(nic, at, counter, counter.delta, limit)
             elif counter.delta > 0:
-                severity, confidence = limit.severity, limit.confidence
+                severity, confidence = limit.advice.severity, limit.advice.confidence
                 if counter.name == "carrier_changes" and at is not None and at.layer == "InfiniBand":
                     # IP over InfiniBand loses its carrier when its multicast group does: the link may have held.
                     severity, confidence = Severity.WARNING, Confidence.MEDIUM
@@ -255,9 +255,8 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     lanes = port.port.lanes.value if port is not None else None
     per_lane = port.rate / lanes if port is not None and port.rate and lanes else None
     certain = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
-    yield Count(
-        nic, counter, grown, True, limit.severity, Confidence.MEDIUM if certain else Confidence.LOW, limit.meaning
-    )
+    confidence = Confidence.MEDIUM if certain else Confidence.LOW
+    yield Count(nic, counter, grown, True, limit.advice.severity, confidence, limit.meaning)
 
 
 def _groups(

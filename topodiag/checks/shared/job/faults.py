@@ -5,36 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
 
-import msgspec
-
-from topodiag.checks.interface import Advice, JobCheck, hosts_word, quoted, rank_word, ranks_in
+from topodiag.checks.interface import Advice, JobCheck, advice_of, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import launched_on, outlived, survived
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
 from topodiag.words.units import grouped, plural
 
 
-class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of job_faults.toml; the head of that file explains each key."""
-
-    check: str
-    fault: str
-    message: str
-    expected: str
-    fix: tuple[str, ...]
-    cost: str
-    confidence: Literal["high", "medium", "low"] = "high"
-    severity: Literal["error", "warning"] = "error"
-
-
 @cache
-def named_faults() -> dict[tuple[str, str], NamedFault]:
-    """All entries by the id of the check and the name of the fault, in the order of the file."""
-    entries = msgspec.convert(own_data("checks/advice/job_faults")["fault"], tuple[NamedFault, ...])
-    return {(entry.check, entry.fault): entry for entry in entries}
+def named_faults() -> dict[tuple[str, str], tuple[str, Advice]]:
+    """The message and the advice by the id of the check and the name of the fault, in the order of the file."""
+    entries = own_data("checks/advice/job_faults")["fault"]
+    return {
+        (entry["check"], entry["fault"]): (entry["message"], advice_of({"severity": "error", **entry}))
+        for entry in entries
+    }
 
 
 class FaultInLog(JobCheck):
@@ -46,7 +33,7 @@ class FaultInLog(JobCheck):
             return self.not_applicable(
                 judged, "no line of the job names such a fault: `topodiag scan` of the node does"
             )
-        return self.with_findings(judged, [self._finding(judged, named_faults()[self.id, fault], events)])
+        return self.with_findings(judged, [self._finding(judged, *named_faults()[self.id, fault], events)])
 
     def named(self, job: Job) -> tuple[str, Sequence[Event]]:
         """The first fault of this check that lines of a job name, with these lines; none where no line does."""
@@ -55,22 +42,20 @@ class FaultInLog(JobCheck):
         fault = next(own, "")
         return fault, by_fault[fault] if fault else ()
 
-    def _finding(self, job: Job, words: NamedFault, events: Sequence[Event]) -> Finding:
+    def _finding(self, job: Job, message: str, advice: Advice, events: Sequence[Event]) -> Finding:
         """The fault that these lines name, in the order of the log."""
         ranks = ranks_in(events)
         hosts = _hosts(job, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
-        usual = Severity[words.severity.upper()]
-        severity = self._severity_of(job, events, usual)
+        severity = self._severity_of(job, events, advice.severity)
         return self.of_events(
             events,
-            Advice(severity, Confidence[words.confidence.upper()]),
-            f"{at}: {words.message}",
+            advice,
+            f"{at}: {message}",
             self.where(hosts, ranks=ranks),
+            severity=severity,
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
-            expected=words.expected,
-            fix=words.fix,
-            cost=Cost(text=words.cost if severity is usual else "it goes on without what it reads or writes there"),
+            cost=None if severity is advice.severity else Cost(text="it goes on without what it reads or writes there"),
         )
 
     def works_without(self, job: Job) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from topodiag.checks.interface import Advice, advice_of
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Severity
 from topodiag.words.own_data import own_data
 
 
@@ -14,10 +14,7 @@ class Limit:
     """What growth of a counter between two samples means. `per_flap` is how much one link flap adds (0: no flap)."""
 
     meaning: str
-    severity: Severity
-    cost: str
-    fix: tuple[str, ...]
-    confidence: Confidence
+    advice: Advice
     per_flap: int
     ethernet_only: bool
 
@@ -31,15 +28,8 @@ def _limits() -> dict[str, Limit]:
     limits = {}
     for name, counter in held["counter"].items():
         kind = held["kind"][counter["kind"]]
-        limits[name] = Limit(
-            counter["meaning"],
-            Severity[kind.get("severity", "warning").upper()],
-            kind["cost"],
-            tuple(kind["fix"]),
-            Confidence[kind.get("confidence", "high").upper()],
-            counter.get("per_flap", 0),
-            kind.get("ethernet_only", False),
-        )
+        ethernet_only = kind.get("ethernet_only", False)
+        limits[name] = Limit(counter["meaning"], advice_of(kind), counter.get("per_flap", 0), ethernet_only)
     return limits
 
 
