@@ -34,14 +34,13 @@ def compare(
     of_cohorts = run(Subject.FLEET, cohorts, _CHECKS)
     of_nodes = [Outcome("", Status.FINDING, node.host, node.findings) for node in fleet.nodes if node.findings]
     findings = fold((*of_nodes, *of_cohorts))
-    hosts = [node.host for node in fleet.nodes]
     return FleetResult(
         nodes=tuple(
             FleetNode(node.host, node.path, node.time, number) for node, number in zip(fleet.nodes, home, strict=True)
         ),
         cohorts=cohorts,
         findings=findings,
-        exclusions=exclusions(findings, hosts, cohorts),
+        exclusions=exclusions(findings, [node.host for node in fleet.nodes], cohorts),
         left_out=fleet.left_out,
         unexplained=_folded(trouble for node in fleet.nodes for trouble in node.unexplained),
         outcomes=of_cohorts,

@@ -17,8 +17,7 @@ Value = TypeVar("Value")
 def declared(paths: Sequence[str]) -> JobSettings:
     """What these files declare of one job: a launch script and its model's config.json, for example. Raises InputError
     where one cannot be read or declares nothing, and where two disagree."""
-    read = [read_job(blob_at(resolve(path))) for path in paths]
-    first, *others = read
+    first, *others = [read_job(blob_at(resolve(path))) for path in paths]
     for other in others:
         first = JobSettings(
             f"{first.source} and {other.source}",

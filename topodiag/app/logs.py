@@ -18,8 +18,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     if options is not None and options.save is not None:
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
-    case = job_case(gathered(paths, quick=True), options, on_progress)
-    return with_paths(judged(case), paths)
+    return with_paths(judged(job_case(gathered(paths, quick=True), options, on_progress)), paths)
 
 
 def ras(

@@ -60,8 +60,7 @@ def check_of(subject: Subject, check_id: str) -> type[Check[Any]]:
     """The class by which a subject shows the fault of an id. No other is imported. Raises KeyError where the subject
     has no such check."""
     module, _, name = _lines()[check_id][subject.value].partition(":")
-    folder = FOLDERS[check_id[:3]]
-    loaded = getattr(import_module(f"topodiag.checks.{folder}.{module}"), name)
+    loaded = getattr(import_module(f"topodiag.checks.{FOLDERS[check_id[:3]]}.{module}"), name)
     if not (isinstance(loaded, type) and issubclass(loaded, Check) and loaded.id == check_id):
         raise TypeError(f"catalogue.toml: {module}:{name} is registered as {check_id} and is another check")
     return loaded

@@ -51,8 +51,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
 def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequence[Any]) -> list[Outcome]:
     """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
     outcomes = [_answer(part, check_id, judged, peers) for part in parts]
-    telling = [outcome for outcome in outcomes if outcome.status is not Status.NOT_APPLICABLE]
-    return telling or outcomes[:1]
+    return [outcome for outcome in outcomes if outcome.status is not Status.NOT_APPLICABLE] or outcomes[:1]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:
@@ -60,8 +59,7 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     why = idle(judged) if idle is not None else None
     if why is not None:
         return Outcome(check_id, why[0], name_of(judged), why=why[1])
-    check = check_of(subject, check_id)()
-    answer = _guarded(check, judged, peers)
+    answer = _guarded(check_of(subject, check_id)(), judged, peers)
     if subject is Subject.NODE and judged.reports:
         return with_reports(answer, judged, answered_by(check_id))
     return answer

@@ -135,8 +135,7 @@ class Step:
     @property
     def unhidden_us(self) -> float:
         """The step if nothing ran beside compute."""
-        hidden = fsum(piece.total_us - piece.exposed_us for piece in self.pieces)
-        return self.time_us + hidden
+        return self.time_us + fsum(piece.total_us - piece.exposed_us for piece in self.pieces)
 
     @property
     def mfu(self) -> float:

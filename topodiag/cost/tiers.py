@@ -87,8 +87,7 @@ class Machine:
         """A group of ranks, rank r on GPU r of the nodes in their order. `split` above 1 puts its members into so many
         times as many domains as they need (a misplacement). Raises LackingError."""
         size = len(ranks)
-        counts = Counter(rank // self.domain for rank in ranks)
-        per_node = max(min(counts.values()) // split, 1)
+        per_node = max(min(Counter(rank // self.domain for rank in ranks).values()) // split, 1)
         while size % per_node:  # an uneven group is as slow as its smallest part
             per_node -= 1
         inside = self.inside.link
@@ -159,7 +158,6 @@ def machine(
         assumed.append(
             "GPUs of a node reach each other peer to peer over PCIe, and not through a slower processor link"
         )
-    tiers = tuple(tier for tier in (nvlink, pcie, network) if tier is not None)
     return Machine(
         name=spec.name,
         nodes=nodes,
@@ -169,7 +167,7 @@ def machine(
         network=network,
         switch=spec.nvlink == "nvswitch" and product.sm >= 90,
         gpu=product,
-        tiers=tiers,
+        tiers=tuple(tier for tier in (nvlink, pcie, network) if tier is not None),
         assumed=tuple(assumed),
     )
 

@@ -107,8 +107,7 @@ def weak_scaling(scaled: Step) -> tuple[Scaled, ...]:
         if nodes % 2 or layout.dp % 2 or shared % layout.ep or shared % (step.work.shard or 1):
             break
         work = replace(step.work, global_batch=step.work.global_batch // 2)
-        fewer = replace(step.machine, nodes=nodes // 2)
-        step = price_once(work, replace(layout, dp=halves), fewer)
+        step = price_once(work, replace(layout, dp=halves), replace(step.machine, nodes=nodes // 2))
     _, least = tried[-1]
     return tuple(
         Scaled(nodes, step.layout.world, step.time_us, least.time_us / step.time_us) for nodes, step in reversed(tried)

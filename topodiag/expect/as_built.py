@@ -132,8 +132,7 @@ def _mended(port: NicPort, rate: float) -> NicPort:
 
 def _port_words(nic: Nic, rate: float) -> str:
     name = nic.rdma_name or nic.name
-    down = [port for port in nic.ports if _is_active(port) is False]
-    if down:
+    if any(_is_active(port) is False for port in nic.ports):
         return f"the port of {name} is down, those of its peers are up at {in_gbps(rate)}"
     slow = min((port.rate_gbps.value for port in nic.ports if port.rate_gbps.value), default=0.0)
     return f"the port of {name} runs at {in_gbps(slow)}, those of its peers at {in_gbps(rate)}"

@@ -88,8 +88,7 @@ def fit_points(points: Sequence[Point]) -> tuple[Regime, ...]:
     regimes = []
     for number, low in enumerate(edges):
         high = edges[number + 1] if number + 1 < len(edges) else math.inf
-        mine = [point for point in points if low <= point[0] < high]
-        regimes.append(_regime(mine))
+        regimes.append(_regime([point for point in points if low <= point[0] < high]))
     return tuple(regimes)
 
 
@@ -183,12 +182,11 @@ def _regime(points: Sequence[Point]) -> Regime:
         if abs(alpha - before[0]) <= 1e-9 * (alpha + 1e-9) and abs(slope - before[1]) <= 1e-9 * (slope + 1e-9):
             break
     alpha_error, slope_error = _errors(sizes, times, expected, weights)
-    beta = _beta(slope, scale)
     return Regime(
         low=int(points[0][0]),
         high=int(points[-1][0]),
         alpha_us=alpha,
-        beta_gbs=beta,
+        beta_gbs=_beta(slope, scale),
         alpha_range=(max(alpha - alpha_error, 0.0), alpha + alpha_error),
         beta_range=(_beta(slope + slope_error, scale), _beta(slope - slope_error, scale)),
         points=len(points),
@@ -206,8 +204,7 @@ def _sums(
     relative = [weight / level / level for weight, level in zip(weights, expected, strict=True)]
     a = fsum(relative)
     b = fsum(weight * size for weight, size in zip(relative, sizes, strict=True))
-    c = fsum(weight * size * size for weight, size in zip(relative, sizes, strict=True))
-    return relative, a, b, c
+    return relative, a, b, fsum(weight * size * size for weight, size in zip(relative, sizes, strict=True))
 
 
 def _line(

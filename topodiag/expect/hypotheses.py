@@ -306,8 +306,7 @@ class _EvidenceWeight:
 
 
 def _settings(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
-    given = case.setup.costly if case.setup is not None else case.run.env
-    for name, value in given.items():
+    for name, value in (case.setup.costly if case.setup is not None else case.run.env).items():
         if name in cause.settings and (case.setup is not None or is_costly(name, value)):
             yield _EvidenceWeight(FOR, f"for: {name}={value} is set", shown=True, setting=name)
     if case.setup is None:
@@ -331,8 +330,7 @@ def _checked(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
             worst = max(findings, key=lambda finding: finding.severity)
             shown = worst.severity > Severity.INFO
             factor = AGAIN if spoken else FOR
-            words = f"for: {check}: {worst.message}"
-            yield _EvidenceWeight(factor, words, shown)
+            yield _EvidenceWeight(factor, f"for: {check}: {worst.message}", shown)
             spoken += 1
         elif mine and all(outcome.status is Status.CLEAN for outcome in mine):
             clean.append(check)

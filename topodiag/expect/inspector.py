@@ -191,10 +191,9 @@ def _run(comm: InspectorCommunicator, size: CallsOfOneSize, gbs: float, job: Job
     for rank, member in sorted(comm.members.items()):
         devices.append(BenchDevice(rank, member.host, local[member.host], pid=max(member.pid, 0)))
         local[member.host] += 1
-    count = _bytes(size, comm.nranks)
     return BenchRun(
         OPERATIONS[size.collective],
-        (BenchRow(count, out_of_place=Timing(time_us=size.best_us, busbw_gbs=gbs)),),
+        (BenchRow(_bytes(size, comm.nranks), out_of_place=Timing(time_us=size.best_us, busbw_gbs=gbs)),),
         tuple(devices),
         comm.nranks,
         nccl=job.nccl_versions[0] if len(job.nccl_versions) == 1 else "",

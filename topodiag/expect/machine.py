@@ -102,12 +102,6 @@ def _family(gpu: str) -> str:
 # --- nodes of one kind ----------------------------------------------------------------------------------------
 
 
-def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
-    Bus ids, host names and numbers of PCI domains do not count."""
-    return [list(alike) for alike in _sorts(tuple(IdentityKey(node) for node in nodes))]
-
-
 @lru_cache(maxsize=_KEPT)
 def _sorts(nodes: tuple[IdentityKey[Node], ...]) -> tuple[tuple[Node, ...], ...]:
     """Kept, as a hundred runs of one placement ask for the same."""
@@ -139,7 +133,7 @@ def expected_of(run: BenchRun, machine: Case, **given: Unpack[GivenSetup]) -> Ex
     if not nodes_of_run:
         return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
     unlike = [f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"] if foreign else []
-    sorts = sorts_of(nodes_of_run)
+    sorts = [list(alike) for alike in _sorts(tuple(map(IdentityKey, nodes_of_run)))]
     pairs = [(_of_node(run, nodes[0], machine.jobs, given), nodes) for nodes in sorts[:MOST_SORTS]]
     rows = [(one.expectation.busbw_gbs, one, nodes) for one, nodes in pairs if one.expectation is not None]
     least = pairs[0][0]

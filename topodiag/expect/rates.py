@@ -113,8 +113,7 @@ def reached_on(whole: Rates, now: Setup, collective: str) -> float:
     name = NCCL_NAMES.get(collective)
     if name is None or now.unlike is not None:
         return reached(whole, rates_of(now, collective, ()))
-    env = tuple(sorted(now.env.items()))
-    raw = _large_gbs(now.tree, _within(now, now.nodes), now.version, env, name)
+    raw = _large_gbs(now.tree, _within(now, now.nodes), now.version, tuple(sorted(now.env.items())), name)
     if raw <= 0:
         raise NoSetupError("NCCL refuses the topology, or its settings leave no algorithm")
     return raw / whole.raw
@@ -205,8 +204,7 @@ def _by_algorithm(predicted: Prediction, name: str) -> dict[str, float]:
 def _latency(predicted: Prediction, name: str) -> float | None:
     """The least latency of the table for the collective."""
     rows = predicted.tuning.get(name, {})
-    latencies = [latency for row in rows.values() for latency, gbs in row.values() if gbs > 0]
-    return min(latencies, default=None)
+    return min((latency for row in rows.values() for latency, gbs in row.values() if gbs > 0), default=None)
 
 
 def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Sequence[int]) -> Rates:

@@ -182,8 +182,7 @@ def _gpu_line(setup: Setup) -> tuple[float, str]:
     if rates and all(rate > 0 for rate, _ in rates):
         rate, switch = min(rates)
         return rate, f"{in_gbs(rate)} of NVLink per GPU" + (" to NVSwitch" if switch else "")
-    lanes = [_pcie_line(pci) for pci in gpus_of(setup.tree).values()]
-    rate = min(lanes, default=UNKNOWN_PCIE_GBS)
+    rate = min(map(_pcie_line, gpus_of(setup.tree).values()), default=UNKNOWN_PCIE_GBS)
     some = max((rate for rate, _ in rates), default=0.0)
     if some > rate:
         # Pairs of GPUs with bridges: what leaves a pair goes over PCIe, what stays does not.

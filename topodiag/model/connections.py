@@ -185,5 +185,4 @@ def transport_label(via: str, net_dev: int) -> str:
         return via
     parts = via.split("/")
     tail = [part for part in parts[2:] if part.startswith(("GDRDMA", "Shared"))]
-    head = parts[: len(parts) - len(tail)]
-    return "/".join([*head, str(net_dev), *tail])
+    return "/".join([*parts[: len(parts) - len(tail)], str(net_dev), *tail])

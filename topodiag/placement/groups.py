@@ -115,8 +115,7 @@ def talk_of_layout(cluster: Cluster, layout: Layout, world: int, work: Work | No
             step = price_training(work, whole, machine)
     except (LayoutError, LackingError) as error:
         raise ModelError(str(error)) from None
-    assumed = () if work is not None else (THUMB_WORDS,)
-    return talk_of_step(cluster, step, whole, assumed)
+    return talk_of_step(cluster, step, whole, () if work is not None else (THUMB_WORDS,))
 
 
 THUMB_WORDS = (

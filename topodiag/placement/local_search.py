@@ -109,8 +109,7 @@ def improve(
         generator = np.random.default_rng(seed)
         limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
         return _wander(cluster, demands, start, generator, limit)
-    starts = STARTS if tries is None else tries
-    return search(cluster, demands, (start, *others), seed=seed, starts=starts)
+    return search(cluster, demands, (start, *others), seed=seed, starts=STARTS if tries is None else tries)
 
 
 def _wander(
@@ -157,8 +156,7 @@ class _Moves:
         times = state.times[number]
         if not times.size:
             return None
-        slow = self.one_of(np.flatnonzero(times == times.max()))
-        row = state.rows[number][slow]
+        row = state.rows[number][self.one_of(np.flatnonzero(times == times.max()))]
         one = self.one_of(row)
         nodes = self.cluster.node_of(state.slot)
         # Half of the time to where others of the group are already.

@@ -141,8 +141,7 @@ def _laid(  # noqa: PLR0917 - one laying, spelt out
             return None
         first = np.asarray([unit[0] for unit in mine], np.int64)
         families = [np.arange(len(mine), dtype=np.int64), *(label[first] for label in orders[1:])]
-        where = _arrange(on, seats, families)
-        for unit, seat in zip(mine, where.tolist(), strict=True):
+        for unit, seat in zip(mine, _arrange(on, seats, families).tolist(), strict=True):
             start = 0
             for node, share in seats.parts[seat]:
                 slot[unit[start : start + share]] = slots.take(node, share)
@@ -220,8 +219,7 @@ def _lay(work: _Arranging, units: Ints, seats: Ints, level: int) -> None:
     members = by_family(seats, work.regions[level])
     room = np.asarray([len(part) for part in members], np.int64)
     places = np.argsort(-room, kind="stable")
-    shared = _first_fit(work.families, units, room[places])
-    for place, mine in zip(places.tolist(), shared, strict=True):
+    for place, mine in zip(places.tolist(), _first_fit(work.families, units, room[places]), strict=True):
         if mine.size:
             _lay(work, mine, members[place], level - 1)
 

@@ -257,8 +257,7 @@ class _Turning:
 
     def touched(self, rank: int, slot: int) -> set[int]:
         """The groups of a rank and of the one at a slot."""
-        other = self.rank_at.get(slot, -1)
-        return {*self.owners.get(rank, ()), *self.owners.get(other, ())}
+        return {*self.owners.get(rank, ()), *self.owners.get(self.rank_at.get(slot, -1), ())}
 
     def gains(self, change: Change) -> dict[int, int]:
         """By group, the ways that a change brings back to their rail."""

@@ -48,8 +48,7 @@ class Look:
     def shown(self) -> Ints:
         """The nodes that run something in a view, by the level that they lie in and their order."""
         used = np.flatnonzero(np.logical_or.reduce([(view.group >= 0).any(axis=1) for view in self.views]))
-        keys = [used, *(level.group[used] for level in self.cluster.levels)]
-        return used[np.lexsort(keys)]
+        return used[np.lexsort([used, *(level.group[used] for level in self.cluster.levels)])]
 
     def home(self, node: int) -> str:
         """What a node stands below in the drawing: its group of the innermost level that has several."""
@@ -61,8 +60,7 @@ class Look:
     @staticmethod
     def group_name(level: Level, number: int) -> str:
         """The name of a group of a level, its number where it has none."""
-        name = level.names[number] if number < len(level.names) else ""
-        return name or f"{level.kind} {number + 1}"
+        return (level.names[number] if number < len(level.names) else "") or f"{level.kind} {number + 1}"
 
 
 def view_of(cluster: Cluster, assignment: Assignment, ids: Ints, title: str, *, together: bool) -> View:

@@ -27,8 +27,7 @@ _SMALL = 16
 def weights(size: int, least: int) -> tuple[tuple[int, ...], ...]:
     """By share from 0 to `size`; the first is proportional to the share, rounded up. Shares are of `least` to
     `size - least`, or all."""
-    proportional = tuple(-(-WHOLE * share // size) for share in range(size + 1))
-    numbers = [proportional]
+    numbers = [tuple(-(-WHOLE * share // size) for share in range(size + 1))]
     if size <= _SMALL:
         numbers += [_mirrored(size, half) for half in _halves(size, least, ())]
     return tuple(dict.fromkeys(numbers))
@@ -49,8 +48,7 @@ def _halves(size: int, least: int, so_far: tuple[int, ...]) -> Iterator[tuple[in
 def _mirrored(size: int, half: tuple[int, ...]) -> tuple[int, ...]:
     numbers = [0] * (size + 1)
     numbers[size] = WHOLE
-    least = size // 2 - len(half) + 1
-    for share, weight in enumerate(half, start=least):
+    for share, weight in enumerate(half, start=size // 2 - len(half) + 1):
         numbers[share], numbers[size - share] = weight, WHOLE - weight
     return tuple(numbers)
 

@@ -144,8 +144,7 @@ def _free(cluster: Cluster, options: PlaceOptions) -> Bools:
     index = {name: number for number, name in enumerate(cluster.names)}
     slots = cluster.usable
     if options.free:
-        listed = read_free(blob_at(options.free))
-        slots = keep_free(options.free, slots, index, listed)
+        slots = keep_free(options.free, slots, index, read_free(blob_at(options.free)))
     try:
         return take_out(slots, index, options.exclude)
     except NodeSetError as error:

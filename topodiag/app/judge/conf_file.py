@@ -30,8 +30,7 @@ def conf_of(result: Result, name: str) -> ConfFile:
     """The nccl.conf that follows from the findings on these nodes and jobs. Errors name `name` as their input. Raises
     InputError where no file can hold it."""
     nodes, jobs = result.nodes, result.jobs
-    hosts = [node.host for node in nodes] or [job.name for job in jobs]
-    subject = few(hosts, 3)
+    subject = few([node.host for node in nodes] or [job.name for job in jobs], 3)
     printed = {setting: next(iter(values), "") for job in jobs for setting, values in job.settings().items()}
     advice = advise(nodes, result.findings, subject, printed)
     if not advice.follows:

@@ -50,8 +50,7 @@ def talk_for(placement: Placement, trained: Mapping[str, Any] | None = None) -> 
 def _trained(cluster: Cluster, layout: Layout, world: int, trained: Mapping[str, Any]) -> Talk:
     from topodiag.cost.training import peak_of, work_of  # noqa: PLC0415 - the step model, for this question only
 
-    machine = machine_of(cluster, world)
-    peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
+    peak = peak_of(machine_of(cluster, world), trained["precision"], trained["peak_tflops"])
     work = work_of(trained, layout.for_world(world).dp, peak)
     talk = talk_of_layout(cluster, layout, world, work)
     note = f"computation reaches {percent(work.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"

@@ -68,7 +68,6 @@ class LatencyFloorHigh(BenchCheck, id="BEN002"):
         most = TIMES_NETWORK if len(run.hosts) != 1 else TIMES_NODE
         if times < most or floor - expected.latency_us < LEAST_US:
             return self.clean(benchmark, f"{spell_us(floor)}, {times:.1f} times NCCL's {spell_us(expected.latency_us)}")
-        confidence = Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM
         finding = self.finding(
             self.where(benchmark.run.hosts),
             self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
@@ -76,6 +75,6 @@ class LatencyFloorHigh(BenchCheck, id="BEN002"):
             observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
             cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
             evidence=(small[0].origin or run.origin,),
-            confidence=confidence,
+            confidence=Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM,
         )
         return self.any_of(benchmark, [finding])

@@ -115,10 +115,9 @@ def _serials(facts: Iterable[NodeFact]) -> dict[str, str]:
 def _renamed(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
     """Parts whose serial stands at another name now, by their old name. A serial at two names tells nothing."""
     places = _places(new)
-    known = _places(old)
     return {
         names[0]: places[serial][0]
-        for serial, names in known.items()
+        for serial, names in _places(old).items()
         if len(names) == 1 and len(places.get(serial, ())) == 1 and places[serial][0] != names[0]
     }
 
@@ -130,8 +129,7 @@ def _places(serials: Mapping[str, str]) -> dict[str, list[str]]:
 def _replaced(old: Mapping[str, str], new: Mapping[str, str], renamed: Mapping[str, str]) -> tuple[str, ...]:
     """Parts with a serial that the node did not have, where another one was that it has no more."""
     texts = {renamed.get(part, part) for part, serial in old.items() if serial not in set(new.values())}
-    come = {part for part, serial in new.items() if serial not in set(old.values())}
-    return tuple(sorted(texts & come))
+    return tuple(sorted(texts & {part for part, serial in new.items() if serial not in set(old.values())}))
 
 
 def _facts(facts: Iterable[NodeFact], renamed: Mapping[str, str]) -> dict[Key, NodeFact]:
@@ -277,9 +275,8 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
 
     def _change(self, judged: NodeHistory, observed: CaptureChange, change: FactChange, severity: Severity) -> Finding:
         before, after = _short(change.before, change.unit), _short(change.after, change.unit)
-        where = Where(nodes=(judged.host,), **labels(change.parts))
         return self.finding(
-            where,
+            Where(nodes=(judged.host,), **labels(change.parts)),
             Advice(severity),
             f"{_label(change)} changed from {before} to {after}",
             observed=after,

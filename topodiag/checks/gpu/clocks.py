@@ -100,14 +100,10 @@ def _busy_peers(gpu: Gpu, seen: Sequence[Gpu]) -> list[Gpu]:
     return [other for other in alike if other.utilization.get(0) >= BUSY_PERCENT]
 
 
-def _is_idle(gpu: Gpu) -> bool:
-    return "gpu_idle" in gpu.throttle.get(()) or gpu.utilization.get(1) == 0
-
-
 def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
     """By the reasons that the driver gives, or a low clock without any."""
     reasons = gpu.throttle.get(())
-    idle = _is_idle(gpu)
+    idle = "gpu_idle" in reasons or gpu.utilization.get(1) == 0
     for name, words in HARDWARE.items():
         if name in reasons and not (idle and name == "hw_slowdown"):
             kind = "power" if name == "hw_power_brake_slowdown" else "heat"

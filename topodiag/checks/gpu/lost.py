@@ -285,8 +285,7 @@ def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
 
 def _on_bus(node: Node) -> int:
     """GPUs by the driver or by the bus, whichever shows more."""
-    functions = sum(function.is_accelerator for function in node.pci.values())
-    return max(functions, len(node.gpus))
+    return max(sum(function.is_accelerator for function in node.pci.values()), len(node.gpus))
 
 
 def _origins(node: Node) -> tuple[Origin, ...]:

@@ -173,10 +173,9 @@ def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
 
 def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[NodeFault]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
-    read = [(nvlink_of(group.code, event.text), event) for event in group.events]
     units = grouped(
         ((error.severity, error.unit, error.words) if error is not None else ("warning", "", ""), (error, event))
-        for error, event in read
+        for error, event in [(nvlink_of(group.code, event.text), event) for event in group.events]
     )
     for unit, lines in units.items():
         yield _of_unit(node, group, unit, lines)
@@ -226,13 +225,12 @@ def _of_switches(node: Node) -> Iterator[NodeFault]:
     for (bus_id, code), events in numbered_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
-        name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
         yield NodeFault(
             severity,
-            f"{capital(name)}{at}: SXid {code} ({what}){times(events)}",
+            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){times(events)}",
             entry.means if entry is not None else events[-1].text,
             "sxid",
             tuple(event.origin for event in events),

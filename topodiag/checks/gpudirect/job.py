@@ -54,15 +54,11 @@ def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     off: dict[str, WithoutGdr] = {}
     seen: dict[str, int] = defaultdict(int)
     for use in net_uses(job.connections):
-        if use.direction != 1 and _over_ib(use.via):
+        if use.direction != 1 and transport_kind(use.via).startswith("NET/IB"):
             seen[use.host] += use.entries
             if not uses_gdr(use.via):
                 off.setdefault(use.host, WithoutGdr(use.first)).entries += use.entries
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
-
-
-def _over_ib(via: str) -> bool:
-    return transport_kind(via).startswith("NET/IB")
 
 
 def _senders(job: Job) -> set[str]:
@@ -273,7 +269,7 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
                 given = next(iter(by_setting.values()))[0][1]
                 return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
             return self.with_findings(job, fold(findings), coverage)
-        if all(_lists_it_off(listed.get(host, {})) for host in off):
+        if all(any(hca.gdr is False for hca in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
@@ -345,7 +341,3 @@ def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
         for number, named, where in named_by(job, "distance", "gdr pair")
         for host in ([job.processes[number].host] if number >= 0 else job.hosts)
     )
-
-
-def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:
-    return any(hca.gdr is False for hca in hcas.values())

@@ -97,9 +97,8 @@ def _shm(node: Node) -> NodeFault | None:
     if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
         return None  # one rank has nobody to share memory with
     if total is not None and total < USUAL_SHM:
-        small = total < MIN_SHM
         return NodeFault(
-            Severity.ERROR if small else Severity.WARNING,
+            Severity.ERROR if total < MIN_SHM else Severity.WARNING,
             f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
             spell_bytes(total),
             "shm",

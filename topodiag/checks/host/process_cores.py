@@ -111,14 +111,13 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
         count = "a process" if len(group) == 1 else f"{len(group)} processes"
         how = "only on cores of another socket" if outside else "mostly on cores of another socket"
         home = numa_of(node, worst.gpu).value
-        node_text = str(home) if home is not None and home >= 0 else "N"
         return self.finding(
             self.where(node, gpus=labels),
             self.advice(
                 "cores of another socket",
                 label=worst.gpu.label,
                 local=fold_numbers(worst.local),
-                node_text=node_text,
+                node_text=str(home) if home is not None and home >= 0 else "N",
                 pids=pids,
             ),
             f"{count} of {fold_runs(labels)} may run {how}",

@@ -111,10 +111,9 @@ def _disks(events: Sequence[Event]) -> NodeFault | None:
             kernel_events.setdefault(str(event.fields["name"]), event)
     if not kernel_events:
         return None
-    names = few(sorted(kernel_events), _SHOWN)
     return NodeFault(
         Severity.ERROR,
-        f"{names}: the kernel reports errors of the disk or its file system",
+        f"{few(sorted(kernel_events), _SHOWN)}: the kernel reports errors of the disk or its file system",
         observed="; ".join(event.text[:160] for event in list(kernel_events.values())[:_SHOWN]),
         advice="disks",
         evidence=tuple(event.origin for event in kernel_events.values()),

@@ -153,8 +153,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
         host, system, ring = search.host, search.system, search.ring
         bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
         reached = ring.channels * bw
-        over_pci = ring.type_intra in OVER_PCI
-        if (reached >= FAR_BELOW * bound and not over_pci) or reached >= bound:
+        if (reached >= FAR_BELOW * bound and ring.type_intra not in OVER_PCI) or reached >= bound:
             return None
         collapsed = ring.bw_intra <= NO_BANDWIDTH
         return self.finding(

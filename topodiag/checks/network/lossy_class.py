@@ -210,11 +210,10 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
     }
     busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
     rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
-    shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
     return NodeFault(
         Severity.WARNING,
         f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
-        f"{shown}; all pause counters +0",
+        ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4]) + "; all pause counters +0",
         "lossy",
         (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
         Confidence.MEDIUM,

@@ -93,8 +93,7 @@ class FarNic(JobCheck, id="NET004"):
                 label = gpu_word(job, use.world) or gpu.name
                 distance = _Far(use, label, taken.name, use.names.get(near[0], near[0]))
                 far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
-        total = sum(use.entries for use in net_uses(job.connections))
-        coverage = Coverage(judged, total, "connections")
+        coverage = Coverage(judged, sum(use.entries for use in net_uses(job.connections)), "connections")
         reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
         reports = [*fold(reports), *self._rails(job)]
         if reports:

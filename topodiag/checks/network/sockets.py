@@ -105,7 +105,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
         if not networks:
             return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
         coverage = Coverage(len(networks), len(judged.hosts), "nodes")
-        sockets = _on_sockets(networks)
+        sockets = tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
         if not sockets:
             return self.clean(judged, "", coverage)
         settings = _against_rdma(judged)
@@ -282,10 +282,6 @@ def _networks(job: Job) -> dict[str, set[str]]:
         if use.host not in networks or networks[use.host] == {NONE}:
             networks[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
     return networks
-
-
-def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
-    return tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
 
 
 def _provider_tcp(process: Process) -> Message | None:

@@ -239,8 +239,7 @@ def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
             return ()  # a distance that was not seen may be the near one
         near[gpu.label] = {name for name, kind in kinds.items() if is_near(kind)}
     served = [texts for texts in near.values() if texts]
-    distinct = set().union(*served)
-    if len(served) < RAIL_SHARE * len(near) or len(distinct) * GPUS_PER_RAIL_NIC < len(served):
+    if len(served) < RAIL_SHARE * len(near) or len(set().union(*served)) * GPUS_PER_RAIL_NIC < len(served):
         return ()
     return tuple(label for label, texts in near.items() if not texts)
 

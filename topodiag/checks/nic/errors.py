@@ -110,8 +110,7 @@ class NicPortErrors(NodeCheck, id="NIC003"):
     """
 
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
-        outcome = self._judge_counters(node)
-        return self.add_findings(outcome, of_log(self, node, troubles(node)))
+        return self.add_findings(self._judge_counters(node), of_log(self, node, troubles(node)))
 
     def _judge_counters(self, node: Node) -> Outcome:
         compute = compute_nics(node)
@@ -221,7 +220,7 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | N
                 yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
         elif counter.first.value is not None and not counter.later.known:
             yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
-        if _is_stuck(counter):
+        if counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta:
             words = "a counter has reached its end and counts no more:"
             amount = counter.latest.value or 0
             yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, words)
@@ -242,10 +241,6 @@ def _reported(nic: Nic, judged: Sequence[Judged], counters: Counters) -> Iterato
     confidence = Confidence.LOW if corrected else Confidence.MEDIUM
     for counter, limit, total in high:
         yield Count(nic, counter, total, False, Severity.WARNING, confidence, limit.meaning, of_fabric=True)
-
-
-def _is_stuck(counter: Counter) -> bool:
-    return counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta
 
 
 def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: Limit) -> Iterator[Count]:

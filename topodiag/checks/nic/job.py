@@ -89,8 +89,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         if not any(listed.values()):
             return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
-        findings = self._unlike_others(job, listed) or short
-        return self.any_of(job, findings, coverage)
+        return self.any_of(job, self._unlike_others(job, listed) or short, coverage)
 
     def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
         """Nodes that list fewer devices than most."""

@@ -330,8 +330,7 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     if port.nic.bus_id is not None or _had_address(port) or _stands_alone(port, ports):
         return False
     if port.nic.sys_image_guid.known:
-        others = [other for other in ports if other.nic.sys_image_guid.known]
-        return len(others) < len(ports)
+        return not all(other.nic.sys_image_guid.known for other in ports)
     mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
     words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
     return bool(words) and any(text in (None, "PIX") for text in words)

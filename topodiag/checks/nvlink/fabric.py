@@ -106,7 +106,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         manager = _judge_manager(judged, registered, waiting) if runs_manager_here(judged) else None
         if manager is not None:
             yield self._manager(judged, manager, waiting)
-        if _imex_failed(judged, registered):
+        if judged.os.services.get(IMEX, Fact()).value == "failed" and any(map(cluster, registered)):
             yield self._imex(judged)
         service_says_it = manager is not None and manager.severity is Severity.ERROR
         for fault, members in faults.items():
@@ -233,10 +233,6 @@ def _imex_failed_alone(node: Node) -> bool:
     """The same of IMEX, which machines have no use for whose NVLink ends at the node."""
     failed = node.os.services.get(IMEX, Fact()).value == "failed"
     return failed and not node.gpus and not node.told & {Topic.GPUS, Topic.PCI}
-
-
-def _imex_failed(node: Node, gpus: Sequence[Gpu]) -> bool:
-    return node.os.services.get(IMEX, Fact()).value == "failed" and any(cluster(gpu) for gpu in gpus)
 
 
 def _not_ready_error(node: Node) -> str:

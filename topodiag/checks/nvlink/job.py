@@ -151,11 +151,10 @@ class FabricInLog(JobCheck, id="NVL005"):
         events = events or (_not_imported(job) if between_trays else [])
         if not events:
             return
-        hosts = hosts_in(events)
         yield self.of_events(
             events,
             "no imex",
-            f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
+            f"{hosts_word(hosts_in(events))}: NVLink between nodes is there and does not work: IMEX",
             observed=quoted(events[0].text),
         )
 

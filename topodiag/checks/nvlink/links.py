@@ -76,8 +76,7 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):
             return self.unknown(judged, "no link is up, which MIG would explain, and whether it is on was not seen")
         groups, unseen = _sorted_by_loss(judged, asked, counts)
-        missed = sum(len(labels) for labels in unseen.values())
-        coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
+        coverage = Coverage(len(asked) - sum(len(labels) for labels in unseen.values()), len(asked), "GPUs")
         if groups:
             findings = [self._report(judged, group, wanted) for (_, wanted), group in groups.items()]
             return self.any_of(judged, findings, coverage)

@@ -311,10 +311,9 @@ def _spell_pairs(lost: Sequence[GpuPair]) -> str:
 def _expected(spec: GpuSpec | None) -> str:
     if spec is None:
         return "NVLink between all pairs"
-    total = spec.nvlinks * spec.nvlink_nccl_gbs
     return (
         f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)}"
-        f" = {in_gbs(total)} (NCCL's rate per link, topo.h v2.30)"
+        f" = {in_gbs(spec.nvlinks * spec.nvlink_nccl_gbs)} (NCCL's rate per link, topo.h v2.30)"
     )
 
 

@@ -90,16 +90,11 @@ def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[Gp
     at = np.flatnonzero(inside_nodes(batch) & batch.over(wanted))
     columns = [column[at] for column in (batch.comm, batch.host, batch.rank, batch.peer, batch.via)]
     first, counts = distinct(*columns)
-    worlds = (batch.world[at], batch.world_peer[at])
-    lists = (column[first].tolist() for column in (at, *columns, *worlds))
+    lists = (column[first].tolist() for column in (at, *columns, batch.world[at], batch.world_peer[at]))
     for count, row in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
         entry, comm, host, rank, peer, via, world, world_peer = row
         kind = transport_kind(batch.vias[via])
         yield GpuConnection(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
-
-
-def _is_shm(via: str) -> bool:
-    return transport_kind(via) == "SHM"
 
 
 Refusals: TypeAlias = Mapping[tuple[str, frozenset[str]], Origin | None]
@@ -240,7 +235,7 @@ def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], Conn
     single = not several and not multi_node(job) and not settings_of(job, *APART)
     pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
     for batch in job.connections.batches():
-        for talk in around_p2p(batch, lambda via: _is_shm(via) or via.startswith("NET/")):
+        for talk in around_p2p(batch, lambda via: transport_kind(via) == "SHM" or via.startswith("NET/")):
             host = host_name(job.connections, talk.host)
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
             over_net = (several and word == "near") or (single and word in ("near", "?") and _two_gpus(job, talk))

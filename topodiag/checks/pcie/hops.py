@@ -116,8 +116,7 @@ def _gpu_is_busy(gpu: Gpu) -> bool | None:
 
 
 def _least(*facts: Fact[int]) -> int | None:
-    known = [fact.value for fact in facts if fact.value]
-    return min(known, default=None)
+    return min((fact.value for fact in facts if fact.value), default=None)
 
 
 def hops(node: Node) -> tuple[Hop, ...]:
@@ -180,10 +179,10 @@ def functions_alone(node: Node) -> tuple[Nic, ...]:
     Only those with the lanes of an adapter for a cluster's network."""
     if node.told & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
         return ()
-    wide = (nic for nic in node.nics if nic.bus_id is not None and not nic.netdevs)
     return tuple(
         nic
-        for nic in wide
+        for nic in node.nics
+        if nic.bus_id is not None and not nic.netdevs
         if (own := node.pci_of(nic))
         and own.max_width.get(0) >= (FEWEST_LANES if own.vendor.value == MELLANOX else ADAPTER_LANES)
     )

@@ -251,8 +251,7 @@ class Fragmented(PlacementCheck, id="PLC005"):
 
     def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
         size, wanted = dim.demand.size, len(dim.groups)
-        free = room_in(audit, audit.cluster.usable.sum(axis=1))
-        elsewhere = int((free // size).sum())
+        elsewhere = int((room_in(audit, audit.cluster.usable.sum(axis=1)) // size).sum())
         parts = np.bincount(own[own > 0] % size, minlength=1)
         spelt = few(
             [f"{plural(int(count), 'domain')} with {left}" for left, count in enumerate(parts) if left and count]

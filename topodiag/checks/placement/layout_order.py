@@ -65,8 +65,7 @@ class StagesApart(PlacementCheck, id="PLC003"):
         return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _report(self, audit: Audit, dim: DimensionAudit) -> Finding:
-        further = _outermost_difference(audit, dim)
-        level, now, best = further or (0, 0, 0)
+        level, now, best = _outermost_difference(audit, dim) or (0, 0, 0)
         name = audit.level_name(level)
         levels = pair_levels(audit.cluster, dim.groups, audit.assignment).max(axis=1)
         groups = np.flatnonzero(levels >= level)
@@ -153,8 +152,7 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
         findings = []
         for dim in several:
             wrong = np.flatnonzero(off_rail(audit.cluster, dim.groups, audit.assignment))
-            better = int(off_rail(audit.cluster, dim.groups, audit.best).sum())
-            if wrong.size > better:
+            if wrong.size > int(off_rail(audit.cluster, dim.groups, audit.best).sum()):
                 findings.append(self._report(audit, dim, wrong))
         total = sum(len(audit.groups) for audit in several)
         coverage = Coverage(total, total, "groups over several domains")

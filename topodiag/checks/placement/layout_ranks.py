@@ -155,7 +155,6 @@ class RankOrder(PlacementCheck, id="PLC006"):
             f"rank {rank} on {names_of(audit.cluster, audit.assignment, ranks[at : at + 1])[0]}"
             for at, rank in enumerate(ranks.tolist())
         ]
-        swaps = [f"{one} with {other}" for one, other in pairs]
         return self.finding(
             self.where(
                 list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
@@ -170,7 +169,7 @@ class RankOrder(PlacementCheck, id="PLC006"):
                 "exchange ranks" if pairs else "",
                 "ranks in blocks",
                 pairs=plural(len(pairs), "pair"),
-                swaps=few(swaps, _TOLD),
+                swaps=few([f"{one} with {other}" for one, other in pairs], _TOLD),
             ),
             cost=lost(audit, *hurt),
         )

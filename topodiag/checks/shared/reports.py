@@ -87,10 +87,9 @@ def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequen
     others = len(events) - 1
     more = f", and {plural(others, 'other line')} alike" if others else ""
     known = trust is not Trust.PERSON
-    severity = Severity.INFO if report.passing else Severity.ERROR if known else Severity.WARNING
     return Finding(
         id=check,
-        severity=severity,
+        severity=Severity.INFO if report.passing else Severity.ERROR if known else Severity.WARNING,
         message=f"{report.wrong}, {_SPEAKERS[trust]}: {quote}{more}",
         observed=quote,
         expected=report.expected,

@@ -141,7 +141,9 @@ def _nic_differences(mine: Sequence[str], other: Node) -> Iterator[str]:
     there = {nic.rdma_name or nic.name for nic in other.nics if nic.rdma_name or other.nccl_file}
     if mine and there:
         yield from (f"NIC {name} is not on {other.host}" for name in mine if name not in there)
-        missing = sorted((there & _in_use(other)) - set(mine) - _left_out_nics(other))
+        # Whoever wrote the file may well have left these out (NCCL_IB_HCA).
+        aside = {nic.rdma_name or nic.name for nic in other.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
+        missing = sorted((there & _in_use(other)) - set(mine) - aside)
         yield from (f"NIC {name} of {other.host} is not in the file" for name in missing)
 
 
@@ -152,8 +154,3 @@ def _in_use(node: Node) -> set[str]:
     except LackingError:
         return {nic.rdma_name or nic.name for nic in node.nics}
     return {element.get("name") or "" for element in tree.walk() if element.tag == "net"}
-
-
-def _left_out_nics(node: Node) -> set[str]:
-    """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
-    return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}

@@ -8,6 +8,7 @@ out, and paths are computed again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
@@ -61,7 +62,8 @@ def _trim(system: System, me: int, settings: Settings) -> bool:
     vertexes = {gpu for gpu in system.gpus if numbers[gpu.index] != mine}
     kept = system.has(Feature.NETS_KEPT_IN_NODE)
     if system.rccl:
-        vertexes |= _slow_twins(system)
+        pairs = product(system.nets, repeat=2)
+        vertexes |= {one for one, other in pairs if one.asic == other.asic and one.bw < other.bw}  # slower ports
         kept = system.gdr_all = _gdr_from_all(system, settings) and not all_by_xgmi(system)
     if not kept and len(system.gpus) - len(vertexes) == system.nranks:
         vertexes |= set(system.nets)
@@ -72,11 +74,6 @@ def _trim(system: System, me: int, settings: Settings) -> bool:
     if system.rccl:
         system.inter = trimmed and bool(system.nets)
     return bool(vertexes)
-
-
-def _slow_twins(system: System) -> set[Vertex]:
-    """Of RCCL: the slower ports of an adapter."""
-    return {one for one in system.nets for other in system.nets if one.asic == other.asic and one.bw < other.bw}
 
 
 def _gdr_from_all(system: System, settings: Settings) -> bool:

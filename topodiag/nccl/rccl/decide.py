@@ -195,6 +195,5 @@ def _per_peer(system: System, gpu: Vertex, coll: int) -> list[int]:
             links = max(1, int(path.bw / xgmi_bandwidth(gpu.gcn))) if path.type == nvl else 0
             counts.append((4 if system.gpus[0].gcn.startswith("gfx94") else 2) * links or 2)
     if system.inter:
-        settings = read_settings({}, MINOR)
-        counts.append(to_remote(system, gpu, settings, nranks=system.nranks, total=coll))
+        counts.append(to_remote(system, gpu, read_settings({}, MINOR), nranks=system.nranks, total=coll))
     return counts

@@ -220,8 +220,7 @@ class _Heads:
 
     def spokes(self, gpu: int) -> list[Route]:
         table = self.roads.gpu_gpu
-        ways = [*table[gpu], *(row[gpu] for row in table)]
-        return [way for way in ways if way is not None]
+        return [way for way in [*table[gpu], *(row[gpu] for row in table)] if way is not None]
 
     def complete(self, state: int) -> None:
         if self.time <= 0:

@@ -73,9 +73,8 @@ def describe(tree: Element) -> dict[str, Facts]:
 def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, str]:
     above = ways.get(id(pci), ())
     switches = [element for element in above if element.tag == "pci"]
-    numa = next((element.get("numaid") or "" for element in above if element.tag == "cpu"), "")
     facts = {
-        "NUMA": numa,
+        "NUMA": next((element.get("numaid") or "" for element in above if element.tag == "cpu"), ""),
         "PCIe": _link(pci),
         "switches above": str(len(switches)),
         "bus id": (pci.get("busid") or "").lower().partition(":")[2],

@@ -128,8 +128,7 @@ class _Detector:
     def run(self) -> Detected:
         if not self.node.gpus:
             raise LackingError("no GPU in the evidence")
-        gpus = sorted(self.node.gpus, key=lambda gpu: gpu.index)
-        for place, gpu in enumerate(gpus):
+        for place, gpu in enumerate(sorted(self.node.gpus, key=lambda gpu: gpu.index)):
             self._gpu(gpu, place)
             if place == 0:  # the first rank's tree holds its own GPU and all NICs; the others add their GPUs to it
                 self._nets()

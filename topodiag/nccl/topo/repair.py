@@ -143,8 +143,7 @@ def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
             wanted.setdefault(target, {})[bus] = count
             pair = f"{_label(gpus[target])} to {_label(gpus[bus])}"
             repairs.append(Repair(f"{pair}: {back} NVLinks made {count}, as the other end counts", f"NVLinks {pair}"))
-    change = {bus: _adder(links) for bus, links in wanted.items()}
-    return _edit(tree, change), repairs
+    return _edit(tree, {bus: _adder(links) for bus, links in wanted.items()}), repairs
 
 
 def _adder(links: Mapping[str, int]) -> Callable[[Element], Element]:
@@ -172,8 +171,7 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
             for pci, value in zip(kind, values, strict=True):
                 if value == usual or _rank(value) >= _rank(usual):
                     continue
-                edit = change.get(bus_of(pci))
-                change[bus_of(pci)] = _setter(name, usual, edit)
+                change[bus_of(pci)] = _setter(name, usual, change.get(bus_of(pci)))
                 was = f"{value or 'no'} {words}" if name == "link_width" else f"{value or 'no speed'}"
                 attention = f"the PCIe link of {_label(pci)} trained low: reseat, or look at the slot"
                 repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its peers have", attention))
@@ -279,8 +277,7 @@ def _places(tree: Element) -> tuple[Element, list[Repair]]:
     alike = [branch for branch in with_gpus if branch.gpus == usual_gpus]
     if len(alike) <= LEAST_SIBLINGS:
         return tree, []
-    speeds = Counter(_speed(nic) for branch in alike for nic in branch.nics)
-    for speed in speeds:
+    for speed in Counter(_speed(nic) for branch in alike for nic in branch.nics):
         counts = [sum(_speed(nic) == speed for nic in branch.nics) for branch in alike]
         stray = [nic for branch in branches if not branch.gpus for nic in branch.nics if _speed(nic) == speed]
         placed = _placed(tree, list(zip(alike, counts, strict=True)), stray, speed)

@@ -116,8 +116,7 @@ def guest_of(tree: Element, taken: Collection[str] = ()) -> Guest:
 def _bus_order(element: Element) -> tuple[int, str]:
     """Domains may have more digits: by number, not by text."""
     text = bus_of(element)
-    digits = re.sub(r"[^0-9a-f]", "", text)[:16]
-    return int(digits or "0", 16), text
+    return int(re.sub(r"[^0-9a-f]", "", text)[:16] or "0", 16), text
 
 
 def label(pci: Element) -> str:

@@ -47,8 +47,7 @@ def plan_by_affinity(guest: Guest, measured: Affinity, numa_of: Mapping[str, int
         raise VirtualError("all GPUs measure all NICs alike: it says nothing of switches")
     groups = _groups(gpus, nics, near, guest)
     sockets = _sockets(groups, gpus, nics, good)
-    known = dict(numa_of or {})
-    numbers = _numbers(groups, sockets, known)
+    numbers = _numbers(groups, sockets, dict(numa_of or {}))
     places = {}
     for at, group in enumerate(groups):
         above = (Switch(f"group {at}"),)
@@ -108,8 +107,7 @@ def _sockets(groups: Sequence[Group], gpus: Sequence[str], nics: Sequence[str], 
                 rows = [good[gpus.index(gpu)] for gpu in one.gpus]
                 values = [row[nics.index(nic)] / max(row) for row in rows for nic in other.nics]
                 between[a, b] = fsum(values) / len(values)
-    ordered = sorted(between.values(), reverse=True)
-    steps = [(high / low, low) for high, low in pairwise(ordered)]
+    steps = [(high / low, low) for high, low in pairwise(sorted(between.values(), reverse=True))]
     ratio, below = max(steps, default=(1.0, 0.0))
     if ratio < STEP:
         return [0] * len(groups)

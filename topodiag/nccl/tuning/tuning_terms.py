@@ -203,11 +203,6 @@ def _collnet_apart(model: Model, cell: Cell, graph: Fused, steps: Steps) -> floa
     return steps.gbs("algBw", bus * 0.5, "busBw / 2")
 
 
-def collnet_heads(model: Model) -> int:
-    """GPUs of a node that talk to the switch: NVLS's heads, or else one per channel of the CollNet graph."""
-    return model.shape.nvls_heads or model.graph(Algorithm.COLLNET_DIRECT).channels
-
-
 def _sharded_needs(model: Model, cell: Cell) -> str:
     """Why AllGather and ReduceScatter between nodes cannot use the switches, "" where they can or need not.
 
@@ -225,7 +220,7 @@ def _switches_need(model: Model, most: float) -> str:
     """Why `most` ranks of a node cannot use the switches between nodes, "" where they can."""
     if not model.shape.collnet:
         return "CollNet is off"
-    heads = collnet_heads(model)
+    heads = model.shape.nvls_heads or model.graph(Algorithm.COLLNET_DIRECT).channels  # next to a NIC
     return f"{most:g} ranks of a node, and {heads} GPUs next to a NIC" if most > heads else ""
 
 

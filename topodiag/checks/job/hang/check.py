@@ -110,18 +110,16 @@ class RankBehind(JobCheck, id="JOB006"):
         """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each
         where those before it showed nothing."""
         # Who left answers RAS no more: that it left says more.
-        left = [*by_leaving(self, job)]
         reports = [
-            *(left or by_ras(self, job)),
+            *(list(by_leaving(self, job)) or by_ras(self, job)),
             *self._from_flight(job, hung),
             *by_words(self, job),
             *by_openings(self, job),
         ]
-        last = last_entries(entries_by_name(job), job.flight)
         return (
             reports
             or [*by_stacks(self, job, hung)]
-            or [*by_missing_dumps(self, job, hung, last)]
+            or [*by_missing_dumps(self, job, hung, last_entries(entries_by_name(job), job.flight))]
             or [*by_dead_peers(self, job)]
         )
 

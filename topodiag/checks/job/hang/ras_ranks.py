@@ -343,8 +343,7 @@ def _world_of(answers: Sequence[RasAnswer]) -> Mapping[tuple[str, int], int]:
         sizes = sorted((comm.size for comm in answer.communicators), reverse=True)
         if answer.form != "json" or not sizes or sizes[1:2] == sizes[:1]:
             continue
-        world = max(answer.communicators, key=lambda comm: comm.size)
-        for member in world.members:
+        for member in max(answer.communicators, key=lambda comm: comm.size).members:
             if member.process is not None:
                 worlds.setdefault(member.process.key, member.rank)
     return worlds

@@ -191,8 +191,7 @@ def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
     """Where the first two of the ranks wait that wait in another operation than most."""
     ranks = ranks_in(alike)
     others = {_operation_words(event, []): event.rank for event in events if event.rank >= 0}
-    named = [f", rank {rank} in {words}" for words, rank in others.items() if rank not in ranks]
-    return "".join(named[:2])
+    return "".join([f", rank {rank} in {words}" for words, rank in others.items() if rank not in ranks][:2])
 
 
 def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:

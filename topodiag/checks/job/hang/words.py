@@ -148,8 +148,7 @@ def _names(stacks: Sequence[Stack]) -> str:
 
 def _place(stack: Stack) -> str:
     """The innermost frame that says what the thread does: of a library's lock the caller says more."""
-    outer = next((frame for frame in stack.frames[:INNER] if "/" in frame.file), stack.frames[0])
-    return str(outer)
+    return str(next((frame for frame in stack.frames[:INNER] if "/" in frame.file), stack.frames[0]))
 
 
 def _chain(frames: Sequence[Frame]) -> str:
@@ -257,7 +256,6 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     numbers = [first.details.get(f"{side}_seq", "") for side in ("one", "other")]
     at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
     words = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
-    calls = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.of_events(
         events,
         "different calls",
@@ -265,7 +263,7 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
-        observed=calls,
+        observed=f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one,
     )
 
 

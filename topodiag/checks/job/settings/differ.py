@@ -75,7 +75,7 @@ class SettingsDiffer(JobCheck, id="JOB003"):
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
         reports = []
-        open_ring = ring_is_open(job)
+        open_ring = any("open ring" in event.details for event in job.events)  # by NCCL, of the ranks' graphs
         for name, by_value in sorted(job.settings().items()):
             if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
                 continue
@@ -230,11 +230,6 @@ def _spoke(job: Job, process: Process, name: str) -> bool:
 DEVICES = "NCCL_IB_HCA"
 
 
-def ring_is_open(job: Job) -> bool:
-    """Whether NCCL says that the ranks' graphs make no ring."""
-    return any("open ring" in event.details for event in job.events)
-
-
 def lists_all(job: Job, having: set[int]) -> list[int]:
     """Processes that listed their RDMA devices without NCCL_IB_HCA: ncclIbInitDevices prints the variable before the
     list. Processes that print no setting of the environment may not log settings: they are left out."""
@@ -247,8 +242,7 @@ def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> F
     """The finding that NCCL_IB_HCA differs, as an error where it gives nodes different numbers of devices: each node
     then searches its graphs for other NICs than its peers."""
     processes = (job.processes[at] for numbers in groups.values() for at in numbers)
-    counts = {len(process.hcas) for process in processes if not process.hcas_cut} - {0}
-    if len(counts) < 2:
+    if len({len(process.hcas) for process in processes if not process.hcas_cut} - {0}) < 2:
         return report
     return replace(
         report,

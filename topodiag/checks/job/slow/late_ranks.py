@@ -273,7 +273,6 @@ def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, .
     if not numbers or len(numbers) > max(1, MOST_SHARE * len(late)):
         return None
     rest = [abs(seconds) for rank, seconds in late.items() if rank not in numbers]
-    lateness = min(late[rank] for rank in numbers)
-    if not rest or lateness < TIMES_THE_NOISE * median(rest):
+    if not rest or min(late[rank] for rank in numbers) < TIMES_THE_NOISE * median(rest):
         return None
     return numbers, max(late[rank] for rank in numbers)

@@ -129,8 +129,7 @@ def _slow_runs(ratios: Ratios) -> list[list[int]]:
     """The hours in which enough communicators were slow, in runs without a gap."""
     runs: list[list[int]] = []
     for hour in sorted(ratios):
-        slow = sum(ratio >= SLOWER for ratio in ratios[hour].values())
-        if slow < max(1, MOST_OF * len(ratios[hour])):
+        if sum(ratio >= SLOWER for ratio in ratios[hour].values()) < max(1, MOST_OF * len(ratios[hour])):
             continue
         if runs and hour == runs[-1][-1] + 1:
             runs[-1].append(hour)

@@ -103,5 +103,5 @@ def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
     known = next((communicator for communicator in job.communicators if communicator.comm_id == comm), None)
     if known is not None:
         return sorted(int(known.ranks[r]) for r in ranks if r < len(known.ranks) and known.ranks[r] >= 0)
-    single_world = not job.processes and len({wait.comm for wait in job.step_waits}) == 1
-    return sorted(ranks) if single_world else []
+    is_whole = not job.processes and len({wait.comm for wait in job.step_waits}) == 1
+    return sorted(ranks) if is_whole else []

@@ -147,9 +147,8 @@ class WrongInterface(JobCheck, id="NET002"):
             hosts = list(dict.fromkeys(process.host for _, process in group))
             if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
                 continue
-            ranks = world_ranks(job, [number for number, _ in group])
             yield self.finding(
-                self.where(hosts, ranks=ranks, nics=[name]),
+                self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
                 "address of one node",
                 f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
                 observed=f"{name}:{address} on {hosts_word(hosts)}",

@@ -56,8 +56,7 @@ def piece(job: Job) -> bool:
 
 def only_sockets(job: Job) -> bool:
     """Whether every process that says its network says sockets."""
-    texts = {process.network.lower() for process in job.processes if process.network}
-    return texts == {"socket"}
+    return {process.network.lower() for process in job.processes if process.network} == {"socket"}
 
 
 def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
