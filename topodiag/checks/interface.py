@@ -11,7 +11,7 @@ How to confirm, How to fix, References.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -89,16 +89,17 @@ class FindingParts(PartsByAdvice):
 
 
 class Check(ABC, Generic[J]):
-    """One kind of fault, `class Name(NodeCheck, id="GPU001")`. An id is never reused. The docstring of the class that
-    carries the page begins with `ID: title`, one line in the present tense; without docstrings (python -OO) titles are
-    empty."""
+    """One kind of fault, `class Name(NodeCheck, id="GPU001", unless=no_gpu)`. An id is never reused. `unless` says
+    why the check does not apply to what is judged, "" where it does. The docstring of the class that carries the page
+    begins with `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
 
     id: ClassVar[str]
     title: ClassVar[str]
+    unless: Callable[[J], str]
 
-    def __init_subclass__(cls, *, id: str = "") -> None:  # noqa: A002 - what it is called everywhere
+    def __init_subclass__(cls, *, id: str = "", unless: Callable[[J], str] = lambda judged: "") -> None:  # noqa: A002
         super().__init_subclass__()
-        cls.id = id
+        cls.id, cls.unless = id, staticmethod(unless)
         cls.title = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
 
     @abstractmethod
@@ -108,7 +109,8 @@ class Check(ABC, Generic[J]):
 
     def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome:
         """The check's answer, also where there is nothing of its kind beside `judged`."""
-        return self.observe(judged, peers)
+        why = self.unless(judged)
+        return self.not_applicable(judged, why) if why else self.observe(judged, peers)
 
     def any_of(
         self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""

@@ -37,7 +37,7 @@ MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
 
 
-class ClocksHeldDown(FaultCheck, id="GPU004"):
+class ClocksHeldDown(FaultCheck, id="GPU004", unless=no_gpu):
     """GPU004: a GPU's clocks are held down
 
     What it finds
@@ -75,8 +75,6 @@ class ClocksHeldDown(FaultCheck, id="GPU004"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         if not judged.gpus:
             return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
         seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]

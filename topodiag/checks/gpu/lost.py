@@ -69,7 +69,7 @@ class MissingGpus:
     evidence: tuple[Origin, ...] = ()
 
 
-class GpuLost(NodeCheck, id="GPU001"):
+class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
     What it finds
@@ -108,8 +108,6 @@ class GpuLost(NodeCheck, id="GPU001"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         lost = losses(judged)
         short = _short(judged, peers, {loss.label for loss in lost})
         total = len(judged.gpus)

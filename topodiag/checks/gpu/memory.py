@@ -40,7 +40,7 @@ Sign = tuple[Severity, str, Origin | None, str]
 SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
-class GpuMemory(FaultCheck, id="GPU002"):
+class GpuMemory(FaultCheck, id="GPU002", unless=no_gpu):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
@@ -75,8 +75,6 @@ class GpuMemory(FaultCheck, id="GPU002"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
         coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
         logged = [(group.label, _of_xid(group)) for group in xid_groups(judged, {"memory"})]

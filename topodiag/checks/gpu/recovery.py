@@ -44,7 +44,7 @@ class Request:
     origin: Origin | None
 
 
-class GpuRecovery(NodeCheck, id="GPU005"):
+class GpuRecovery(NodeCheck, id="GPU005", unless=no_gpu):
     """GPU005: a GPU asks for a reset or a reboot
 
     What it finds
@@ -74,8 +74,6 @@ class GpuRecovery(NodeCheck, id="GPU005"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         gpus = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
         coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
         asked = _asked(judged)

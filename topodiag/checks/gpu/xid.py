@@ -53,7 +53,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-class XidInLog(FaultCheck, id="GPU003"):
+class XidInLog(FaultCheck, id="GPU003", unless=no_gpu):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -92,8 +92,6 @@ class XidInLog(FaultCheck, id="GPU003"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         all_groups = xid_groups(judged)
         groups = [group for group in all_groups if group.entry is None or group.entry.family not in ELSEWHERE]
         troubles = [trouble for group in groups for trouble in _of_group(judged, group, groups)]

@@ -17,7 +17,7 @@ from topodiag.words.units import plural
 IMEX = "nvidia-caps-imex-channels"
 
 
-class DevicesNotGiven(FaultCheck, id="HST002"):
+class DevicesNotGiven(FaultCheck, id="HST002", unless=no_gpu):
     """HST002: the container or job sees fewer devices than the host has
 
     What it finds
@@ -56,8 +56,6 @@ class DevicesNotGiven(FaultCheck, id="HST002"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         system = judged.os
         if not system.devices.known and not system.absent_devices.known:
             return self.unknown(judged, "the device nodes are not in the evidence")

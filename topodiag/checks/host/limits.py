@@ -28,7 +28,7 @@ MIN_OPEN_FILES = 4096
 socket for each peer and channel."""
 
 
-class HostLimits(FaultCheck, id="HST001"):
+class HostLimits(FaultCheck, id="HST001", unless=no_gpu):
     """HST001: a limit of the host or the container breaks NCCL
 
     What it finds
@@ -60,8 +60,6 @@ class HostLimits(FaultCheck, id="HST001"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         system = judged.os
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:

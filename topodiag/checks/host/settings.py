@@ -19,7 +19,7 @@ _ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
 _PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 
 
-class HostSettings(FaultCheck, id="HST003"):
+class HostSettings(FaultCheck, id="HST003", unless=no_gpu):
     """HST003: a setting of the host costs time or bandwidth
 
     What it finds
@@ -61,8 +61,6 @@ class HostSettings(FaultCheck, id="HST003"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        if why := no_gpu(judged):
-            return self.not_applicable(judged, why)
         system = judged.os
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):

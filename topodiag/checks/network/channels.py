@@ -17,6 +17,7 @@ from topodiag.checks.shared.job.evidence import (
     ranks_on,
     said_by,
     settings_of,
+    topology_file,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.hardware.catalog import pcie_nccl_gbs
@@ -263,12 +264,8 @@ def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
     if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
         return None
-    for _, text, where in said_by(job, "topo file"):
-        if "Loading topology" in text:
-            return Narrow(max(lanes), built, text.rpartition("file ")[2].strip() or "the topology file", where)
-    for given in settings_of(job, "NCCL_TOPO_FILE").values():
-        return Narrow(max(lanes), built, given[0][1].value, given[0][1].origin)
-    return None
+    file, where = topology_file(job)
+    return Narrow(max(lanes), built, file or "the topology file", where) if file or where else None
 
 
 def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:

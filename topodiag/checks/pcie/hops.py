@@ -15,7 +15,7 @@ from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
-from topodiag.model.finding import Outcome
+from topodiag.model.finding import Outcome, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
 
@@ -150,6 +150,12 @@ def trained(node: Node) -> dict[str, dict[str, str]]:
             what: value for what, value in facts.items() if value
         }
     return by_bus
+
+
+def where_of(check: NodeCheck, node: Node, hop: Hop) -> Where:
+    """The place of a finding on a link: the devices whose traffic it carries, and its lower end."""
+    gpus, nics = [gpu.label for gpu in hop.gpus], [nic.name for nic in hop.nics]
+    return check.where(node, gpus=gpus, nics=nics, links=[hop.place] if hop.place else [])
 
 
 def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:

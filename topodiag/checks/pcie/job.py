@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.interface import JobCheck, hosts_word, quoted
-from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, named_by, prints, said_by, settings_of
+from topodiag.checks.shared.job.evidence import SystemPrint, most, named_by, prints, ranks_and_labels, topology_file
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -41,14 +41,11 @@ class NarrowLinkInLog(JobCheck, id="PCI001"):
         if narrow is None:
             return None
         short, usual = narrow
-        file, where = _file(job)
-        worlds = {name: seen.world_rank(seen.system.devices[name]) for name in short}
-        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        file, where = topology_file(job)
+        ranks, labels = ranks_and_labels(job, seen, short)
         lowest = min(short.values())
         return self.finding(
-            self.where(
-                [seen.host] if seen.host else [], ranks=[world for world in worlds.values() if world >= 0], gpus=labels
-            ),
+            self.where([seen.host] if seen.host else [], ranks=ranks, gpus=labels),
             "narrow in the log",
             f"{_words(labels)} of {seen.host or 'a node'}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have"
             f" {in_gbs(usual)}",
@@ -78,16 +75,6 @@ def _words(labels: Sequence[str]) -> str:
 def _row(origin: Origin | None, name: str, gbs: float) -> Origin | None:
     """The row of the print, at the line with which the print begins."""
     return replace(origin, text=f"+ PCI[{gbs:.1f}] - {name} in the print that begins here") if origin else None
-
-
-def _file(job: Job) -> tuple[str, Origin | None]:
-    """The topology file of the job and the line that names it, "" without one."""
-    for _, text, where in said_by(job, "topo file"):
-        if "Loading topology" in text:
-            return text.rpartition("file ")[2].strip(), where
-    for given in settings_of(job, "NCCL_TOPO_FILE").values():
-        return given[0][1].value, given[0][1].origin
-    return "", None
 
 
 class AcsHinted(JobCheck, id="PCI004"):

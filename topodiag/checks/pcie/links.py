@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.pcie.hops import ADAPTER_LANES, BUSY_PERCENT, FEWEST_LANES, Hop, hops, nothing_to_judge
+from topodiag.checks.pcie.hops import ADAPTER_LANES, BUSY_PERCENT, FEWEST_LANES, Hop, hops, nothing_to_judge, where_of
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import PciKind
@@ -153,12 +153,7 @@ def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop]) -> Fin
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
-        check.where(
-            node,
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=[hop.place] if hop.place else [],
-        ),
+        where_of(check, node, hop),
         "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
         severity=Severity.WARNING if single else Severity.ERROR,
@@ -250,12 +245,7 @@ class SlowPcieLink(NodeCheck, id="PCI002"):
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
-            self.where(
-                node,
-                gpus=[gpu.label for gpu in hop.gpus],
-                nics=[nic.name for nic in hop.nics],
-                links=[hop.place] if hop.place else [],
-            ),
+            where_of(self, node, hop),
             "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
             severity=Severity.ERROR if certain else Severity.WARNING,

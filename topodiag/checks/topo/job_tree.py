@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
+from topodiag.checks.shared.job.evidence import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -104,13 +104,6 @@ def _pairs_without_link(system: NcclSystem) -> tuple[list[tuple[str, str]], int]
     return (pairs, among) if known else ([], 0)
 
 
-def _ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
-    """The world ranks on these GPUs of a print, as far as they are known, and the GPUs' labels."""
-    worlds = {name: printed.world_rank(printed.system.devices[name]) for name in names}
-    labels = [gpu_word(job, world) or name for name, world in worlds.items()]
-    return [world for world in worlds.values() if world >= 0], labels
-
-
 class GpuShortOfNvlinks(JobCheck, id="TOP004"):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
@@ -171,7 +164,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             return None
         (a, b), more = max(uneven.items(), key=lambda pair: pair[1] - one_sided.get(pair[0][::-1], 0.0))
         less = one_sided.get((b, a), 0.0)
-        ranks, labels = _ranks_and_labels(job, printed, (a, b))
+        ranks, labels = ranks_and_labels(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
             "one-sided link",
@@ -191,7 +184,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
         if not pairs:
             return None
         (a, b), more = pairs[0], len(pairs) - 1
-        ranks, labels = _ranks_and_labels(job, printed, (a, b))
+        ranks, labels = ranks_and_labels(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
             "pair apart",
@@ -209,7 +202,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
         if not short or best <= 0 or len(totals) - len(short) < 2:
             return None
-        ranks, labels = _ranks_and_labels(job, printed, short)
+        ranks, labels = ranks_and_labels(job, printed, short)
         lowest = min(short.values())
         graphs = [graph for graph in printed.graphs if graph.pattern == 4]
         rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""

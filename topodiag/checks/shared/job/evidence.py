@@ -250,6 +250,23 @@ def prints(job: Job) -> Iterator[SystemPrint]:
             yield SystemPrint(process.host, process.system, process.graphs, None)
 
 
+def ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
+    """The world ranks on these GPUs of a print, as far as they are known, and the GPUs' labels."""
+    worlds = {name: printed.world_rank(printed.system.devices[name]) for name in names}
+    labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+    return [world for world in worlds.values() if world >= 0], labels
+
+
+def topology_file(job: Job) -> tuple[str, Origin | None]:
+    """The topology file of the job and the line that names it, "" without one."""
+    for _, text, where in said_by(job, "topo file"):
+        if "Loading topology" in text:
+            return text.rpartition("file ")[2].strip(), where
+    for given in settings_of(job, "NCCL_TOPO_FILE").values():
+        return given[0][1].value, given[0][1].origin
+    return "", None
+
+
 def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
     """Systems by index of the communicator and host, for the ranks of its connections. Where the log names no
     communicator at all, its connections and its prints are of the same one, -1."""
