@@ -18,6 +18,7 @@ from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
+from topodiag.nccl.topo.changes import edited, with_values
 from topodiag.nccl.topo.detect import Detected, tree_of
 from topodiag.nccl.topo.repair import LEAST_SIBLINGS, clear_majority, repair
 from topodiag.words.units import grouped, in_gbps
@@ -95,11 +96,12 @@ def lacks_rdma(node: Node) -> bool:
 
 def with_rdma(tree: Element) -> Element:
     """The tree with GPUDirect RDMA possible at every GPU and NIC."""
-    children = tuple(with_rdma(child) for child in tree.children)
-    if tree.tag not in ("gpu", "net") or tree.get("gdr") is None:
-        return replace(tree, children=children)
-    pairs = tuple((name, "1" if name == "gdr" else value) for name, value in tree.attributes)
-    return replace(tree, attributes=pairs, children=children)
+
+    def edit(element: Element) -> Element:
+        says = element.tag in ("gpu", "net") and element.get("gdr") is not None
+        return with_values(element, {"gdr": "1"}) if says else element
+
+    return edited(tree, edit)
 
 
 def _families(node: Node) -> list[list[Nic]]:

@@ -19,7 +19,7 @@ from topodiag.app.topo import WhatIf, what_if
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes
-from topodiag.nccl.topo.changes import device_names
+from topodiag.nccl.topo.printed import device_names
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page

@@ -8,8 +8,8 @@ from tests.tables import examples
 from tests.verdict.pricing.machines import bus_of, finding, host, tree
 from topodiag.model.finding import Cost
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_values
-from topodiag.verdict.pricing.edits import canonical, nvlinks_by_gpu, rates, with_less, with_nets
+from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_nets, with_values
+from topodiag.verdict.pricing.edits import canonical, nvlinks_by_gpu, rates, with_less
 from topodiag.verdict.pricing.mend import CannotError, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 

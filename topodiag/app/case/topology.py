@@ -22,11 +22,12 @@ from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
-from topodiag.nccl.topo.changes import by_hca_list, device_names
+from topodiag.nccl.topo.changes import by_hca_list
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
 from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
+from topodiag.nccl.topo.printed import device_names
 from topodiag.words.units import plural
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.numbers import bus_id, c_int
+from topodiag.nccl.numbers import c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.units import in_gbps, plural
@@ -214,22 +214,6 @@ def nets_of(tree: Element) -> list[str]:
     return [element.get("name") or "" for element in tree.walk() if element.tag == "net"]
 
 
-def device_names(tree: Element) -> dict[str, str]:
-    """NCCL's labels as people know the devices: `GPU/0-61000` is GPU3, `NET/0-3` mlx5_3. Of several hosts nothing, for
-    their numbers repeat."""
-    if len({cpu.get("host_hash") for cpu in tree.having("cpu")}) > 1:
-        return {}
-    names = {f"GPU/0-{bus_id(pci.get('busid') or ''):x}": f"GPU{number}" for number, pci in gpus_of(tree).items()}
-    nets: dict[str, str] = {}
-    for element in tree.walk():
-        dev, name = element.get("dev") or "", element.get("name")
-        if element.tag == "net" and name and re.fullmatch(r"[0-9]{1,4}", dev):
-            # One number twice names neither.
-            label = f"NET/0-{int(dev):x}"
-            nets[label] = name if nets.get(label, name) == name else ""
-    return names | {label: name for label, name in nets.items() if name}
-
-
 def _gpu(tree: Element, number: int) -> Element:
     gpus = gpus_of(tree)
     if number not in gpus:
@@ -238,9 +222,49 @@ def _gpu(tree: Element, number: int) -> Element:
     return gpus[number]
 
 
-def bus_of(element: Element) -> str:
-    """Its bus id as trees are compared by it, "" without one."""
-    return (element.get("busid") or "").lower()
+def bus_of(element: Element, name: str = "busid") -> str:
+    """Its bus id (with "target" the far end of a link) as trees are compared by it, "" without one."""
+    return (element.get(name) or "").lower()
+
+
+def nvlinks_of(pci: Element) -> tuple[Element, ...]:
+    """The NVLinks of the GPU on a function."""
+    return tuple(link for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
+
+
+def with_nvlinks(tree: Element, links: Mapping[str, tuple[Element, ...]]) -> Element:
+    """The tree with these NVLinks at the GPUs of these bus ids."""
+
+    def edit(pci: Element) -> Element:
+        mine = links.get(bus_of(pci)) if pci.tag == "pci" else None
+        return replace(pci, children=tuple(linked(child, mine) for child in pci.children)) if mine is not None else pci
+
+    def linked(gpu: Element, mine: tuple[Element, ...]) -> Element:
+        rest = (child for child in gpu.children if child.tag != "nvlink")
+        return replace(gpu, children=(*mine, *rest)) if gpu.tag == "gpu" else gpu
+
+    return edited(tree, edit)
+
+
+def with_pcie(tree: Element, values: Mapping[str, Mapping[str, str]]) -> Element:
+    """The tree with these attributes, speeds and lanes for one, at the functions of these bus ids."""
+
+    def edit(element: Element) -> Element:
+        mine = values.get(bus_of(element)) if element.tag == "pci" else None
+        return with_values(element, mine) if mine is not None else element
+
+    return edited(tree, edit)
+
+
+def with_nets(tree: Element, change: Callable[[Element], Element | None]) -> Element:
+    """The tree with every `<net>` changed, None takes it out; functions that are left empty go, too."""
+
+    def edit(element: Element) -> Element | None:
+        if element.tag == "net":
+            return change(element)
+        return None if element.tag in ("nic", "pci") and not element.children else element
+
+    return edited(tree, edit)
 
 
 def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> Element:
@@ -248,11 +272,10 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
     pci = _gpu(tree, number)
     far = bus_of(_gpu(tree, peer)) if peer is not None else None
     counts: Counter[str] = Counter()
-    for gpu in pci.having("gpu"):
-        for link in gpu.having("nvlink"):
-            target = (link.get("target") or "").lower()
-            if far in (None, target):
-                counts[target] += min(link.number("count"), _MOST_LINKS)
+    for link in nvlinks_of(pci):
+        target = bus_of(link, "target")
+        if far in (None, target):
+            counts[target] += min(link.number("count"), _MOST_LINKS)
     there = sum(counts.values())
     if not there:
         raise ChangeError(f"GPU{number} has no NVLink{'' if peer is None else f' to GPU{peer}'} in this topology")
@@ -272,8 +295,7 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
         lost = counts.get(here, 0) - left.get(here, 0)
         if not lost:
             return element
-        back = sum(link.number("count") for gpu in element.having("gpu") for link in gpu.having("nvlink")
-                   if (link.get("target") or "").lower() == mine)  # fmt: skip
+        back = sum(link.number("count") for link in nvlinks_of(element) if bus_of(link, "target") == mine)
         return _links(element, {mine: max(back - lost, 0)})
 
     return edited(tree, edit)
@@ -283,50 +305,32 @@ def _links(pci: Element, left: Mapping[str, int]) -> Element:
     """The GPU with these many links per target; targets without any are left out, as NVML leaves out what is down."""
     open_counts = dict(left)
 
-    def gpu_of(gpu: Element) -> Element:
-        kept: list[Element] = []
-        for child in gpu.children:
-            target = (child.get("target") or "").lower()
-            if child.tag == "nvlink" and target in open_counts:
-                count = min(child.number("count"), open_counts[target])
-                open_counts[target] -= count
-                if count:
-                    kept.append(with_values(child, {"count": str(count)}))
-            else:
-                kept.append(child)
-        return replace(gpu, children=tuple(kept))
+    def edit(element: Element) -> Element | None:
+        target = bus_of(element, "target")
+        if element.tag != "nvlink" or target not in open_counts:
+            return element
+        count = min(element.number("count"), open_counts[target])
+        open_counts[target] -= count
+        return with_values(element, {"count": str(count)}) if count else None
 
-    return replace(pci, children=tuple(gpu_of(c) if c.tag == "gpu" else c for c in pci.children))
+    return edited(pci, edit)
 
 
 def _without_gpu(tree: Element, number: int) -> Element:
     bus = bus_of(_gpu(tree, number))
 
     def edit(element: Element) -> Element | None:
-        if element.tag == "pci" and element.having("gpu"):
-            if bus_of(element) == bus:
-                return None
-            return replace(element, children=tuple(_without_links_to(child, bus) for child in element.children))
-        return element
+        if element.tag == "nvlink":
+            return element if bus_of(element, "target") != bus else None
+        return None if element.tag == "pci" and element.having("gpu") and bus_of(element) == bus else element
 
     return edited(tree, edit)
-
-
-def _without_links_to(gpu: Element, bus: str) -> Element:
-    kept = (c for c in gpu.children if c.tag != "nvlink" or (c.get("target") or "").lower() != bus)
-    return replace(gpu, children=tuple(kept))
 
 
 def _without_nic(tree: Element, pattern: str) -> Element:
     if not any(fnmatchcase(name, pattern) for name in nets_of(tree)):
         raise ChangeError(f"no NIC {pattern} in this topology; there is {', '.join(nets_of(tree)) or 'none'}")
-
-    def edit(element: Element) -> Element | None:
-        if element.tag == "net" and fnmatchcase(element.get("name") or "", pattern):
-            return None
-        return None if element.tag in ("nic", "pci") and not element.children else element
-
-    return edited(tree, edit)
+    return with_nets(tree, lambda net: None if fnmatchcase(net.get("name") or "", pattern) else net)
 
 
 def _on_each(tree: Element, device: str, values: Mapping[str, str]) -> Element:
@@ -373,17 +377,17 @@ def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
     wanted = HcaFilter(text)
     seen = taken = 0
 
-    def edit(element: Element) -> Element | None:
+    def edit(net: Element) -> Element | None:
         nonlocal seen, taken
-        port = c_int(element.get("port") or "1")
-        if element.tag == "net" and port > 0:  # sockets have none, and no such list
-            names = [name for name in ports_of(element.get("name") or "") if wanted.takes(name, port)]
-            seen, taken = seen + 1, taken + len(names)
-            if not names:
-                return None
-            place = wanted.place(names[0], port) if rails else {}
-            return with_values(element, {key: value for key, value in place.items() if element.get(key) is None})
-        return None if element.tag in ("nic", "pci") and not element.children else element
+        port = c_int(net.get("port") or "1")
+        if port <= 0:  # sockets have none, and no such list
+            return net
+        names = [name for name in ports_of(net.get("name") or "") if wanted.takes(name, port)]
+        seen, taken = seen + 1, taken + len(names)
+        if not names:
+            return None
+        place = wanted.place(names[0], port) if rails else {}
+        return with_values(net, {key: value for key, value in place.items() if net.get(key) is None})
 
-    result = edited(tree, edit)
+    result = with_nets(tree, edit)
     return result if taken or not seen else None

@@ -202,9 +202,7 @@ def _joined_links(children: Iterable[Element]) -> Iterable[Element]:
             switched.append(child)
         else:
             yield child
-    total = sum(
-        int(link.get("count") or 0) for link in switched if re.fullmatch(r"[0-9]{1,4}", link.get("count") or "")
-    )
+    total = sum(link.number("count") for link in switched)
     if switched:
         target = switched[0].get("target") or ""
         yield Element("nvlink", (("target", target), ("count", str(total)), ("tclass", NVSWITCH_CLASS)))

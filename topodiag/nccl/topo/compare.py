@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.nccl_tree import Element, family_of
-from topodiag.nccl.topo.changes import gpus_of, ways_down
+from topodiag.nccl.topo.changes import bus_of, gpus_of, ways_down
 from topodiag.words.units import fold_numbers, in_gbs
 
 Facts = Mapping[str, str]
@@ -55,7 +55,7 @@ def describe(tree: Element) -> dict[str, Facts]:
             facts["familyid"] = str(family_of(int(facts["familyid"][:9])))
         by_path.setdefault(f"NUMA {cpu.get('numaid')}", facts)
     ways = {id(way[-1]): way[:-1] for way in ways_down(tree)}
-    names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
+    names = {bus_of(pci): f"GPU{number}" for number, pci in gpus_of(tree).items()}
     beside = _gpus_below_switch(ways, names)
     for number, pci in gpus_of(tree).items():
         for gpu in pci.having("gpu")[:1]:
@@ -77,7 +77,7 @@ def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, s
         "NUMA": next((element.get("numaid") or "" for element in above if element.tag == "cpu"), ""),
         "PCIe": _link(pci),
         "switches above": str(len(switches)),
-        "bus id": (pci.get("busid") or "").lower().partition(":")[2],
+        "bus id": bus_of(pci).partition(":")[2],
     }
     for height, switch in enumerate(reversed(switches), start=1):
         facts[f"switch {height} above"] = _link(switch)
@@ -92,7 +92,7 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
     """NVLinks by far end; all NVSwitches are one."""
     counts: dict[str, int] = {}
     for link in gpu.having("nvlink"):
-        far = names.get((link.get("target") or "").lower(), "NVSwitch")
+        far = names.get(bus_of(link, "target"), "NVSwitch")
         counts[far] = counts.get(far, 0) + link.number("count")
     links = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
@@ -112,11 +112,7 @@ def _gpus_below_switch(ways: Mapping[int, tuple[Element, ...]], names: Mapping[s
     numbers: dict[int, str] = {}
     for number, above in ways.items():
         for switch in reversed([element for element in above if element.tag == "pci"]):
-            gpus = [
-                names.get((e.get("busid") or "").lower(), "")
-                for e in switch.walk()
-                if e.tag == "pci" and e.having("gpu")
-            ]
+            gpus = [names.get(bus_of(e), "") for e in switch.walk() if e.tag == "pci" and e.having("gpu")]
             if gpus:
                 numbers[number] = ", ".join(sorted(filter(None, gpus)))
                 break

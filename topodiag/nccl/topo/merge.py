@@ -11,7 +11,7 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import ways_down
+from topodiag.nccl.topo.changes import bus_of, ways_down
 
 _OVERWRITTEN = {"net": ("dev",), "gpu": ("rank",), "pci": ("class",)}
 """Attributes that NCCL sets anew whatever the file says."""
@@ -97,7 +97,7 @@ class _Places:
         last = way[-1]
         if last.tag == "cpu":
             return self.cpu(last)
-        bus = (last.get("busid") or "").lower()
+        bus = bus_of(last)
         function = self.by_bus.get(bus)
         if function is None:
             function = self.by_bus[bus] = self.append(self.function(way[:-1]), last)

@@ -7,10 +7,10 @@ port has its own, what it decides is the same whatever they are, and is found on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import c_hex
+from topodiag.nccl.topo.changes import edited, with_values
 
 _GUID = "guid"
 
@@ -24,21 +24,13 @@ def numbered(trees: Sequence[Element]) -> tuple[Element, ...]:
     numbers: dict[int, str] = {}
     for guid in given:
         numbers.setdefault(c_hex(guid or ""), f"0x{len(numbers) + 1:x}")
+
+    def renamed(element: Element) -> Element:
+        guid = numbers.get(c_hex(element.get(_GUID) or "")) if element.tag == "net" else None
+        return with_values(element, {_GUID: guid}) if guid is not None else element
+
     known: dict[int, Element] = {}
     for tree in trees:
         if id(tree) not in known:
-            known[id(tree)] = _renamed(tree, numbers)
+            known[id(tree)] = edited(tree, renamed)
     return tuple(known[id(tree)] for tree in trees)
-
-
-def _renamed(element: Element, numbers: dict[int, str]) -> Element:
-    """The element with numbers for GUIDs in all nets below. What has no net below is taken as it is."""
-    attributes = element.attributes
-    if element.tag == "net":
-        attributes = tuple(
-            (name, numbers.get(c_hex(text), text) if name == _GUID else text) for name, text in attributes
-        )
-    children = tuple(_renamed(child, numbers) for child in element.children)
-    if attributes == element.attributes and all(a is b for a, b in zip(children, element.children, strict=True)):
-        return element
-    return replace(element, attributes=attributes, children=children)

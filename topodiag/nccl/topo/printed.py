@@ -8,6 +8,7 @@ SOURCE: NCCL src/graph/topo.cc, ncclTopoPrint and ncclTopoPrintRec.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from topodiag.hardware.catalog import pcie_nccl_gbs
@@ -15,7 +16,8 @@ from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
-from topodiag.nccl.numbers import spell_bus_id
+from topodiag.nccl.numbers import bus_id, spell_bus_id
+from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
 from topodiag.words.units import grouped
 
@@ -143,3 +145,19 @@ def _link(gbs: float) -> tuple[int, int]:
     ways = [(abs((pcie_nccl_gbs(gen, lanes) or 0.0) - gbs), -lanes, gen) for gen in GT_PER_S for lanes in _LANES]
     _, lanes, gen = min(ways)
     return gen, -lanes
+
+
+def device_names(tree: Element) -> dict[str, str]:
+    """NCCL's labels as people know the devices: `GPU/0-61000` is GPU3, `NET/0-3` mlx5_3. Of several hosts nothing, for
+    their numbers repeat."""
+    if len({cpu.get("host_hash") for cpu in tree.having("cpu")}) > 1:
+        return {}
+    names = {f"GPU/0-{bus_id(pci.get('busid') or ''):x}": f"GPU{number}" for number, pci in gpus_of(tree).items()}
+    nets: dict[str, str] = {}
+    for element in tree.walk():
+        dev, name = element.get("dev") or "", element.get("name")
+        if element.tag == "net" and name and re.fullmatch(r"[0-9]{1,4}", dev):
+            # One number twice names neither.
+            label = f"NET/0-{int(dev):x}"
+            nets[label] = name if nets.get(label, name) == name else ""
+    return names | {label: name for label, name in nets.items() if name}

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, edited, pruned, with_values
+from topodiag.nccl.topo.changes import bus_of, edited, nvlinks_of, pruned, with_nvlinks, with_pcie
 
 T = TypeVar("T")
 
@@ -50,16 +50,6 @@ def repair(tree: Element) -> Repaired:
     return Repaired(tree, tuple(repairs))
 
 
-def _edit(tree: Element, change: Mapping[str, Callable[[Element], Element]]) -> Element:
-    """The tree with the `<pci>` of these bus ids changed."""
-
-    def edit(element: Element) -> Element:
-        mine = change.get(bus_of(element)) if element.tag == "pci" else None
-        return mine(element) if mine is not None else element
-
-    return edited(tree, edit)
-
-
 def _gpu_functions(tree: Element) -> list[Element]:
     return [element for element in tree.walk() if element.tag == "pci" and element.having("gpu")]
 
@@ -69,10 +59,6 @@ def _label(pci: Element) -> str:
     if gpu is not None:
         return f"GPU{gpu.get('dev')}" if gpu.get("dev") else f"the GPU at {bus_of(pci)}"
     return ", ".join(net.get("name") or "?" for net in pci.nets) or f"the switch {bus_of(pci)}"
-
-
-def _links(pci: Element) -> tuple[Element, ...]:
-    return tuple(link for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
 
 
 def _is_switched(link: Element) -> bool:
@@ -93,9 +79,9 @@ def clear_majority(values: Iterable[T], of: int | None = None) -> T | None:
 def nvlink_totals(tree: Element) -> dict[str, int]:
     """NVLinks to NVSwitches of each GPU by its bus id; empty where GPUs are joined directly, too."""
     gpus = _gpu_functions(tree)
-    if any(link.number("count") and not _is_switched(link) for pci in gpus for link in _links(pci)):
+    if any(link.number("count") and not _is_switched(link) for pci in gpus for link in nvlinks_of(pci)):
         return {}
-    return {bus_of(pci): sum(link.number("count") for link in _links(pci) if _is_switched(link)) for pci in gpus}
+    return {bus_of(pci): sum(link.number("count") for link in nvlinks_of(pci) if _is_switched(link)) for pci in gpus}
 
 
 def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
@@ -106,23 +92,14 @@ def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
     if not usual:
         return tree, []
     model = next(pci for pci in gpus if totals[bus_of(pci)] == usual)
-    change: dict[str, Callable[[Element], Element]] = {}
+    fewer = {bus: nvlinks_of(model) for bus, have in totals.items() if have < usual}
     repairs = []
     for pci in gpus:
         have = totals[bus_of(pci)]
         if have < usual:
-            change[bus_of(pci)] = lambda element: _with_links(element, _links(model))
             words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its peers have"
             repairs.append(Repair(words, f"NVLinks of {_label(pci)} are down (nvidia-smi nvlink -s)"))
-    return _edit(tree, change), repairs
-
-
-def _with_links(pci: Element, links: tuple[Element, ...]) -> Element:
-    def gpu_of(gpu: Element) -> Element:
-        rest = tuple(child for child in gpu.children if child.tag != "nvlink")
-        return replace(gpu, children=(*links, *rest))
-
-    return replace(pci, children=tuple(gpu_of(child) if child.tag == "gpu" else child for child in pci.children))
+    return with_nvlinks(tree, fewer), repairs
 
 
 def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
@@ -131,51 +108,40 @@ def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
     gpus = {bus_of(pci): pci for pci in _gpu_functions(tree)}
     counts: Counter[tuple[str, str]] = Counter()
     for bus, pci in gpus.items():
-        for link in _links(pci):
-            target = (link.get("target") or "").lower()
+        for link in nvlinks_of(pci):
+            target = bus_of(link, "target")
             if not _is_switched(link) and target in gpus and target != bus:
                 counts[bus, target] += link.number("count")
-    wanted: dict[str, dict[str, int]] = {}
+    links: dict[str, tuple[Element, ...]] = {}
     repairs = []
     for (bus, target), count in sorted(counts.items()):
         back = counts.get((target, bus), 0)
         if back < count:
-            wanted.setdefault(target, {})[bus] = count
+            there = links.get(target, nvlinks_of(gpus[target]))
+            kept = (link for link in there if bus_of(link, "target") != bus)
+            new = Element("nvlink", (("target", bus), ("count", str(count)), ("tclass", "0x030200")))
+            links[target] = (*kept, new)
             pair = f"{_label(gpus[target])} to {_label(gpus[bus])}"
             repairs.append(Repair(f"{pair}: {back} NVLinks made {count}, as the other end counts", f"NVLinks {pair}"))
-    return _edit(tree, {bus: _adder(links) for bus, links in wanted.items()}), repairs
-
-
-def _adder(links: Mapping[str, int]) -> Callable[[Element], Element]:
-    def edit(pci: Element) -> Element:
-        kept = [link for link in _links(pci) if (link.get("target") or "").lower() not in links]
-        new = [
-            Element("nvlink", (("target", target), ("count", str(count)), ("tclass", "0x030200")))
-            for target, count in links.items()
-        ]
-        return _with_links(pci, (*kept, *new))
-
-    return edit
+    return with_nvlinks(tree, links), repairs
 
 
 def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
     """Functions with fewer lanes or a lower speed than most of their kind: GPUs, switches above GPUs, equal NICs."""
-    change: dict[str, Callable[[Element], Element]] = {}
+    values: dict[str, dict[str, str]] = {}
     repairs = []
     for kind in _kinds(tree).values():
         for name, words in (("link_width", "lanes"), ("link_speed", "speed")):
-            values = [pci.get(name) or "" for pci in kind]
-            usual = clear_majority(values)
-            if not usual:
-                continue
-            for pci, value in zip(kind, values, strict=True):
+            usual = clear_majority(pci.get(name) or "" for pci in kind) or ""
+            for pci in kind if usual else ():
+                value = pci.get(name) or ""
                 if value == usual or _rank(value) >= _rank(usual):
                     continue
-                change[bus_of(pci)] = _setter(name, usual, change.get(bus_of(pci)))
+                values.setdefault(bus_of(pci), {})[name] = usual
                 was = f"{value or 'no'} {words}" if name == "link_width" else f"{value or 'no speed'}"
                 attention = f"the PCIe link of {_label(pci)} trained low: reseat, or look at the slot"
                 repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its peers have", attention))
-    return _edit(tree, change), repairs
+    return with_pcie(tree, values), repairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +171,6 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
             if usual and 0 < count < usual:
                 narrow.append(NarrowFunction(pci, _label(pci), count, usual, len(kind) - 1))
     return tuple(narrow), seen
-
-
-def _setter(name: str, value: str, before: Callable[[Element], Element] | None) -> Callable[[Element], Element]:
-    def edit(element: Element) -> Element:
-        return with_values(before(element) if before is not None else element, {name: value})
-
-    return edit
 
 
 def _rank(text: str) -> float:
@@ -319,12 +278,12 @@ def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str)
         return None
     bus = bus_of(nic)
 
+    def edit(element: Element) -> Element:
+        here = element.tag == "pci" and bus_of(element) == bus_of(parent)
+        return replace(element, children=(*element.children, nic)) if here else element
+
     bare = pruned(tree, lambda element: element.tag == "pci" and bus_of(element) == bus)
-    return (
-        _edit(bare, {bus_of(parent): lambda element: replace(element, children=(*element.children, nic))})
-        if bare
-        else None
-    )
+    return edited(bare, edit) if bare else None
 
 
 def _depth(root: Element, wanted: Element) -> int:

@@ -105,7 +105,7 @@ def guest_of(tree: Element, taken: Collection[str] = ()) -> Guest:
     functions = [element for element in tree.walk() if element.tag == "pci"]
     seen = {bus_of(element) for element in functions}
     for element in tree.walk():
-        seen.add((element.get("target") or "").lower())
+        seen.add(bus_of(element, "target"))
     return Guest(
         {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if pci.having("gpu")},
         {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if pci.nets},

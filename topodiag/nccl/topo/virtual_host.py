@@ -140,7 +140,7 @@ def _is_end(element: Element) -> bool:
 
 def _switch(element: Element) -> Switch:
     attributes = tuple((name, value) for name, value in element.attributes if name and name not in RUN_ONLY)
-    peers = tuple((link.get("target") or "").lower() for link in element.having("pcilink"))
+    peers = tuple(bus_of(link, "target") for link in element.having("pcilink"))
     return Switch(bus_of(element), attributes, peers)
 
 

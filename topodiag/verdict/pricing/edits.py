@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
+from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, nvlinks_of, with_nets, with_values
 from topodiag.nccl.topo.detect import SOCKET_MAXCONN
 
 _RUN_ONLY = frozenset({"keep", "host_hash"})
@@ -47,28 +47,7 @@ def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:
 
 def nvlinks_by_gpu(tree: Element) -> dict[str, tuple[Element, ...]]:
     """NVLinks by the bus id of their GPU."""
-    return {
-        bus_of(pci): tuple(link for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
-        for pci in gpus_of(tree).values()
-    }
-
-
-def with_nvlinks(tree: Element, links: Mapping[str, tuple[Element, ...]]) -> Element:
-    """The tree with these NVLinks at these GPUs."""
-
-    def edit(element: Element) -> Element:
-        if element.tag != "pci" or bus_of(element) not in links or not element.having("gpu"):
-            return element
-        mine = links[bus_of(element)]
-        children = []
-        for child in element.children:
-            if child.tag == "gpu":
-                others = tuple(child for child in child.children if child.tag != "nvlink")
-                child = replace(child, children=(*mine, *others))
-            children.append(child)
-        return replace(element, children=tuple(children))
-
-    return edited(tree, edit)
+    return {bus_of(pci): nvlinks_of(pci) for pci in gpus_of(tree).values()}
 
 
 _PCIE = ("link_speed", "link_width")
@@ -79,55 +58,19 @@ def pcie_by_function(tree: Element) -> dict[str, dict[str, str]]:
     return {bus_of(pci): {name: pci.get(name) or "" for name in _PCIE} for pci in tree.walk() if pci.tag == "pci"}
 
 
-def with_pcie(tree: Element, values: Mapping[str, Mapping[str, str]]) -> Element:
-    """The tree with these speeds and lanes at these functions."""
-
-    def edit(element: Element) -> Element:
-        mine = values.get(bus_of(element)) if element.tag == "pci" else None
-        return with_values(element, mine) if mine is not None else element
-
-    return edited(tree, edit)
-
-
-def _rate(net: Element) -> int:
-    """Mb/s of a `<net>`, 0 unknown."""
-    text = net.get("speed") or ""
-    return int(text) if text.isdecimal() and len(text) < 9 else 0
-
-
 def rates(tree: Element) -> dict[str, int]:
     """Mb/s of network ports by name, the first of a name. Ports of a virtual NIC have equal parts of its rate."""
     by_bus: dict[str, int] = {}
     for element in tree.walk():
         if element.tag == "net":
             ports = ports_of(element.get("name") or "")
-            by_bus = dict.fromkeys(ports, _rate(element) // len(ports)) | by_bus
+            by_bus = dict.fromkeys(ports, element.number("speed") // len(ports)) | by_bus
     return by_bus
 
 
 def ports_by_bus(tree: Element) -> dict[str, tuple[str, ...]]:
     """Names of network ports by the bus id of their function."""
-    return {
-        bus_of(pci): ports_of(net.get("name") or "")
-        for pci in tree.walk()
-        if pci.tag == "pci"
-        for nic in pci.having("nic")
-        for net in nic.having("net")
-    }
-
-
-def with_nets(tree: Element, change: Callable[[Element], Element | None]) -> Element:
-    """The tree with every `<net>` changed, None takes it out; functions that are left empty go, too."""
-
-    def edit(element: Element) -> Element | None:
-        if element.tag == "net":
-            return change(element)
-        if element.tag == "nic" and not element.children:
-            return None
-        hollow = element.tag == "pci" and not element.children and not element.having("gpu")
-        return None if hollow else element
-
-    return edited(tree, edit)
+    return {bus_of(pci): ports_of(net.get("name") or "") for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
 
 
 def with_less(tree: Element, lost: Collection[str], slow: Mapping[str, int] | None = None) -> Element:
@@ -139,7 +82,7 @@ def with_less(tree: Element, lost: Collection[str], slow: Mapping[str, int] | No
         left = [port for port in ports if port not in lost]
         if left == list(ports) and not slower.keys() & set(left):
             return net
-        rate = sum(slower.get(port, _rate(net) // len(ports)) for port in left)
+        rate = sum(slower.get(port, net.number("speed") // len(ports)) for port in left)
         return with_values(net, {"name": "+".join(left), "speed": str(rate)}) if left else None
 
     return with_nets(tree, edit)

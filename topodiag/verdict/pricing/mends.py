@@ -11,7 +11,7 @@ from topodiag.model.devices import ports_of
 from topodiag.model.finding import Finding
 from topodiag.model.job_wires import UNKNOWN_INTERFACE_GBPS, interface_gbps
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, gpus_of
+from topodiag.nccl.topo.changes import bus_of, gpus_of, with_nvlinks, with_pcie
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.verdict.pricing.edits import (
     buses_of_labels,
@@ -20,8 +20,6 @@ from topodiag.verdict.pricing.edits import (
     ports_by_bus,
     rates,
     with_less,
-    with_nvlinks,
-    with_pcie,
     with_socket,
     without_gdr,
 )
