@@ -269,7 +269,8 @@ class Branch:
 
     def closed(self) -> Element:
         """The element as it is by now."""
-        return Element(self.tag, tuple(self.attributes.items()), tuple(child.closed() for child in self.children))
+        children = tuple(child.closed() for child in self.children)
+        return Element(self.tag, tuple(self.attributes.items()), children, self.line)
 
     def walk(self) -> Iterator[Branch]:
         """The element and all below it, in the order of the file."""

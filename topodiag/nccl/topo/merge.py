@@ -7,92 +7,65 @@ ncclTopoGetSystem; src/graph/xml.cc, ncclTopoGetPciNode, ncclTopoGetXmlFromSys, 
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.graph.graph import Branch
 from topodiag.nccl.topo.changes import bus_of, ways_down
 
 _OVERWRITTEN = {"net": ("dev",), "gpu": ("rank",), "pci": ("class",)}
 """Attributes that NCCL sets anew whatever the file says."""
 
 
-@dataclass(slots=True)
-class _Open:
-    """An element under construction, with its parent."""
-
-    tag: str
-    attributes: dict[str, str]
-    parent: _Open | None
-    line: int
-    children: list[_Open] = field(default_factory=list)
-    kept: bool = False
-
-    def closed(self) -> Element:
-        children = tuple(child.closed() for child in self.children if child.kept)
-        return Element(self.tag, tuple(self.attributes.items()), children, self.line)
-
-    def keep(self) -> None:
-        here: _Open | None = self
-        while here is not None and not here.kept:
-            here.kept = True
-            here = here.parent
-
-    def keep_below(self) -> None:
-        for child in self.children:
-            child.kept = True
-            child.keep_below()
-
-
 def loaded(file: Element, machine: Element) -> Element:
     """The tree that NCCL works on. Both are `<system>` elements; `machine` is what it would detect without a file."""
-    root = _opened(file, None)
-    place = _Places(root)
+    place = _Places(_opened(file))
     for way in ways_down(machine):
         if way[-1].tag == "gpu":
             _add_gpu(place, way)
         elif way[-1].tag == "net":
             _add_net(place, way)
-    root.kept = True
-    return root.closed()
+    _trim(place.root, place.kept)
+    return place.root.closed()
 
 
-def _opened(element: Element, parent: _Open | None) -> _Open:
-    opened = _Open(element.tag, dict(element.attributes), parent, element.line)
-    opened.children = [_opened(child, opened) for child in element.children]
-    return opened
+def _opened(element: Element) -> Branch:
+    children = [_opened(child) for child in element.children]
+    return Branch(element.tag, dict(element.attributes), children, element.line)
+
+
+def _trim(branch: Branch, kept: set[Branch]) -> bool:
+    """Take out below a branch what is not kept and leads to nothing kept; whether the branch itself stays."""
+    branch.children = [child for child in branch.children if _trim(child, kept)]
+    return branch in kept or bool(branch.children)
 
 
 class _Places:
     """Where things stand in the tree under construction."""
 
-    def __init__(self, root: _Open) -> None:
+    def __init__(self, root: Branch) -> None:
         self.root = root
-        self.by_bus: dict[str, _Open] = {}
-        self.nets: dict[str, _Open] = {}
-        stack = [root]
-        while stack:
-            element = stack.pop()
+        self.kept: set[Branch] = set()
+        self.by_bus: dict[str, Branch] = {}
+        self.nets: dict[str, Branch] = {}
+        for element in root.walk():
             bus = element.attributes.get("busid", "").lower()
             if element.tag == "pci" and bus:
                 self.by_bus.setdefault(bus, element)
             if element.tag == "net":
                 self.nets.setdefault(element.attributes.get("name", ""), element)
-            stack.extend(reversed(element.children))
 
-    def cpu(self, element: Element) -> _Open:
+    def cpu(self, element: Element) -> Branch:
         for child in self.root.children:
             if child.tag == "cpu" and child.attributes.get("numaid") == element.get("numaid"):
                 _fill(child, element)
                 return child
         return self.append(self.root, element)
 
-    def append(self, parent: _Open, element: Element) -> _Open:
-        opened = _Open(element.tag, dict(element.attributes), parent, element.line)
+    def append(self, parent: Branch, element: Element) -> Branch:
+        opened = Branch(element.tag, dict(element.attributes), line=element.line)
         parent.children.append(opened)
         return opened
 
-    def function(self, way: tuple[Element, ...]) -> _Open:
+    def function(self, way: tuple[Element, ...]) -> Branch:
         """The place of the last element of a way (processor, switches, function), made where it is not there yet."""
         last = way[-1]
         if last.tag == "cpu":
@@ -105,7 +78,7 @@ class _Places:
         return function
 
 
-def _fill(there: _Open, seen: Element) -> None:
+def _fill(there: Branch, seen: Element) -> None:
     """Attributes that the file left out, and those that are always set anew."""
     for name, value in seen.attributes:
         if name not in there.attributes or name in _OVERWRITTEN.get(there.tag, ()):
@@ -114,23 +87,19 @@ def _fill(there: _Open, seen: Element) -> None:
 
 def _add_gpu(place: _Places, way: tuple[Element, ...]) -> None:
     function = place.function(way[:-1])
-    gpu = next((child for child in function.children if child.tag == "gpu"), None)
-    if gpu is None:
-        gpu = place.append(function, way[-1])
+    gpu = function.first("gpu") or place.append(function, way[-1])
     _fill(gpu, way[-1])
     for tag in ("nvlink", "c2c"):
-        if not any(child.tag == tag for child in gpu.children):
+        if gpu.first(tag) is None:
             for link in way[-1].having(tag):
                 place.append(gpu, link)
-    gpu.keep()
-    gpu.keep_below()
+    place.kept.update(gpu.walk())
 
 
 def _add_net(place: _Places, way: tuple[Element, ...]) -> None:
     net = place.nets.get(way[-1].get("name") or "")
     if net is None:
         parent = place.function(way[:-2])
-        nic = next((child for child in parent.children if child.tag == "nic"), None) or place.append(parent, way[-2])
-        net = place.append(nic, way[-1])
+        net = place.append(parent.first("nic") or place.append(parent, way[-2]), way[-1])
     _fill(net, way[-1])
-    net.keep()
+    place.kept.add(net)
