@@ -126,12 +126,11 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
                     f"Error : XML parser is limited to {MAX_ELEMENTS if depth < MAX_DEPTH else MAX_DEPTH} nodes",
                     child.line,
                 )
-            copy = Branch(child.tag, dict(reversed(child.attributes)), line=child.line)
+            copy = branch.add(child.tag, dict(reversed(child.attributes)), child.line)
             copy.attributes.pop("keep", None)
             if child.tag == "cpu" and has(minor, Feature.MNNVL):
                 # later versions overwrite what the file says; all CPUs of a file are taken for one host
                 copy.attributes["host_hash"] = f"{host + 1:#x}"
-            branch.children.append(copy)
             stack.append((child, copy, depth + 1))
     return root
 

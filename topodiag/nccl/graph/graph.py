@@ -264,6 +264,11 @@ class Branch:
         value = self.attributes.get(name)
         return default if value is None else c_int(value)
 
+    def add(self, tag: str, attributes: dict[str, str], line: int = 0) -> Branch:
+        """A new element as the last one below, for more to be put into it."""
+        self.children.append(Branch(tag, attributes, line=line))
+        return self.children[-1]
+
     def first(self, tag: str) -> Branch | None:
         return next((child for child in self.children if child.tag == tag), None)
 

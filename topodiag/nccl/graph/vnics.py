@@ -213,11 +213,8 @@ def _place(root: Branch, group: Sequence[_Port], number: int, minor: int, planes
         parent = _made_function(root, common, group[0])
     if width:
         _widen((parent, common), width)
-    nic = parent.first("nic")
-    if nic is None:
-        nic = Branch("nic", {}, line=common.line)
-        parent.children.append(nic)
-    nic.children.append(Branch("net", _figures(group, number, minor, planes), line=group[0].net.line))
+    nic = parent.first("nic") or parent.add("nic", {}, common.line)
+    nic.add("net", _figures(group, number, minor, planes), group[0].net.line)
 
 
 def _width(branch: Branch, group: Sequence[_Port]) -> int:
@@ -246,9 +243,7 @@ def _made_function(root: Branch, parent: Branch, first: _Port) -> Branch:
     bus = next(free, None)
     if bus is None:
         raise RejectedError(f"TOPO/NET : Couldn't generate unique busId after {_BUS_IDS_TRIED} tries", function.line)
-    function_branch = Branch("pci", {**function.attributes, "busid": bus}, line=function.line)
-    parent.children.append(function_branch)
-    return function_branch
+    return parent.add("pci", {**function.attributes, "busid": bus}, function.line)
 
 
 def _figures(group: Sequence[_Port], number: int, minor: int, planes: Mapping[int, int]) -> dict[str, str]:

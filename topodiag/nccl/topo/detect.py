@@ -144,13 +144,12 @@ class _Detector:
         pci = self._pci(gpu.bus_id, GPU_CLASS)
         able = spec is None or spec.form != "pcie" or spec.p2p_pcie
         attributes = {"dev": str(gpu.index), "sm": str(sm), "rank": str(rank), "gdr": str(int(self.gdr and able))}
-        element = Branch("gpu", attributes)
-        pci.children.append(element)
+        element = pci.add("gpu", attributes)
         for target, (count, tclass) in self._nvlinks(gpu).items():
-            element.children.append(Branch("nvlink", {"target": target, "count": str(count), "tclass": tclass}))
+            element.add("nvlink", {"target": target, "count": str(count), "tclass": tclass})
         gbs = gpu.c2c_gbs.value or (spec.c2c_gbs if spec is not None and gpu.c2c.get(False) else 0.0)
         if gbs:
-            element.children.append(Branch("c2c", {"bw": str(round(gbs * 1000)), "count": "1"}))
+            element.add("c2c", {"bw": str(round(gbs * 1000)), "count": "1"})
 
     def _nvlinks(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """Active links by target: (count, PCI class of the target)."""
@@ -224,11 +223,7 @@ class _Detector:
     def _net(self, bus_id: str | None, attributes: dict[str, str]) -> None:
         known = bus_id is not None and bus_id in self.node.pci
         parent = self._pci(bus_id, "0x020000") if known and bus_id is not None else self._first_cpu()
-        nic = next((child for child in parent.children if child.tag == "nic"), None)
-        if nic is None:
-            nic = Branch("nic", {})
-            parent.children.append(nic)
-        nic.children.append(Branch("net", attributes))
+        (parent.first("nic") or parent.add("nic", {})).add("net", attributes)
 
     def _rdma_ports(self) -> list[tuple[Nic, NicPort]]:
         """The ports that NCCL's IB transport takes: active ones, by NCCL_IB_HCA where that is set."""
@@ -261,14 +256,12 @@ class _Detector:
         if bus_id in self.places:
             return self.places[bus_id]
         device = self.node.pci.get(bus_id)
-        element = Branch("pci", self._pci_attributes(bus_id, device, class_text))
-        self.places[bus_id] = element
         # From the function up: downstream port, upstream port (the switch), ..., root port. Every second one counts.
         above = [bridge.bus_id for bridge in self.node.ancestors(bus_id)][1::2]
         parent = self._pci(above[0], "0x060400") if above else self._cpu(self.node.hung_from(bus_id))
-        parent.children.append(element)
         if device is None:
             self.assume(f"{bus_id} is taken as Gen3 x16 below the first processor: its place was not seen")
+        element = self.places[bus_id] = parent.add("pci", self._pci_attributes(bus_id, device, class_text))
         return element
 
     def _pci_attributes(self, bus_id: str, device: PciDevice | None, class_text: str) -> dict[str, str]:
@@ -311,8 +304,7 @@ class _Detector:
             attributes["vendor"] = cpu.vendor.get("")
             attributes["familyid"] = str(cpu.family.get(0))
             attributes["modelid"] = str(cpu.model.get(0))
-        element = self.cpus[numa] = Branch("cpu", attributes)
-        self.system.children.append(element)
+        element = self.cpus[numa] = self.system.add("cpu", attributes)
         return element
 
 

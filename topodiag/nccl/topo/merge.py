@@ -58,12 +58,7 @@ class _Places:
             if child.tag == "cpu" and child.attributes.get("numaid") == element.get("numaid"):
                 _fill(child, element)
                 return child
-        return self.append(self.root, element)
-
-    def append(self, parent: Branch, element: Element) -> Branch:
-        opened = Branch(element.tag, dict(element.attributes), line=element.line)
-        parent.children.append(opened)
-        return opened
+        return _added(self.root, element)
 
     def function(self, way: tuple[Element, ...]) -> Branch:
         """The place of the last element of a way (processor, switches, function), made where it is not there yet."""
@@ -73,9 +68,13 @@ class _Places:
         bus = bus_of(last)
         function = self.by_bus.get(bus)
         if function is None:
-            function = self.by_bus[bus] = self.append(self.function(way[:-1]), last)
+            function = self.by_bus[bus] = _added(self.function(way[:-1]), last)
         _fill(function, last)
         return function
+
+
+def _added(parent: Branch, element: Element) -> Branch:
+    return parent.add(element.tag, dict(element.attributes), element.line)
 
 
 def _fill(there: Branch, seen: Element) -> None:
@@ -87,12 +86,12 @@ def _fill(there: Branch, seen: Element) -> None:
 
 def _add_gpu(place: _Places, way: tuple[Element, ...]) -> None:
     function = place.function(way[:-1])
-    gpu = function.first("gpu") or place.append(function, way[-1])
+    gpu = function.first("gpu") or _added(function, way[-1])
     _fill(gpu, way[-1])
     for tag in ("nvlink", "c2c"):
         if gpu.first(tag) is None:
             for link in way[-1].having(tag):
-                place.append(gpu, link)
+                _added(gpu, link)
     place.kept.update(gpu.walk())
 
 
@@ -100,6 +99,6 @@ def _add_net(place: _Places, way: tuple[Element, ...]) -> None:
     net = place.nets.get(way[-1].get("name") or "")
     if net is None:
         parent = place.function(way[:-2])
-        net = place.append(parent.first("nic") or place.append(parent, way[-2]), way[-1])
+        net = _added(parent.first("nic") or _added(parent, way[-2]), way[-1])
     _fill(net, way[-1])
     place.kept.add(net)
