@@ -19,7 +19,7 @@ from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import nearest_minor, path_types
 from topodiag.nccl.settings import level
-from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
+from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, nvlinks_of, off, rate, remove, width
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.units import in_gbps
 
@@ -182,12 +182,8 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
 
 def _nvlinks(tree: Element) -> Mapping[int, int]:
     """Links of every GPU that has some."""
-    links = {}
-    for number, pci in gpus_of(tree).items():
-        total = sum(link.number("count") for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
-        if total:
-            links[number] = total
-    return links
+    links = {number: sum(link.number("count") for link in nvlinks_of(pci)) for number, pci in gpus_of(tree).items()}
+    return {number: count for number, count in links.items() if count}
 
 
 LEAVES = (0.3, 0.85)

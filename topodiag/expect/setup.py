@@ -30,7 +30,7 @@ from topodiag.model.nccl_versions import (
     spell_version,
 )
 from topodiag.model.node import Node
-from topodiag.nccl.topo.changes import gpus_of, nets_of, remove
+from topodiag.nccl.topo.changes import bus_of, gpus_of, nets_of, remove
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 
 RACK_NODES = 18
@@ -352,7 +352,7 @@ def _used(tree: Element, run: BenchRun, per_node: int) -> Element:
     first = run.hosts[0] if run.hosts else ""
     mine = [device for device in run.devices if device.host == first]
     buses = {device.bus_id for device in mine if device.bus_id}
-    wanted = {number for number, pci in gpus.items() if (pci.get("busid") or "").lower() in buses}
+    wanted = {number for number, pci in gpus.items() if bus_of(pci) in buses}
     if len(wanted) != per_node:
         wanted = {device.device for device in mine} & set(gpus)
     if len(wanted) != per_node:

@@ -45,6 +45,10 @@ class Level:
     def groups(self) -> int:
         return int(self.group.max()) + 1 if self.group.size else 0
 
+    def group_name(self, number: int) -> str:
+        """The name of a group, its number where it has none."""
+        return (self.names[number] if number < len(self.names) else "") or f"{self.kind} {number + 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:

@@ -125,8 +125,7 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence
 def _cut(partition: Partition, chosen: Ints) -> Partition:
     """The groups of these nodes; -1 is a node that is alone."""
     numbers = [int(partition.group[node]) if node >= 0 else None for node in chosen.tolist()]
-    names = ["" if number is None else partition.names[number] for number in numbers]
-    cut = partition_of(partition.kind, numbers, names)
+    cut = partition_of(partition.kind, numbers, ["" if at is None else partition.names[at] for at in numbers])
     return replace(partition, group=cut.group, names=cut.names)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Assignment, Bools, Cluster, Ints, Level
+from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.placement.groups import Talk, ids_by_rank
 from topodiag.placement.price import Floats
 
@@ -53,14 +53,7 @@ class Look:
     def home(self, node: int) -> str:
         """What a node stands below in the drawing: its group of the innermost level that has several."""
         level = next((level for level in self.cluster.levels if level.groups > 1), None)
-        if level is None:
-            return ""
-        return self.group_name(level, int(level.group[node]))
-
-    @staticmethod
-    def group_name(level: Level, number: int) -> str:
-        """The name of a group of a level, its number where it has none."""
-        return (level.names[number] if number < len(level.names) else "") or f"{level.kind} {number + 1}"
+        return level.group_name(int(level.group[node])) if level is not None else ""
 
 
 def view_of(cluster: Cluster, assignment: Assignment, ids: Ints, title: str, *, together: bool) -> View:

@@ -16,7 +16,7 @@ from topodiag.placement.declared import MovedRank
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
-from topodiag.words.units import few, grouped, in_ms, plural
+from topodiag.words.units import few, first_of, grouped, in_ms, plural
 
 WORTH = 0.01
 """Share of a step below which a detour is told at level info."""
@@ -52,10 +52,6 @@ def _first_detour(audit: Audit) -> _Detour | None:
     return next((detour for ring in rings if (detour := _back_and_forth(audit, ring)) is not None), None)
 
 
-def _begin(names: Sequence[str]) -> str:
-    return ", ".join([*names[:6], *(["..."] if len(names) > 6 else [])])
-
-
 def _back_and_forth(audit: Audit, dim: DimensionAudit) -> _Detour | None:
     """None where the rings of the map to compare with make as many detours in all."""
     now, leaves = ring_crossings(audit.cluster, dim.groups, audit.assignment)
@@ -80,11 +76,6 @@ def _least_exchange(audit: Audit, level: Level, hurt: _Detour) -> list[tuple[int
     after = with_nodes_exchanged(audit.cluster, audit.assignment, pairs)
     (crossings,), _ = ring_crossings(audit.cluster, hurt.ranks[None, :], after)
     return pairs if int(crossings) <= hurt.enough else []
-
-
-def _group_name(level: Level, node: int) -> str:
-    number = int(level.group[node])
-    return level.names[number] if number < len(level.names) and level.names[number] else f"{level.kind} {number + 1}"
 
 
 def _ranks_on(audit: Audit, nodes: Sequence[int]) -> list[int]:
@@ -185,7 +176,7 @@ class RankOrder(PlacementCheck, id="PLC006"):
         names = names_of(audit.cluster, audit.assignment, hurt.ranks)
         moved = _least_exchange(audit, levels[0], hurt)
         astray = [node for pair in moved for node in pair]
-        seen = [f"{audit.cluster.names[node]} ({_group_name(levels[0], node)})" for node in astray]
+        seen = [f"{audit.cluster.names[node]} ({levels[0].group_name(int(levels[0].group[node]))})" for node in astray]
         swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
         return self.finding(
             self.where(
@@ -198,7 +189,7 @@ class RankOrder(PlacementCheck, id="PLC006"):
             severity=Severity.WARNING if narrower else Severity.INFO,
             observed=f"among nodes of another {kind}: {few(seen)}"
             if moved
-            else f"nodes by first rank: {_begin(names)}",
+            else f"nodes by first rank: {first_of(names, 6)}",
             expected=f"all nodes of a {kind} one after the other",
             fix=self.steps("exchange leaves" if moved else "", "hosts in order", swaps=few(swaps, _TOLD)),
             cost=Cost(

@@ -13,7 +13,7 @@ from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
-from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
 from topodiag.words.units import fold_runs, plural
 
@@ -36,7 +36,7 @@ class GpuShortInFile(FileCheck, id="TOP004"):
             return self.clean(node, f"{plural(len(totals), 'GPU')} with {best} NVLinks each")
         if usual < 2 or usual <= len(short):
             return self.unknown(node, "most GPUs of the file have fewer NVLinks than the best: which is right?")
-        lacking = {f"GPU{dev}": pci for dev, pci in gpus.items() if (pci.get("busid") or "").lower() in short}
+        lacking = {f"GPU{dev}": pci for dev, pci in gpus.items() if bus_of(pci) in short}
         have = "/".join(map(str, sorted(set(short.values()))))
         return self.any_of(node, [self._report(node, file, lacking, have, best)])
 
@@ -124,13 +124,7 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
 
 def _functions(tree: Element) -> dict[int, str]:
     """The bus id of the PCI function that each net stands in, by the net."""
-    return {
-        id(net): (pci.get("busid") or "").lower()
-        for pci in tree.walk()
-        if pci.tag == "pci"
-        for nic in pci.having("nic")
-        for net in nic.having("net")
-    }
+    return {id(net): bus_of(pci) for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
 
 
 def _one_adapter(bus_ids: Sequence[str]) -> bool:

@@ -105,7 +105,7 @@ def units_of(look: Look, most: int) -> Units:
         _, first, of = np.unique(level.group[nodes], return_index=True, return_inverse=True)
         if 1 < first.size <= most:
             rank = np.argsort(np.argsort(first))  # in the order of their first nodes
-            names = tuple(look.group_name(level, int(level.group[nodes[at]])) for at in np.sort(first).tolist())
+            names = tuple(level.group_name(int(level.group[nodes[at]])) for at in np.sort(first).tolist())
             counts = np.bincount(of)
             many = f"up to {counts.max()}" if counts.min() < counts.max() else f"{counts.max()}"
             return Units(rank[of].astype(np.int64), names, f"a {level.kind} of {many} nodes")

@@ -9,7 +9,7 @@ from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, nvlinks_of, with_nets, with_values
-from topodiag.nccl.topo.detect import SOCKET_MAXCONN
+from topodiag.nccl.topo.detect import SOCKET_MAXCONN, net_attributes
 
 _RUN_ONLY = frozenset({"keep", "host_hash"})
 _GPU_LABEL = regex(r"GPU([0-9]{1,4})")
@@ -91,11 +91,8 @@ def with_less(tree: Element, lost: Collection[str], slow: Mapping[str, int] | No
 def with_socket(tree: Element, name: str, mbps: int) -> Element:
     """The tree with one interface in place of all its NICs, where NCCL puts what has no place on the bus."""
     bare = with_nets(tree, lambda net: None)
-    attributes = (
-        ("name", name), ("dev", "0"), ("latency", "0"), ("speed", str(mbps)), ("port", "0"), ("guid", "0x0"),
-        ("maxconn", str(SOCKET_MAXCONN)), ("gdr", "0"),
-    )  # fmt: skip
-    nic = Element("nic", (), (Element("net", attributes),))
+    attributes = net_attributes(name, 0, mbps, "0x0", port=0, maxconn=SOCKET_MAXCONN, gdr=False)
+    nic = Element("nic", (), (Element("net", tuple(attributes.items())),))
     first, *others = bare.children
     return replace(bare, children=(replace(first, children=(*first.children, nic)), *others))
 
