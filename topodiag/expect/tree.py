@@ -11,7 +11,7 @@ from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
+from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, SWITCH_CLASS, gpu_of, net_attributes, pci_of
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 
@@ -113,9 +113,7 @@ def _switch(layout: Layout, number: int, gpus: list[int], nics: list[int], gbps:
 
 
 def _pci(bus_id: str, kind: str, gpu: GpuSpec, below: list[Element], gen: int = 0) -> Element:
-    speed = link_speed(gen or gpu.pcie_gen or 5)
-    attributes = (("busid", bus_id), ("class", kind), ("link_speed", speed), ("link_width", str(gpu.pcie_width or 16)))
-    return Element("pci", attributes, tuple(below))
+    return pci_of(bus_id, kind, gen or gpu.pcie_gen or 5, gpu.pcie_width or 16, below)
 
 
 def _bus(gpu: int) -> str:
@@ -123,16 +121,10 @@ def _bus(gpu: int) -> str:
 
 
 def _gpu(layout: Layout, number: int) -> Element:
-    rdma = layout.gpu.form != "pcie" or layout.gpu.p2p_pcie
-    attributes = (("dev", str(number)), ("sm", str(layout.gpu.sm)), ("rank", str(number)), ("gdr", str(int(rdma))))
-    links = [
-        Element("nvlink", (("target", target), ("count", str(count)), ("tclass", tclass)))
-        for target, count, tclass in _nvlinks(layout, number)
-        if count
-    ]
-    if layout.gpu.c2c_gbs:
-        links.append(Element("c2c", (("bw", str(round(layout.gpu.c2c_gbs * 1000))), ("count", "1"))))
-    return _pci(_bus(number), GPU_CLASS, layout.gpu, [Element("gpu", attributes, tuple(links))])
+    spec = layout.gpu
+    rdma = spec.form != "pcie" or spec.p2p_pcie
+    gpu = gpu_of(number, spec.sm, _nvlinks(layout, number), spec.c2c_gbs, gdr=rdma)
+    return _pci(_bus(number), GPU_CLASS, spec, [gpu])
 
 
 def _nvlinks(layout: Layout, number: int) -> list[tuple[str, int, str]]:

@@ -67,6 +67,24 @@ def net_attributes(
     }
 
 
+def pci_of(bus_id: str, kind: str, gen: int, lanes: int, below: Iterable[Element]) -> Element:
+    """The `<pci>` of a function of this class, with the link that it has."""
+    attributes = (("busid", bus_id), ("class", kind), ("link_speed", link_speed(gen)), ("link_width", str(lanes)))
+    return Element("pci", attributes, tuple(below))
+
+
+def gpu_of(
+    dev: int, sm: int, links: Iterable[tuple[str, int, str]], c2c_gbs: float | None, *, gdr: bool, ranked: bool = True
+) -> Element:
+    """A `<gpu>` with NVLinks by target, count and class of the target; `ranked`: as rank of its own number."""
+    below = [Element("nvlink", (("target", target), ("count", str(count)), ("tclass", tclass)))
+             for target, count, tclass in links if count]  # fmt: skip
+    if c2c_gbs:
+        below.append(Element("c2c", (("bw", str(round(c2c_gbs * 1000))), ("count", "1"))))
+    rank = (("rank", str(dev)),) if ranked else ()
+    return Element("gpu", (("dev", str(dev)), ("sm", str(sm)), *rank, ("gdr", str(int(gdr)))), tuple(below))
+
+
 class LackingError(ValueError):
     """The evidence of a node is not enough to rebuild the tree; the message says what lacks."""
 

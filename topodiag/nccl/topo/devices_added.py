@@ -13,7 +13,7 @@ from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of
-from topodiag.nccl.topo.detect import HIDDEN_SWITCH, SWITCH_CLASS, Detected, net_attributes
+from topodiag.nccl.topo.detect import HIDDEN_SWITCH, SWITCH_CLASS, Detected, gpu_of, net_attributes
 from topodiag.words.units import in_gbps
 
 _NVIDIA = "0x10de"
@@ -59,15 +59,9 @@ def _is(element: Element, kind: str) -> bool:
 
 
 def _gpu(number: int, spec: GpuSpec, system: SystemSpec) -> Element:
-    below = []
     links = spec.nvlinks if system.nvlinks_per_gpu is None else system.nvlinks_per_gpu
-    if system.nvlink == "nvswitch" and links:
-        given = (("target", HIDDEN_SWITCH), ("count", str(links)), ("tclass", SWITCH_CLASS))
-        below.append(Element("nvlink", given))
-    if spec.c2c_gbs:
-        below.append(Element("c2c", (("bw", str(round(spec.c2c_gbs * 1000))), ("count", "1"))))
-    attributes = (("dev", str(number)), ("sm", str(spec.sm)), ("gdr", str(int(system.gdr))))
-    return Element("gpu", attributes, tuple(below))
+    switched = [(HIDDEN_SWITCH, links, SWITCH_CLASS)] if system.nvlink == "nvswitch" else []
+    return gpu_of(number, spec.sm, switched, spec.c2c_gbs, gdr=system.gdr, ranked=False)
 
 
 def _nic(number: int, system: SystemSpec) -> Element:

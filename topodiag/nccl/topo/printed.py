@@ -18,7 +18,7 @@ from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.numbers import bus_id, spell_bus_id
 from topodiag.nccl.topo.changes import gpus_of
-from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
+from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, SWITCH_CLASS, gpu_of, net_attributes, pci_of
 from topodiag.words.units import grouped
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
@@ -92,31 +92,18 @@ class _Maker:
 
     def _pci(self, parent: SystemDevice, device: SystemDevice, kind: str, below: Sequence[Element]) -> Element:
         gbs = self._links.get(parent.name, {}).get("PCI", {}).get(device.name)
-        gen, lanes = _link(gbs if gbs is not None else 48.0)
-        attributes = (
-            ("busid", bus_of(device.id)),
-            ("class", kind),
-            ("link_speed", link_speed(gen)),
-            ("link_width", str(lanes)),
-        )
-        return Element("pci", attributes, tuple(below))
+        return pci_of(bus_of(device.id), kind, *_link(gbs if gbs is not None else 48.0), below)
 
     def _gpu(self, gpu: SystemDevice, function: SystemDevice) -> Element:
         link_gbs = nvlink_bandwidth(self._sm, self._minor)
-        below = []
+        links = []
         mine = {**self._links.get(gpu.name, {}), **self._links.get(function.name, {})}
         for other, gbs in mine.get("NVL", {}).items():
             switch = other.startswith("NVS")
             target = HIDDEN_SWITCH if switch else bus_of(other.partition("/")[2])
-            tclass = SWITCH_CLASS if switch else GPU_CLASS
-            count = str(max(round(gbs / link_gbs), 1))
-            below.append(Element("nvlink", (("target", target), ("count", count), ("tclass", tclass))))
+            links.append((target, max(round(gbs / link_gbs), 1), SWITCH_CLASS if switch else GPU_CLASS))
         c2c = next(iter(mine.get("C2C", {}).values()), None)
-        if c2c is not None:
-            below.append(Element("c2c", (("bw", str(round(c2c * 1000))), ("count", "1"))))
-        number = str(self._gpus[gpu.name])
-        attributes = (("dev", number), ("sm", str(self._sm)), ("rank", number), ("gdr", "1"))
-        return Element("gpu", attributes, tuple(below))
+        return gpu_of(self._gpus[gpu.name], self._sm, links, c2c, gdr=True)
 
     def _net(self, net: SystemDevice) -> Element:
         number = _number(net.id)
