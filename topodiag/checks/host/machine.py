@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, log_was_read, no_log, times
-from topodiag.model.finding import Outcome, Severity
+from topodiag.checks.interface import NodeCheck, advice_of
+from topodiag.checks.shared.node.kernel_events import log_was_read, no_log, times
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
 
 _SHOWN = 4
 
 
-class MachineStops(FaultCheck, id="HST007"):
+class MachineStops(NodeCheck, id="HST007"):
     """HST007: the kernel stops, a processor hangs, or memory loses data
 
     What it finds
@@ -46,21 +47,20 @@ class MachineStops(FaultCheck, id="HST007"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        answer = self.any_fault(judged, _faults(judged))
-        if not answer.findings and not log_was_read(judged):
+        findings = [*self._faults(judged)]
+        if not findings and not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
-        return answer
+        return self.any_of(judged, findings)
 
-
-def _faults(node: Node) -> Iterator[NodeFault]:
-    for fault in own_data("checks/host/machine_faults")["fault"]:
-        lines = [event for event in node.events if event.kind == "cpu" and fault["name"] in event.text]
-        if lines:
-            reason = lines[-1].fields.get("reason", "")
-            yield NodeFault(
-                Severity[fault["severity"]],
-                fault["message"] + (f": {reason}" if reason else ""),
-                observed=f"{lines[-1].text[:160]}{times(lines)}",
-                advice=fault["advice"],
-                evidence=tuple(event.origin for event in (*lines[: _SHOWN - 1], *lines[_SHOWN - 1 :][-1:])),
-            )
+    def _faults(self, node: Node) -> Iterator[Finding]:
+        for fault in own_data("checks/host/machine_faults")["fault"]:
+            lines = [event for event in node.events if event.kind == "cpu" and fault["name"] in event.text]
+            if lines:
+                reason = lines[-1].fields.get("reason", "")
+                yield self.finding(
+                    self.where(node),
+                    advice_of(fault),
+                    fault["message"] + (f": {reason}" if reason else ""),
+                    observed=f"{lines[-1].text[:160]}{times(lines)}",
+                    evidence=[event.origin for event in (*lines[: _SHOWN - 1], *lines[_SHOWN - 1 :][-1:])],
+                )
