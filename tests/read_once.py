@@ -57,7 +57,7 @@ def _take(own: NodeDraft, draft: NodeDraft) -> None:
         getattr(draft, name).extend(getattr(own, name))
     draft.nccl_file = draft.nccl_file or own.nccl_file
     draft.read |= own.read
-    draft.told |= own.told
+    draft.topics |= own.topics
     draft.makers |= own.makers
 
 

@@ -307,7 +307,7 @@ def flat_vm() -> Node:
         pci=tree,
         paths=paths(cells),
         smi_matrix=cells,
-        told=bare.told | {Topic.SETTINGS, Topic.RDMA_DEVICES},
+        topics=bare.topics | {Topic.SETTINGS, Topic.RDMA_DEVICES},
     )
 
 

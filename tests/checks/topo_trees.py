@@ -56,7 +56,9 @@ def board(counts: Sequence[int] = (18,) * 4) -> Element:
 def alone(tree: Element, *, refusals: tuple[Refusal, ...] = (), asked: tuple[int, ...] = ()) -> Node:
     """The node of a file by itself."""
     return Node(
-        "topo", nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked), told=frozenset({Topic.TOPOLOGY_FILE})
+        "topo",
+        nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked),
+        topics=frozenset({Topic.TOPOLOGY_FILE}),
     )
 
 
@@ -66,7 +68,7 @@ def machine(gpus: int = 4, **changes: object) -> Node:
         "gpu-07",
         gpus=tuple(Gpu(at, bus(at)) for at in range(gpus)),
         nics=tuple(Nic(f"mlx5_{at}", rdma_name=f"mlx5_{at}", role=NicRole.COMPUTE) for at in range(gpus)),
-        told=frozenset({Topic.GPUS}),
+        topics=frozenset({Topic.GPUS}),
     )
     return replace(node, **changes)  # type: ignore[arg-type]
 
@@ -82,4 +84,4 @@ def told_to_read(path: str) -> Node:
 
 def read(text: str) -> Node:
     """The node of a file's text, as its reader meets it."""
-    return Node("topo", nccl_file=read_file(text.encode(), "topo.xml"), told=frozenset({Topic.TOPOLOGY_FILE}))
+    return Node("topo", nccl_file=read_file(text.encode(), "topo.xml"), topics=frozenset({Topic.TOPOLOGY_FILE}))

@@ -132,6 +132,6 @@ def test_links_to_invisible_switches_join_all_gpus() -> None:
 
 def test_on_a_machine_that_was_seen_to_have_no_gpu_no_nic_computes() -> None:
     draft = offer(NodeDraft(), 80)
-    draft.told.add(Topic.GPUS)
+    draft.topics.add(Topic.GPUS)
     draft.nic(rdma="mlx5_0").child("port", 1).offer("link_layer", "InfiniBand", at("ib.tree"))
     assert assemble(draft, "h").nics[0].role is NicRole.UNKNOWN

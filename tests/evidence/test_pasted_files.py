@@ -27,7 +27,7 @@ def test_cat_of_several_files_is_not_told_apart() -> None:
 
 def test_a_paste_is_a_part_so_what_it_does_not_show_may_be_there() -> None:
     node = node_of(f"{PORT}/counters/port_rcv_errors:3\n")
-    assert not node.told & {Topic.RDMA_DEVICES, Topic.GPUS, Topic.OS}
+    assert not node.topics & {Topic.RDMA_DEVICES, Topic.GPUS, Topic.OS}
 
 
 @examples("text")

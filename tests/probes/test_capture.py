@@ -334,7 +334,7 @@ def _in_memory(bundle: Bundle) -> Evidence:
 
 def test_a_machine_without_proc_and_sys_is_one_of_which_nothing_is_known(tmp_path: Path):
     node = read_node(_in_memory(capture(root=str(tmp_path), extra_path=str(tmp_path)))).node
-    assert not node.told & {Topic.GPUS, Topic.DRIVER, Topic.PCI, Topic.RDMA_DEVICES, Topic.INTERFACES}
+    assert not node.topics & {Topic.GPUS, Topic.DRIVER, Topic.PCI, Topic.RDMA_DEVICES, Topic.INTERFACES}
     sight = gpu_sight(node)
     assert (sight.sight, sight.why) == (Sight.UNREAD, "nvidia-smi -q -x: commands run on the live host only")
 
@@ -342,5 +342,5 @@ def test_a_machine_without_proc_and_sys_is_one_of_which_nothing_is_known(tmp_pat
 def test_of_a_machine_whose_kernel_is_seen_a_missing_tree_is_known_to_be_missing(machine: Path):
     shutil.rmtree(machine / "sys" / "class" / "infiniband", ignore_errors=True)
     node = read_node(_in_memory(capture(root=str(machine)))).node
-    assert {Topic.PCI, Topic.RDMA_DEVICES} <= node.told
-    assert Topic.GPUS not in node.told
+    assert {Topic.PCI, Topic.RDMA_DEVICES} <= node.topics
+    assert Topic.GPUS not in node.topics

@@ -157,7 +157,7 @@ def without_gpus(*, hung=False):
         "nvidia-smi topo -m", "no answer within 10 s" if hung else "not installed", of=frozenset({Topic.GPUS})
     )
     devices = {} if hung else {disk.bus_id: disk}
-    node = Node("head-1", pci=devices, not_observed=(gap,), told=frozenset() if hung else frozenset({Topic.PCI}))
+    node = Node("head-1", pci=devices, not_observed=(gap,), topics=frozenset() if hung else frozenset({Topic.PCI}))
     ids = node_check_ids()
     return Result(nodes=(node,), outcomes=outcomes(node="head-1", unknown_ids=ids), not_observed=(gap,))
 
@@ -173,7 +173,7 @@ def only_matrix():
                 facts[a.label, b.label] = known("NV4" if a.numa == b.numa else "SYS")
         for nic in nics:
             facts[a.label, nic.name] = known("PHB" if nic.numa == a.numa else "SYS")
-    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=facts, told=frozenset({Topic.GPUS, Topic.GPU_PAIRS}))
+    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=facts, topics=frozenset({Topic.GPUS, Topic.GPU_PAIRS}))
     seen = ("NVL004", "NUM001")
     rest = tuple(check for check in node_check_ids() if check not in seen)
     return Result(
@@ -188,5 +188,5 @@ def large(gpus=72):
         Gpu(i, name=known("NVIDIA GB200"), numa=known(i // 36), nvlinks=links(18, rate=53.125)) for i in range(gpus)
     )
     facts = {(a.label, b.label): known("NV18") for a in parts for b in parts if a is not b}
-    node = Node("rack-7", gpus=parts, smi_matrix=facts, told=frozenset({Topic.GPUS}))
+    node = Node("rack-7", gpus=parts, smi_matrix=facts, topics=frozenset({Topic.GPUS}))
     return Result(nodes=(node,), outcomes=outcomes(node=node.host))

@@ -66,7 +66,7 @@ def test_unasked_what_was_not_seen_is_a_line_and_an_input_that_was_not_read_has_
 
 
 def test_gpus_on_the_bus_with_a_silent_driver_are_not_judged_healthy():
-    node = replace(machines.h100(), told=frozenset({Topic.PCI, Topic.OS}), gpus=())
+    node = replace(machines.h100(), topics=frozenset({Topic.PCI, Topic.OS}), gpus=())
     text = table(Result(nodes=(node,), outcomes=machines.outcomes(node=node.host)))
     assert text.startswith("? ")
     assert "8 NVIDIA GPUs on the PCI bus, but the driver did not report on them" in " ".join(text.split())
@@ -253,7 +253,7 @@ def hostile(draw):
         gpus=(gpu, Gpu(1)),
         nics=(nic,),
         smi_matrix={(gpu.label, "GPU1"): known(word), (gpu.label, nic.name): known(word)},
-        told=frozenset({Topic.GPUS}),
+        topics=frozenset({Topic.GPUS}),
     )
     found = machines.finding(
         message=draw(ANY),

@@ -34,7 +34,7 @@ def capture(host: str, *, serial: int = 0, **changes: Any) -> Node:
 
 
 def kernel_log(host: str, *events: Event) -> Node:
-    return Node(host, events=events, told=frozenset({Topic.KERNEL_LOG}))
+    return Node(host, events=events, topics=frozenset({Topic.KERNEL_LOG}))
 
 
 def xid(time: float | None, code: int = 79, bus: str = "0000:10:00.0", text: str = "") -> Event:

@@ -42,7 +42,7 @@ def test_a_verdict(
 
 @examples("clean", "state")
 def test_gpus_and_drivers_alone_do_not_show_how_they_communicate(clean: str, state: State) -> None:
-    judgement = verdict(clean=clean, case=Case(nodes=(replace(nodes.hgx_h100(), told=frozenset({Topic.GPUS})),)))
+    judgement = verdict(clean=clean, case=Case(nodes=(replace(nodes.hgx_h100(), topics=frozenset({Topic.GPUS})),)))
     assert judgement.state is state
     no_link = "nothing shows that a link or a network port is well" in judgement.headline
     assert no_link is (state is State.UNKNOWN)

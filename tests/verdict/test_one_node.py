@@ -14,7 +14,7 @@ BOOT = 1_760_000_400.0 - 360_000.0
 def test_the_events_of_a_kernel_log_go_into_the_capture_of_its_host() -> None:
     (node,) = merged([capture("n1"), kernel_log("n1.site", xid(NOON))])
     assert [event.code for event in node.events] == [79]
-    assert Topic.KERNEL_LOG in node.told
+    assert Topic.KERNEL_LOG in node.topics
 
 
 Events = dict[str, list[tuple[float, int]]]

@@ -159,7 +159,7 @@ class NodeDraft:
         self.nccl_file: NcclFile | None = None
         self.read: set[str] = set()
         """Kinds of sources."""
-        self.told: set[Topic] = set()
+        self.topics: set[Topic] = set()
         self.makers: set[Maker] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}

@@ -152,7 +152,7 @@ class Source(ABC):
     a_piece: ClassVar[str]
     """Why its texts are of some things only, whatever stands in them; "" where a text is of all of `speaks_of`."""
     quiet_is_news: ClassVar[bool]
-    apart: ClassVar[bool]
+    separate: ClassVar[bool]
     maker: ClassVar[Maker | None]
     measured: ClassVar[re.Pattern[str] | None]
     looks: ClassVar[re.Pattern[str] | None] = None
@@ -167,7 +167,7 @@ class Source(ABC):
         cls.kind, row = _by_place()[place]
         cls.trust, cls.speaks_of = row["trust"], frozenset(Topic[name] for name in row["topics"])
         cls.a_piece, cls.quiet_is_news = row.get("a_piece", ""), row.get("quiet_is_news", False)
-        cls.apart = row.get("apart", False)
+        cls.separate = row.get("separate", False)
         cls.maker = Maker(row["maker"]) if "maker" in row else None
         cls.measured = regex(row["measured"]) if "measured" in row else None
         cls.looks = regex(row["looks"], re.MULTILINE) if "looks" in row else None

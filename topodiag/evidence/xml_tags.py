@@ -29,13 +29,13 @@ _TAG_END = regex(r"[\s/\"'=]*")
 
 @dataclass(frozen=True, slots=True)
 class XmlTag:
-    """`<name attributes>`, `</name>` (`closes`), or `<name attributes/>` (`alone`); `line` from 1."""
+    """`<name attributes>`, `</name>` (`closes`), or `<name attributes/>` (`self_closing`); `line` from 1."""
 
     name: str
     attributes: tuple[tuple[str, str], ...]
     line: int
     closes: bool = False
-    alone: bool = False
+    self_closing: bool = False
     before: str = ""
     """Of a tag that closes, the text between it and the tag above."""
     start: int = 0
@@ -71,10 +71,10 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
             before, at = text[at : match.start()], _after_tag(text, match.end())
             yield XmlTag(match["name"], (), line, closes=True, before=_unescaped(before))
         else:
-            attributes, at, alone = _attributes(text, match.end())
+            attributes, at, self_closing = _attributes(text, match.end())
             if any(len(value) > MAX_VALUE for _, value in attributes):
                 raise InputError(name, f"holds a value of more than {MAX_VALUE} characters", line=line, hint="refused")
-            yield XmlTag(match["name"], attributes, line, alone=alone)
+            yield XmlTag(match["name"], attributes, line, self_closing=self_closing)
     raise InputError(name, f"holds more than {limit} tags", hint="refused: no machine has so many parts")
 
 

@@ -80,7 +80,7 @@ class _Builder:
     events: Iterator[Any]
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
     written: int = 0
-    made: int = 0
+    built: int = 0
     line: int = 0
 
     def refuse(self, why: str) -> InputError:
@@ -146,10 +146,10 @@ class _Builder:
     def count(self, new: int) -> None:
         """One value more is written, and so many are made. Raises InputError beyond bounds."""
         self.written += 1
-        self.made += new
-        if self.made > MAX_VALUES:
+        self.built += new
+        if self.built > MAX_VALUES:
             raise self.refuse(f"holds more than {MAX_VALUES} values")
-        if self.made > FREE_VALUES + MAX_REPEATED * self.written:
+        if self.built > FREE_VALUES + MAX_REPEATED * self.written:
             raise self.refuse(f"repeats itself by aliases to more than {MAX_REPEATED} times what is written")
 
 

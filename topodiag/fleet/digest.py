@@ -150,7 +150,7 @@ def _no_gpu(node: Node) -> tuple[Facts, ...]:
     """That no GPU shows is a value to compare: a driver that hangs must not pass for a node that is as its siblings."""
     if node.gpus:
         return ()
-    return (Facts("gpu", ((("", "GPUs", ""), "0"),)) if Topic.GPUS in node.told else _NOT_SHOWN,)
+    return (Facts("gpu", ((("", "GPUs", ""), "0"),)) if Topic.GPUS in node.topics else _NOT_SHOWN,)
 
 
 def traits_of(node: Node) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,7 @@
 Two captures of one kind of machine differ in a few hundred of their ten thousand lines. Where each of these lines
 differs in identities (identities.py), or in numbers that its source copies and no more (`Source.measured`), the node is
 the sibling's with these exchanged: each fact knows the line that it was read from. Logs, which say nothing but what
-happened (`Source.apart`), are read of each. It is not taken on trust: when a
+happened (`Source.separate`), are read of each. It is not taken on trust: when a
 line varies for the first time, the node is read whole as well, and the two must be equal.
 """
 
@@ -69,7 +69,7 @@ class _Text:
     data: bytes
     measured: re.Pattern[str] | None
     lines: list[bytes] = field(default_factory=list)
-    apart: NodeDraft | None = None
+    separate: NodeDraft | None = None
     """What was made of a text that says nothing but what happened."""
 
 
@@ -85,10 +85,10 @@ class Pattern:
         self._of_host: set[Place] = set()
         self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
         self._logs_vary = False
-        logged = (event for text in self._texts if text.apart is not None for event in text.apart.events)
+        logged = (event for text in self._texts if text.separate is not None for event in text.separate.events)
         self._by_logs = distinct_events(logged) == node.events
         for text in self._texts:
-            if text.apart is None:
+            if text.separate is None:
                 self._look(text)
         self._names = tuple(self._holders)
         self._old = Identities(self._host, self._names)
@@ -117,7 +117,7 @@ class Pattern:
         for text, blob in zip(self._texts, evidence.blobs, strict=True):
             if text.data == blob.data:
                 continue
-            if text.apart is not None:
+            if text.separate is not None:
                 logs = True
                 continue
             lines = blob.data.split(b"\n")
@@ -139,14 +139,14 @@ class Pattern:
 
     def _events(self, evidence: Evidence) -> tuple[Event, ...] | None:
         """What happened on a sibling; None where its logs, or the pattern's, say more than that."""
-        mine = [text.apart for text in self._texts if text.apart is not None]
+        mine = [text.separate for text in self._texts if text.separate is not None]
         if not self._by_logs:
             return None
         pairs = zip(self._texts, evidence.blobs, strict=True)
-        theirs = [read_apart(blob) for text, blob in pairs if text.apart is not None]
+        theirs = [read_apart(blob) for text, blob in pairs if text.separate is not None]
         events: list[Event] = []
         for old, new in zip(mine, theirs, strict=True):
-            if new is None or (new.told, new.read) != (old.told, old.read):
+            if new is None or (new.topics, new.read) != (old.topics, old.read):
                 return None
             events += new.events
         return distinct_events(events)

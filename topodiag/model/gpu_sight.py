@@ -34,7 +34,7 @@ class GpuSight:
 
 def gpu_sight(node: Node) -> GpuSight:
     """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
-    spoke = Topic.GPUS in node.told or _told_by_file(node)
+    spoke = Topic.GPUS in node.topics or _told_by_file(node)
     if node.gpus and (spoke or any(_is_told_of(gpu) for gpu in node.gpus)):
         return GpuSight(Sight.SEEN)
     on_bus = sum(dev.is_accelerator for dev in node.pci.values())

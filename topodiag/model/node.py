@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine. Collections that nothing was read for are empty; `told` says which were looked at.
+    """One machine. Collections that nothing was read for are empty; `topics` are those that were looked at.
 
     `smi_matrix` holds `nvidia-smi topo -m`'s own words (`NV18`, `PIX`, `NODE`), both triangles;
     `p2p` the words of `topo -p2p` or NVML by capability (`read`, `write`, `nvlink`, `atomics`, `prop`), e.g. `OK`;
@@ -77,7 +77,7 @@ class Node:
     """The topology file or dump that was given of this machine, as NCCL's parser meets it."""
     disagreements: tuple[Disagreement, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
-    told: frozenset[Topic] = frozenset()
+    topics: frozenset[Topic] = frozenset()
     """What the evidence that was there and parsed speaks of."""
     makers: frozenset[Maker] = frozenset()
     """Whose tools the evidence is of, where that tells whose GPUs these are; `maker.makers_of` knows of more signs."""

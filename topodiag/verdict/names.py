@@ -89,7 +89,7 @@ def unique(addresses: Iterable[str]) -> frozenset[str]:
 
 def only_kernel_log(node: Node) -> bool:
     """Whether nothing but the kernel's messages is known of a node."""
-    return node.told <= {Topic.KERNEL_LOG} and not (node.gpus or node.nics or node.pci or node.netdevs)
+    return node.topics <= {Topic.KERNEL_LOG} and not (node.gpus or node.nics or node.pci or node.netdevs)
 
 
 def _of_node(number: int, node: Node) -> NamedHost:

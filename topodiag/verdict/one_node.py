@@ -52,7 +52,7 @@ def is_part(node: Node) -> bool:
     """Whether nothing but the kernel's messages, or nothing but interfaces, is known of a node."""
     if only_kernel_log(node):
         return True
-    others = (node.told, node.gpus, node.nics, node.pci, node.events, node.reports, node.time.known)
+    others = (node.topics, node.gpus, node.nics, node.pci, node.events, node.reports, node.time.known)
     return bool(node.netdevs) and not any(others)
 
 
@@ -90,7 +90,7 @@ def _with_log(node: Node, log: Node) -> Node:
         node,
         events=tuple(events),
         reports=(*node.reports, *log.reports),
-        told=node.told | log.told,
+        topics=node.topics | log.topics,
         not_observed=tuple(dict.fromkeys((*node.not_observed, *log.not_observed))),
     )
 

@@ -39,12 +39,12 @@ def with_conf(node: Node, *lines: str, path: str = SYSTEM) -> Node:
     first = {name: value for name, _, value in reversed(pairs)}
     settings = tuple(Setting(name, value, path, HERE) for name, value in first.items())
     kept = tuple(setting for setting in node.settings if setting.name not in first)
-    return replace(node, conf_lines=conf, settings=(*kept, *settings), told=node.told | {Topic.SETTINGS})
+    return replace(node, conf_lines=conf, settings=(*kept, *settings), topics=node.topics | {Topic.SETTINGS})
 
 
 def with_env(node: Node, **env: str) -> Node:
     settings = tuple(Setting(name, value, "environment", HERE) for name, value in env.items())
-    return replace(node, settings=(*node.settings, *settings), told=node.told | {Topic.SETTINGS})
+    return replace(node, settings=(*node.settings, *settings), topics=node.topics | {Topic.SETTINGS})
 
 
 def advice(*nodes: Node) -> ConfAdvice:

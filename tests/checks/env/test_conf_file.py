@@ -17,7 +17,7 @@ from topodiag.model.system import ConfLine
 
 def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:
     conf_lines = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
-    return Node("gpu-001", conf_lines=tuple(conf_lines), told=frozenset({Topic.SETTINGS}))
+    return Node("gpu-001", conf_lines=tuple(conf_lines), topics=frozenset({Topic.SETTINGS}))
 
 
 def judge(node: Node) -> Any:

@@ -32,13 +32,13 @@ E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 SEEN = frozenset({Topic.SETTINGS, Topic.GPUS, Topic.RDMA_DEVICES})
 
 
-def given_on(node: Node, *pairs: str, scope: str = "environment", told: frozenset[Topic] = SEEN) -> Node:
+def given_on(node: Node, *pairs: str, scope: str = "environment", topics: frozenset[Topic] = SEEN) -> Node:
     """The node with settings `NAME=VALUE` added, and what its evidence speaks of."""
     settings = tuple(
         Setting(pair.partition("=")[0], pair.partition("=")[2], scope, Origin("settings.tree", at + 1, pair))
         for at, pair in enumerate(pairs)
     )
-    return replace(node, settings=node.settings + settings, told=told)
+    return replace(node, settings=node.settings + settings, topics=topics)
 
 
 def costs(node: Node, *pairs: str, scope: str = "environment") -> Any:
@@ -89,7 +89,7 @@ def test_a_setting_that_costs_nothing_here_is_silent(machine: str, pair: str) ->
 
 @examples("pair", "topics", "expected")
 def test_a_setting_of_a_machine_that_nobody_saw_is_not_judged(pair: str, topics: set[Topic], expected: str) -> None:
-    node = given_on(Node("n0"), pair, told=frozenset({Topic.SETTINGS, *topics}))
+    node = given_on(Node("n0"), pair, topics=frozenset({Topic.SETTINGS, *topics}))
     assert status(CostlySetting().judge(node, ())) == expected
 
 
@@ -166,7 +166,7 @@ def test_the_environment_overrides_conf_files_and_the_users_file_the_systems() -
 
 def test_settings_that_were_not_read_are_unknown() -> None:
     assert status(CostlySetting().judge(ib_h100(), ())) == "unknown"
-    assert status(CostlySetting().judge(replace(ib_h100(), told=frozenset({Topic.SETTINGS})), ())) == "clean"
+    assert status(CostlySetting().judge(replace(ib_h100(), topics=frozenset({Topic.SETTINGS})), ())) == "clean"
 
 
 # --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------

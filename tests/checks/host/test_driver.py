@@ -32,7 +32,7 @@ def events(text: str) -> tuple[Event, ...]:
 
 def log(text: str, **changes: Any) -> Node:
     """A kernel log alone."""
-    return Node("n7", events=events(text), told=frozenset({Topic.KERNEL_LOG}), **changes)
+    return Node("n7", events=events(text), topics=frozenset({Topic.KERNEL_LOG}), **changes)
 
 
 def judge(node: Node) -> Outcome:
@@ -59,7 +59,7 @@ def test_a_healthy_node_is_clean() -> None:
 
 
 def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
-    assert judge(Node("login", told=frozenset({Topic.KERNEL_LOG, Topic.PCI}))).status is not Status.FINDING
+    assert judge(Node("login", topics=frozenset({Topic.KERNEL_LOG, Topic.PCI}))).status is not Status.FINDING
 
 
 def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:

@@ -13,8 +13,8 @@ from topodiag.model.provenance import Fact, NotObserved, Topic
 GPUS = frozenset({Topic.GPUS})
 
 
-def waited(*probes: NotObserved, told: frozenset[Topic] = frozenset()) -> Node:
-    return replace(nodes.hgx_h100(), time=Fact("2026-03-02T08:15:30Z"), not_observed=probes, told=told)
+def waited(*probes: NotObserved, topics: frozenset[Topic] = frozenset()) -> Node:
+    return replace(nodes.hgx_h100(), time=Fact("2026-03-02T08:15:30Z"), not_observed=probes, topics=topics)
 
 
 def waits(what: str, seconds: float = 10.0, of: frozenset[Topic] = GPUS) -> NotObserved:
@@ -24,7 +24,7 @@ def waits(what: str, seconds: float = 10.0, of: frozenset[Topic] = GPUS) -> NotO
 @examples("hung", "told", "wanted")
 def test_probes_that_hang(hung: list[tuple[str, float]], told: list[str] | None, wanted: Wanted) -> None:
     """Probes by their seconds, and the topics of which others told."""
-    node = waited(*(waits(*probe) for probe in hung), told=frozenset(Topic[topic] for topic in told or ()))
+    node = waited(*(waits(*probe) for probe in hung), topics=frozenset(Topic[topic] for topic in told or ()))
     assert shown(ProbeHangs().judge(node), wanted) == wanted
 
 
@@ -36,7 +36,7 @@ def test_a_node_whose_whole_collector_hung_is_an_error() -> None:
 def test_a_tool_that_is_absent_or_refused_does_not_hang() -> None:
     absent = NotObserved("nvidia-smi", "not installed", of=GPUS)
     refused = NotObserved("dmesg", "permission denied", needs_root=True)
-    assert ProbeHangs().judge(waited(absent, refused, told=GPUS)).status is Status.CLEAN
+    assert ProbeHangs().judge(waited(absent, refused, topics=GPUS)).status is Status.CLEAN
     assert ProbeHangs().judge(waited(absent, refused)).status is Status.UNKNOWN, "nobody asked the driver"
 
 

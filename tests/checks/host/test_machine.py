@@ -12,7 +12,7 @@ from topodiag.checks.host.machine import MachineStops
 @examples("lines", "part", "wanted")
 def test_what_the_kernel_says_of_the_machine(lines: list[str], part: bool | None, wanted: Wanted) -> None:
     made = node(*lines)
-    outcome = MachineStops().judge(replace(made, told=frozenset()) if part else made)
+    outcome = MachineStops().judge(replace(made, topics=frozenset()) if part else made)
     assert shown(outcome, wanted) == wanted
 
 

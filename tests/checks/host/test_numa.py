@@ -74,7 +74,7 @@ def test_processes_away_from_their_gpus(node: str, processes: list[tuple[int, st
 
 def test_a_process_with_several_gpus_is_not_judged() -> None:
     many = Process(1, (0, 3), cpus_allowed=read("0-7"))
-    node = replace(nodes.l40s_box(), told=frozenset({Topic.PROCESSES}))
+    node = replace(nodes.l40s_box(), topics=frozenset({Topic.PROCESSES}))
     assert status(bound(node, many)) == "not_applicable"
     assert status(bound(node)) == "not_applicable"
 

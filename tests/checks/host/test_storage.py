@@ -20,14 +20,14 @@ SILENT = "nfs: server 10.2.0.9 not responding, still trying"
 def node(*lines: str) -> Node:
     text = "".join(f"[{100 + at}.000000] {line}\n" for at, line in enumerate(lines))
     events = tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
-    return replace(nodes.hgx_h100(), events=events, told=frozenset({Topic.KERNEL_LOG}))
+    return replace(nodes.hgx_h100(), events=events, topics=frozenset({Topic.KERNEL_LOG}))
 
 
 @examples("lines", "part", "wanted")
 def test_what_the_kernel_says_of_storage(lines: list[str], part: bool | None, wanted: Wanted) -> None:
     """One line a second from 100 s on; of a `part` of a log the rest may say that the server came back."""
     made = node(*lines)
-    outcome = StorageStalls().judge(replace(made, told=frozenset()) if part else made)
+    outcome = StorageStalls().judge(replace(made, topics=frozenset()) if part else made)
     assert shown(outcome, wanted) == wanted
 
 

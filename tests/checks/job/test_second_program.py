@@ -18,7 +18,7 @@ OWN = {"SLURM_JOB_ID": "551", "RANK": "0"}
 def judged(*more: Process, gpus: Sequence[int] = range(8), env: dict[str, str] = OWN) -> Outcome:
     ranks = tuple(on(gpu, "train.py", env) for gpu in gpus)
     node = nodes.hgx_h100()
-    return SecondProgram().judge(replace(node, processes=(*ranks, *more), told=node.told | {Topic.PROCESSES}))
+    return SecondProgram().judge(replace(node, processes=(*ranks, *more), topics=node.topics | {Topic.PROCESSES}))
 
 
 def on(gpu: int, name: str, env: dict[str, str] | None = None, pid: int = 0) -> Process:
@@ -59,4 +59,4 @@ def test_two_gpus_do_not_tell_which_process_is_the_odd_one() -> None:
 
 
 def test_without_a_list_of_processes_nothing_is_known() -> None:
-    assert SecondProgram().judge(replace(nodes.hgx_h100(), told=frozenset())).status is Status.UNKNOWN
+    assert SecondProgram().judge(replace(nodes.hgx_h100(), topics=frozenset())).status is Status.UNKNOWN

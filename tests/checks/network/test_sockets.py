@@ -58,7 +58,7 @@ MACHINES: dict[str, Callable[[Node], Node]] = {
     "with NICs of management": lambda node: replace(
         node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics)
     ),
-    "without NICs": lambda node: replace(node, nics=(), told=node.told | {Topic.PCI}),
+    "without NICs": lambda node: replace(node, nics=(), topics=node.topics | {Topic.PCI}),
 }
 
 

@@ -27,7 +27,7 @@ def missing(node: Node, *peers: Node) -> Any:
 def dgx(nics: int = 8) -> Node:
     """A DGX H100 by DMI, with so many of its NICs."""
     node = ib_h100()
-    return replace(node, system=read("DGX H100", "os-state"), nics=node.nics[:nics], told=LISTED)
+    return replace(node, system=read("DGX H100", "os-state"), nics=node.nics[:nics], topics=LISTED)
 
 
 def plain(nics: int = 8) -> Node:

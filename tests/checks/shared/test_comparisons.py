@@ -9,7 +9,7 @@ def test_the_odd_ones_are_those_that_most_do_not_agree_with(
     values: dict[str, int], odd: tuple[str, ...] | None
 ) -> None:
     outliers = unlike(values)
-    assert (outliers.odd if outliers is not None else None) == odd
+    assert (outliers.outliers if outliers is not None else None) == odd
 
 
 @examples("values", "factor", "floor", "odd")
@@ -17,7 +17,7 @@ def test_far_is_a_factor_and_a_floor_from_the_median(
     values: list[float], factor: float, floor: float, odd: tuple[int, ...] | None
 ) -> None:
     outlier = far(dict(enumerate(values)), factor=factor, floor=floor)
-    assert (outlier.odd if outlier is not None else None) == odd
+    assert (outlier.outliers if outlier is not None else None) == odd
 
 
 def test_where_the_rest_do_not_agree_nobody_is_far() -> None:

@@ -19,7 +19,7 @@ from topodiag.model.system import Setting
 
 def names(*pairs: str) -> Any:
     settings = tuple(Setting(*pair.split("=", 1), "environment", Origin("settings.tree", 1, pair)) for pair in pairs)
-    return UnknownSetting().judge(Node("gpu-001", settings=settings, told=frozenset({Topic.SETTINGS})), ())
+    return UnknownSetting().judge(Node("gpu-001", settings=settings, topics=frozenset({Topic.SETTINGS})), ())
 
 
 @examples("wrong", "right")

@@ -58,7 +58,7 @@ class ConfLineNotRead(NodeCheck, id="ENV002"):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if not judged.conf_lines:
-            if Topic.SETTINGS in judged.told:
+            if Topic.SETTINGS in judged.topics:
                 return self.not_applicable(judged, "no nccl.conf on this node")
             return self.unknown(judged, "nccl.conf files are not in the evidence")
         first: dict[tuple[str, str], str] = {}

@@ -72,7 +72,7 @@ def _rank(scope: str) -> int:
 
 
 def settings_seen(node: Node) -> bool:
-    return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
+    return Topic.SETTINGS in node.topics or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
 class CostlySetting(NodeCheck, id="ENV001"):

@@ -48,7 +48,7 @@ class NodeMachine:
         self.gpus = bool(node.gpus)
         self.several_gpus = len(node.gpus) > 1
         self.whole_board = len(node.gpus) >= BOARD
-        self.runs_kernels = self.gpus or Topic.GPUS not in node.told  # or may have GPUs that nobody looked for
+        self.runs_kernels = self.gpus or Topic.GPUS not in node.topics  # or may have GPUs that nobody looked for
         self.several_sockets = sum(numa.has_cpus for numa in node.numa) > 1
         self.rdma = bool(compute_nics(node))
         self.own_ib = uses_internal_ib(node)
@@ -58,11 +58,11 @@ class NodeMachine:
     def lacks(self, condition: str) -> bool:
         """Whether the evidence does not show what a condition is about: NICs, ways between GPUs, or GPUs."""
         name = condition.removeprefix("not ")
-        if name in _OF_NICS and not self.rdma and self.node.told.isdisjoint((Topic.RDMA_DEVICES, Topic.PCI)):
+        if name in _OF_NICS and not self.rdma and self.node.topics.isdisjoint((Topic.RDMA_DEVICES, Topic.PCI)):
             return True
         if name in _OF_PAIRS and self.several_gpus and not self.node.paths:
             return True
-        return name not in _OF_NO_GPU and not self.gpus and Topic.GPUS not in self.node.told
+        return name not in _OF_NO_GPU and not self.gpus and Topic.GPUS not in self.node.topics
 
     @cached_property
     def amd(self) -> bool:

@@ -202,7 +202,7 @@ class CaptureChange:
     before: Capture
     now: Capture
     basis: str
-    found: Changes
+    changes: Changes
 
 
 class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
@@ -254,7 +254,7 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
         return self.with_findings(judged, self._told(judged, change))
 
     def _told(self, judged: NodeHistory, observed: CaptureChange) -> Iterator[Finding]:
-        changes = observed.found
+        changes = observed.changes
         if changes.another:
             words = "this is another machine under the same name"
             yield self._note(judged, observed, words, "no GPU and no network card is the same")

@@ -116,7 +116,7 @@ class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
         if lost or short is not None:
             missing = self._missing(judged, short) if short is not None else None
             return self.any_of(judged, [*(self._lost(judged, loss) for loss in lost), missing], coverage)
-        if seen == total and (seen or Topic.GPUS in judged.told):
+        if seen == total and (seen or Topic.GPUS in judged.topics):
             return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
         if log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
@@ -150,7 +150,7 @@ def _is_named(node: Node, gpu: Gpu) -> bool:
     """Whether a list of the driver's has this GPU by its UUID, which it asks the GPU for. Tables of ways between GPUs
     only number them; AMD's tools print counters of those alone that answer."""
     asked = gpu.uuid.known or (bool(gpu.counters) and dialect_of(node) is AMD)
-    return Topic.GPUS in node.told and asked and not gpu.lost.known
+    return Topic.GPUS in node.topics and asked and not gpu.lost.known
 
 
 def _unasked(node: Node, seen: int, total: int) -> str:
@@ -244,7 +244,7 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
 def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> MissingGpus | None:
     """Whether GPUs are missing that nothing else shows as lost. What the bus holds is there, even where the driver does
     not list it: Slurm, a container or vfio-pci keeps it from this user."""
-    if Topic.PCI not in node.told or node.is_vm or node.os.container.get("none") != "none":
+    if Topic.PCI not in node.topics or node.is_vm or node.os.container.get("none") != "none":
         return None
     if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2:
         return None
@@ -276,7 +276,7 @@ def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
     """How many nodes of each kind have how many GPUs."""
     by_kind: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
     for node in nodes:
-        if Topic.PCI in node.told and node.gpus:
+        if Topic.PCI in node.topics and node.gpus:
             by_kind[_kind(node)][_on_bus(node)] += 1
     return by_kind
 

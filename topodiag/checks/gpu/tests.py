@@ -129,7 +129,7 @@ def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
     speeds = {gpu.index: speed for gpu in node.gpus if (speed := gpu.host_copy_gbs.value)}
     slow = far(speeds, factor=HOST_SHARE, least=FEWEST, most=ODD_SHARE)
     for gpu in node.gpus if slow is not None else ():
-        if slow is not None and gpu.index in slow.odd:
+        if slow is not None and gpu.index in slow.outliers:
             speed = speeds[gpu.index]
             words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(slow.usual)} on its peers"
             yield ShortGpu(gpu, words, speed / slow.usual, (gpu.host_copy_gbs,))
@@ -140,7 +140,7 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     gpus = _measured(node)
     best = {gpu.label: max(_of(node, gpu.label).values()) for gpu in gpus}
     short = far(best, factor=PAIR_SHARE, least=FEWEST, most=ODD_SHARE)
-    labels = set(short.odd) if short is not None else set()
+    labels = set(short.outliers) if short is not None else set()
     slow = [gpu for gpu in gpus if gpu.label in labels]
     rest = [fact.get(0.0) for pair, fact in node.copies.items() if labels.isdisjoint(pair)]
     if not slow or not rest:

@@ -121,7 +121,7 @@ class Nearest:
     gpu: Gpu
     nic: Nic | None = None
     kind: PathType | None = None
-    said: Fact[str] = Fact()
+    words: Fact[str] = Fact()
 
 
 class GdrTooFar(NodeCheck, id="GDR002"):
@@ -194,7 +194,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
     def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
         nics = list(dict.fromkeys(at.nic.name for at in group if at.nic is not None))
-        words = sorted({at.said.value or kind.name for at in group})
+        words = sorted({at.words.value or kind.name for at in group})
         rate = max((port.rate_gbps.get(0.0) for at in group if at.nic for port in at.nic.ports), default=0.0)
         verb = "has" if len(group) == 1 else "have"
         text = f"NCCL stages {fold_runs(labels)}'s traffic in host memory: one more pass over PCIe and the memory bus"
@@ -210,7 +210,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=self.steps("another nic", kind=kind.name),
             cost=Cost(text=text),
-            evidence=[at.said.origin for at in group],
+            evidence=[at.words.origin for at in group],
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
 

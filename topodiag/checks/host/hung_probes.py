@@ -61,14 +61,14 @@ class ProbeHangs(FaultCheck, id="HST005"):
             return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {in_s(LEAST_S)} to answer")
         if judged.time.value is None:
             return self.not_applicable(judged, "the evidence is no capture of a node")
-        if Topic.GPUS not in judged.told and not no_gpu(judged):
+        if Topic.GPUS not in judged.topics and not no_gpu(judged):
             return self.unknown(judged, "nothing in the evidence asked the driver for its GPUs")
         return self.clean(judged, "every probe ended by itself")
 
 
 def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[NodeFault]:
     """One for what nobody else answered for, one for the rest."""
-    gaps = [gap for gap in hung if (gap.of - node.told if gap.of else not node.told)]
+    gaps = [gap for gap in hung if (gap.of - node.topics if gap.of else not node.topics)]
     other = [gap for gap in hung if gap not in gaps]
     if gaps:
         yield _fault(gaps, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")

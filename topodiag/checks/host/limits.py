@@ -87,7 +87,7 @@ def _memlock(node: Node) -> NodeFault | None:
 
 
 def _may_use_rdma(node: Node) -> bool:
-    return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.told
+    return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.topics
 
 
 def _shm(node: Node) -> NodeFault | None:

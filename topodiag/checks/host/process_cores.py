@@ -76,7 +76,7 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
         if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:
             return self.not_applicable(judged, "one NUMA node or socket")
         single = [(process, judged.gpu(process.gpus[0])) for process in judged.processes if len(set(process.gpus)) == 1]
-        if not single and Topic.PROCESSES not in judged.told:
+        if not single and Topic.PROCESSES not in judged.topics:
             return self.unknown(judged, "the processes on the GPUs were not seen")
         if not single:
             return self.not_applicable(judged, "no process with one GPU in the evidence")

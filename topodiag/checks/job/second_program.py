@@ -43,7 +43,7 @@ class SecondProgram(NodeCheck, id="JOB004"):
         return seen
 
     def _second(self, judged: Node) -> Outcome:
-        if Topic.PROCESSES not in judged.told:
+        if Topic.PROCESSES not in judged.topics:
             return self.unknown(judged, "the processes on the GPUs were not seen")
         held = grouped(
             (process.gpus[0], process)

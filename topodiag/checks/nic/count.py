@@ -105,7 +105,7 @@ class MissingComputeNic(NodeCheck, id="NIC005"):
         if lists_no_nics(node, present):
             return self.unknown(node, "which RDMA devices there are is not in the evidence")
         container = node.os.container.value
-        if container != "none" and (container or Topic.OS in node.told):
+        if container != "none" and (container or Topic.OS in node.topics):
             where = f"in a container ({container})" if container else "perhaps in a container"
             return self.unknown(node, f"{where}, which may not see all NICs")
         return self.any_of(node, [self._report(node, gap, present, sides)])

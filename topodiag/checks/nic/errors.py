@@ -175,7 +175,7 @@ class NicPortErrors(NodeCheck, id="NIC003"):
 
 def _interfaces(node: Node) -> tuple[Nic, ...]:
     """Interfaces with counters where nothing else is known of the machine: the output of `ethtool -S` alone."""
-    if node.nics or node.told & {Topic.GPUS, Topic.RDMA_DEVICES}:
+    if node.nics or node.topics & {Topic.GPUS, Topic.RDMA_DEVICES}:
         return ()
     return tuple(Nic(netdev.name, netdevs=(netdev.name,)) for netdev in node.netdevs if netdev.counters)
 

@@ -90,11 +90,11 @@ ONE_OF_MORE = "not every RDMA device is listed: there may be others than {}"
 def lists_no_nics(node: Node, shown: Sequence[Nic]) -> bool:
     """Whether the evidence does not list the NICs of the node: nothing does, or a text that somebody gave shows one,
     as tools do that were asked for it. The columns of `topo -m` are all that the driver knows."""
-    if not node.told:
+    if not node.topics:
         return False
-    if Topic.RDMA_DEVICES not in node.told:
-        return not (shown and (node.told & _LISTS or any(nic.smi_label for nic in shown)))
-    return len(shown) == 1 and not node.time.known and not (shown[0].smi_label or node.told & _LISTS)
+    if Topic.RDMA_DEVICES not in node.topics:
+        return not (shown and (node.topics & _LISTS or any(nic.smi_label for nic in shown)))
+    return len(shown) == 1 and not node.time.known and not (shown[0].smi_label or node.topics & _LISTS)
 
 
 def product(nic: Nic) -> str:

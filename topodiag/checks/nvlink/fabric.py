@@ -224,7 +224,7 @@ def _failed_alone(node: Node) -> bool:
     if not manager_failed(node):
         return False
     if not node.gpus:
-        return not node.told & {Topic.GPUS, Topic.PCI}
+        return not node.topics & {Topic.GPUS, Topic.PCI}
     shown = any(map(gpu_spec, node.gpus)) or any(map(registers, node.gpus)) or node.nvswitches
     return not (shown or links_to_switch(node) or bridged_pair(node))
 
@@ -232,7 +232,7 @@ def _failed_alone(node: Node) -> bool:
 def _imex_failed_alone(node: Node) -> bool:
     """The same of IMEX, which machines have no use for whose NVLink ends at the node."""
     failed = node.os.services.get(IMEX, Fact()).value == "failed"
-    return failed and not node.gpus and not node.told & {Topic.GPUS, Topic.PCI}
+    return failed and not node.gpus and not node.topics & {Topic.GPUS, Topic.PCI}
 
 
 def _not_ready_error(node: Node) -> str:
@@ -289,7 +289,7 @@ def _cost(gpu: Gpu, fault: Fault) -> Cost:
     nvlink = width[1] if width is not None else "its NVLinks"
     if fault.waiting and fault.severity is not Severity.ERROR:
         return Cost(text="CUDA programs wait or fail with error 802 until the fabric is ready")
-    if fault.apart:
+    if fault.outlier:
         return Cost(text=f"between nodes this GPU uses the network instead of {nvlink}")
     if fault.waiting or fault.refused:
         text = f"{nvlink} unusable; CUDA fails with error 802 or NCCL goes over PCIe"

@@ -30,7 +30,7 @@ class Fault:
     """The GPU has not joined the fabric: what a dead Fabric Manager looks like from the GPU."""
     refused: bool = False
     """The GPU asked to join, and the fabric said no."""
-    apart: bool = False
+    outlier: bool = False
     """The GPU is in the fabric but not in the NVLink domain of its peers."""
 
 
@@ -92,15 +92,15 @@ def _domain(gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
         return []
     if cluster(gpu) is None:
         text = "in no multi-node NVLink domain, unlike its peers"
-        return [Fault(Severity.ERROR, text, f"cluster {common}, as its peers", apart=True)]
+        return [Fault(Severity.ERROR, text, f"cluster {common}, as its peers", outlier=True)]
     if cluster(gpu) != common:
         return [
-            Fault(Severity.ERROR, f"in NVLink cluster {cluster(gpu)}", f"cluster {common}, as its peers", apart=True)
+            Fault(Severity.ERROR, f"in NVLink cluster {cluster(gpu)}", f"cluster {common}, as its peers", outlier=True)
         ]
     clique = majority(sibling.fabric.clique_id.value for sibling in known if sibling.fabric.clique_id.value is not None)
     own = gpu.fabric.clique_id.value
     if own is not None and clique is not None and own != clique:
-        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its peers", apart=True)]
+        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its peers", outlier=True)]
     return []
 
 
@@ -147,7 +147,7 @@ def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
         return False  # fewer may be what a job was given of a board without switches
     linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
     # By the bus alone the GPUs of a guest, whose manager runs on its host, look the same.
-    return Topic.GPUS in node.told and not linked and not any(_works(gpu) for gpu in gpus)
+    return Topic.GPUS in node.topics and not linked and not any(_works(gpu) for gpu in gpus)
 
 
 def _works(gpu: Gpu) -> bool:
@@ -164,7 +164,7 @@ def not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     if not gpus:
         return "no GPU whose fabric could be judged"
     refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
-    single_gpu = len(node.gpus) == 1 and Topic.GPUS in node.told  # an excerpt shows one of several
+    single_gpu = len(node.gpus) == 1 and Topic.GPUS in node.topics  # an excerpt shows one of several
     if single_gpu and not cluster(gpus[0]) and not refused and not manager_failed(node):
         return "one GPU: it needs no fabric within the node"
     if any(registers(gpu) for gpu in gpus) or node.nvswitches or links_to_switch(node):

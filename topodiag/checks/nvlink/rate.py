@@ -111,12 +111,12 @@ class SlowNvlinks(NodeCheck, id="NVL002"):
         return self.any_of(judged, (self._report(judged, *key, links) for key, links in groups.items()), coverage)
 
     def _slow_pairs(self, node: Node, slow: Far[tuple[str, str]]) -> Iterator[Finding]:
-        for pair in slow.odd:
+        for pair in slow.outliers:
             fact, way = node.copies[pair], " to ".join(pair)
             gbs = fact.get(0.0)
             yield self.finding(
                 self.where(node, gpus=pair, links=(way,)),
-                self.advice("slow pair", usual_gbs=in_gbs(slow.usual), others=slow.of - len(slow.odd)),
+                self.advice("slow pair", usual_gbs=in_gbs(slow.usual), others=slow.of - len(slow.outliers)),
                 f"{way} copies at {in_gbs(gbs)}, the other pairs at {in_gbs(slow.usual)}",
                 observed=f"{in_gbs(gbs)} from {way}",
                 cost=Cost(slow.usual - gbs, 1 - gbs / slow.usual, "rings and all-to-all over this pair go at its pace"),
@@ -203,5 +203,5 @@ def slow_pairs(node: Node) -> Far[tuple[str, str]] | None:
         return None
     copies = {pair: fact.get(0.0) for pair, fact in node.copies.items()}
     slow = far(copies, factor=SLOW_SHARE, least=FEWEST, close=1 / EVEN_SHARE)
-    of_gpu = Tally(label for pair in slow.odd for label in pair) if slow is not None else Tally[str]()
+    of_gpu = Tally(label for pair in slow.outliers for label in pair) if slow is not None else Tally[str]()
     return slow if of_gpu and max(of_gpu.values()) <= MOST_OF_ONE else None

@@ -259,7 +259,11 @@ def _unseen(node: Node, devices: Sequence[PciDevice], hidden: Sequence[PciDevice
         return f"ACS of {hidden[0].bus_id}: {hidden[0].acs.why}"
     if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
         return "the IOMMU's state is not in the evidence"
-    if Topic.RDMA_DEVICES not in node.told and node.told and any(fn.kind is PciKind.NIC for fn in node.pci.values()):
+    if (
+        Topic.RDMA_DEVICES not in node.topics
+        and node.topics
+        and any(fn.kind is PciKind.NIC for fn in node.pci.values())
+    ):
         return "which NICs carry the job's traffic is not in the evidence"
     outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
     return f"{outside} GPUs or NICs are not in the PCI tree of the evidence" if outside else ""

@@ -183,7 +183,7 @@ def _devices(node: Node) -> Iterator[tuple[PciDevice, Gpu | None, Nic | None]]:
 def functions_alone(node: Node) -> tuple[Nic, ...]:
     """Network functions of the bus where nothing else is known of the machine's network: the output of lspci alone.
     Only those with the lanes of an adapter for a cluster's network."""
-    if node.told & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
+    if node.topics & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
         return ()
     return tuple(
         nic

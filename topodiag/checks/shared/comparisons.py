@@ -25,22 +25,22 @@ QUARTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Outliers(Generic[K, V]):
-    """`odd` have another value than the `count` of `of` peers that have `usual`."""
+    """`outliers` have another value than the `count` of `of` peers that have `usual`."""
 
     usual: V
     count: int
     of: int
-    odd: tuple[K, ...]
+    outliers: tuple[K, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Far(Generic[K]):
-    """`odd` are far from `usual`, the median of all; `rest` is the median of the others."""
+    """`outliers` are far from `usual`, the median of all; `rest` is the median of the others."""
 
     usual: float
     rest: float
     of: int
-    odd: tuple[K, ...]
+    outliers: tuple[K, ...]
 
 
 def majority(values: Iterable[V]) -> V | None:

@@ -165,7 +165,7 @@ _PLAIN_DRIVERS = frozenset({"virtio-pci", "virtio_net", "ena", "e1000", "e1000e"
 def has_no_adapter(node: Node) -> bool:
     """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
     finds one there, and nothing is wrong with that."""
-    return Topic.PCI in node.told and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
+    return Topic.PCI in node.topics and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
 
 
 def _is_plain(nic: Nic) -> bool:

@@ -96,7 +96,7 @@ def _states(table: Table) -> Iterator[Event]:
         is_bad = {place: word in BAD for place, word in words.items() if word in BAD or word in GOOD}
         outlier = unlike(is_bad, agree=MOST_AGREE)
         if outlier is not None and not outlier.usual:
-            for place in outlier.odd:
+            for place in outlier.outliers:
                 yield _fault_at(table, place, fault, f"{outlier.count} of {outlier.of} are not")
 
 
@@ -125,7 +125,7 @@ def _clocks(table: Table) -> Iterator[Event]:
         if (mhz := _number(cell)) and (loads.get(place) or 0.0) >= BUSY_PERCENT
     }
     if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
-        for place in slow.odd:
+        for place in slow.outliers:
             words = f"{in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
             yield _fault_at(table, place, "gpu.clocks", words)
 
@@ -147,7 +147,7 @@ def _late(table: Table) -> Iterator[Event]:
         if late is None or "rank" not in " ".join(times).lower():
             continue
         usual, part = in_ms(late.usual * 1000), name.removeprefix(tables.TIME)
-        for who in late.odd:
+        for who in late.outliers:
             words = f"{who}: {part} {in_ms(times[who] * 1000)}, {usual} by the median"
             yield _fault("job.rank_late", words, table.rows[places[who]])
 
@@ -167,7 +167,7 @@ def _differ(table: Table) -> Iterator[Event]:
         hosts = [table.rows[place].cells.get(tables.HOST) or table.rows[place].label for place in by_host]
         outlier = unlike(by_host, agree=least)
         if outlier is not None and len(set(hosts)) == len(hosts) and all(hosts):
-            for place in outlier.odd:
+            for place in outlier.outliers:
                 yield _fault_at(table, place, fault, f"{outlier.count} of {outlier.of} have {outlier.usual}")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def alone(node: Node) -> bool:
     """Whether the file is all that is known of the machine, so that the node is what the file says."""
-    return node.nccl_file is not None and node.told <= {Topic.TOPOLOGY_FILE}
+    return node.nccl_file is not None and node.topics <= {Topic.TOPOLOGY_FILE}
 
 
 def nothing_to_judge(node: Node) -> tuple[Status, str] | None:

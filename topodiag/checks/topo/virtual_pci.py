@@ -110,7 +110,7 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
             return self._not_flat(judged, nics, signs)
         if (remedy := _remedy(judged, nics)) is not None:
             return self.clean(judged, remedy)
-        if Topic.SETTINGS not in judged.told:
+        if Topic.SETTINGS not in judged.topics:
             return self.unknown(judged, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
         devices = gpus_and_nics(judged, nics)
         known = sum(judged.pci_of(device) is not None for device in devices)

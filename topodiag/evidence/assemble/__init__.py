@@ -75,7 +75,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         nccl_file=draft.nccl_file,
         disagreements=tuple(disagreements),
         not_observed=tuple(draft.missing),
-        told=frozenset(draft.told),
+        topics=frozenset(draft.topics),
         makers=frozenset(draft.makers),
     )
     if len(node.gpus) + len(node.nics) <= MAX_PATH_DEVICES:
@@ -172,7 +172,7 @@ def _judge(nic: Nic, node: Node, routed: set[str], near: set[str], chosen: set[F
         if not nic.ports:
             return NicRole.UNKNOWN, "no driver runs it"
         return NicRole.MANAGEMENT, "Ethernet without RDMA"
-    if not node.gpus and Topic.GPUS in node.told:
+    if not node.gpus and Topic.GPUS in node.topics:
         return NicRole.UNKNOWN, "no GPU to serve"
     family = _family(nic)
     if nic.name in near:

@@ -112,7 +112,7 @@ def _read_objects(blob: Blob, objects: list[HwlocObject]) -> bool:
         elif tag.name == "object":
             hwloc_object = HwlocObject(tag, stack[-1] if stack else None, {}, version)
             objects.append(hwloc_object)
-            if not tag.alone:
+            if not tag.self_closing:
                 stack.append(hwloc_object)
                 if len(stack) > MAX_DEPTH:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")

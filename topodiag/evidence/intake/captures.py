@@ -247,7 +247,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     pieces = _anchored(groups, named)
     anchors = tuple(pieces)
     left: list[Piece] = []
-    for piece in (piece for group in groups if not group.apart for piece in group.pieces):
+    for piece in (piece for group in groups if not group.separate for piece in group.pieces):
         owners = [anchor for anchor in anchors if mentions(piece, named.get(anchor, ""))]
         (pieces[owners[0]] if len(owners) == 1 else left).append(piece)
     several = first_of([named.get(number, "?") for number in anchors], 4)
@@ -274,7 +274,7 @@ def _anchored(groups: Sequence[Group], named: Mapping[int, str]) -> dict[int, li
     node: gpu-001.topo.txt, gpu-001.nvlink.txt."""
     pieces: dict[int, list[Piece]] = {}
     for number, group in enumerate(groups):
-        if group.apart:
+        if group.separate:
             at = next((place for place in pieces if named.get(place) and named.get(place) == named.get(number)), number)
             pieces.setdefault(at, []).extend(group.pieces)
     return pieces
@@ -299,7 +299,7 @@ def _name_of(group: Group, groups: Sequence[Group]) -> str:
     others = [
         os.path.basename(piece.name)
         for other in groups
-        if other is not group and other.apart
+        if other is not group and other.separate
         for piece in other.pieces
         if set(piece.sources) & set(group.pieces[0].sources)
     ]

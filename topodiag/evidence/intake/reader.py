@@ -99,7 +99,7 @@ def read_node(evidence: Evidence) -> ReadNode:
         what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "unknown file type"
         raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
-    draft.told |= _told_by_absence(evidence)
+    draft.topics |= _told_by_absence(evidence)
     host = evidence.host or pick(draft.single("scheduler").offers.get("SLURMD_NODENAME", ()), str).get("")
     # Pasted texts name no host: their files tell one from another.
     node = assemble(draft, host or Path(evidence.path).name.split(".")[0] or "node", evidence.time)
@@ -176,7 +176,7 @@ def _read_with(source: Source, blob: Blob, draft: NodeDraft, digest: str) -> tup
         return Input(blob.name, source.kind, digest), (UnreadLine(blob.name, None, "", why),)
     if parsed.records or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"):
         draft.read.add(source.kind)
-        draft.told |= source.told(parsed)
+        draft.topics |= source.told(parsed)
         draft.makers |= {source.maker} if source.maker is not None else set()
     lines = blob.data.count(b"\n") + 1
     account = Input(blob.name, source.kind, digest, lines, len(parsed.records), parsed.unread_count)
@@ -186,7 +186,7 @@ def _read_with(source: Source, blob: Blob, draft: NodeDraft, digest: str) -> tup
 def read_apart(blob: Blob) -> NodeDraft | None:
     """What the source of a text makes of it where the text says nothing but what happened; None of any other text."""
     source = registry.source(blob.item.kind) if blob.item is not None else None
-    if source is None or not source.apart:
+    if source is None or not source.separate:
         return None
     draft = NodeDraft()
     _, unread = _read_with(source, blob, draft, "")

@@ -115,10 +115,10 @@ _OF_MOMENTS = frozenset({"nvidia-smi", "nvidia-smi-dmon", "nvidia-smi-query"})
 
 @dataclass(slots=True)
 class Group:
-    """Texts that are of one host by what they say. `apart`: something shows that another group is not."""
+    """Texts that are of one host by what they say. `separate`: something shows that another group is not."""
 
     pieces: list[Piece]
-    apart: bool = False
+    separate: bool = False
 
 
 def groups_of(pieces: Sequence[Piece]) -> list[Group]:

@@ -165,7 +165,7 @@ _DIFFERENT = "Communicator ranks have different "
 
 @dataclass(slots=True)
 class _Comm:
-    """A communicator while its lines are read. `said` is what the lines of members that follow share."""
+    """A communicator while its lines are read. `shared` is what the lines of members that follow share."""
 
     hash: int
     size: int
@@ -174,7 +174,7 @@ class _Comm:
     counts: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     states: Counter[str] = field(default_factory=Counter)
     collective: str = ""
-    said: tuple[int | None, str, str] = (None, "", "")
+    shared: tuple[int | None, str, str] = (None, "", "")
 
     def made(self) -> RasCommunicator:
         ranks = tuple(self.ranks[rank] for rank in sorted(self.ranks))
@@ -269,7 +269,7 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
         number, key = int(match[1]), int(match[2], 16)
         size = draft.sizes[number] if number < len(draft.sizes) else 0
         draft.at = draft.comms.setdefault(key, _Comm(key, size, origin))
-        draft.at.said = (None, "", "")
+        draft.at.shared = (None, "", "")
     elif line[:1].strip():
         draft.listed, draft.at = line.strip(), None
     elif draft.at is None:
@@ -279,8 +279,8 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
     elif match := _LIKE["rank"].match(line):
         _read_rank(draft.at, match, origin)
     elif match := _LIKE["several"].match(line):
-        draft.at.said = _counts(match, 2)
-        _add(draft.at, draft.at.said, int(match[1]))
+        draft.at.shared = _counts(match, 2)
+        _add(draft.at, draft.at.shared, int(match[1]))
     elif line.lstrip().startswith(_DIFFERENT):
         named, of_counts, _ = line.lstrip().removeprefix(_DIFFERENT).partition(" operation counts")
         draft.at.collective = named if of_counts and named != "collective" else ""
@@ -296,8 +296,8 @@ def _read_rank(comm: _Comm, match: re.Match[str], origin: Origin) -> None:
     identified = own != (None, "", "")
     if identified:
         _add(comm, own, 1)
-        comm.said = (None, "", "")
-    count, state, error = own if identified else comm.said
+        comm.shared = (None, "", "")
+    count, state, error = own if identified else comm.shared
     rank = int(match[1])
     old = comm.ranks.get(rank) or RasMember(rank, origin=origin)
     process = RasProcess(match[8], int(match[7]), match[6].strip()) if match[7] else old.process

@@ -96,7 +96,7 @@ def read_tolerantly(data: bytes, name: str) -> Element | None:
     for tag in tags(decoded(data), name, lexer.MAX_TAGS):
         if not tag.closes:
             stack.append(OpenElement(tag, _is_known(stack, tag.name)))
-        if (tag.closes or tag.alone) and (done := _close(stack, tag.name)) is not None:
+        if (tag.closes or tag.self_closing) and (done := _close(stack, tag.name)) is not None:
             return done
         if len(stack) > lexer.MAX_DEPTH:
             raise InputError(name, f"nests deeper than {lexer.MAX_DEPTH} elements", line=tag.line, hint="refused")

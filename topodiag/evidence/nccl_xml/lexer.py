@@ -211,7 +211,7 @@ class Lexer:
         if last != ord(">"):
             where = self._at - 1
             raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
-        return XmlTag(text_of(raw), tuple(attributes), line, alone=is_alone, start=start)
+        return XmlTag(text_of(raw), tuple(attributes), line, self_closing=is_alone, start=start)
 
     def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
         """A name, its value, and the character that follows."""

@@ -97,7 +97,7 @@ def _load(lexer: Lexer, name: str, rules: Rules, loaded: VersionReading) -> None
             loaded.note(Remark("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start))
         below = rules.allowed.get(tag.name, ()) if known else ()
         stack.append(OpenElement(tag, known, below))
-        if tag.alone:
+        if tag.self_closing:
             _close(stack, loaded)
         elif len(stack) > MAX_DEPTH:
             raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=tag.line, hint="refused")

@@ -83,7 +83,7 @@ class _Reader:
         elif not tag.closes:
             self._path.append(tag.name)
             self._leaf = True
-            if tag.alone or len(self._path) > MAX_DEPTH:
+            if tag.self_closing or len(self._path) > MAX_DEPTH:
                 self._close(tag)
         elif tag.name in self._path:
             self._close(tag)

@@ -79,7 +79,7 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
     assert len(set(names)) == len(names)
     for fault in library_faults():
         low, high = release_of(fault.since), release_of(fault.fixed)
-        assert low is not None or fault.told  # the library says it itself: no release needs to be named
+        assert low is not None or fault.reported  # the library says it itself: no release needs to be named
         assert low is None or high is None or low < high
         assert fault.text or fault.frames or fault.setting
         assert re.compile(fault.text or fault.frames or fault.setting)

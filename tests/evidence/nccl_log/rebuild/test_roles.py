@@ -101,12 +101,12 @@ def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
 
 def test_a_layout_that_fits_one_job_of_several_leaves_the_others_a_note() -> None:
     several = RolesOfJobs(Layout(tp=3), {})
-    small, why = several.assign(communicators([0, 1], world=4), 4, hosts(4), told=True)
+    small, why = several.assign(communicators([0, 1], world=4), 4, hosts(4), complete=True)
     assert "ranks; the job has 4" in why
     assert {communicator.role for communicator in small[1:]} == {
         role.role for role in assign_roles(small, 4, hosts(4))[1:]
     }
-    fitting, why = several.assign(communicators([0, 1, 2], world=6), 6, hosts(6), told=True)
+    fitting, why = several.assign(communicators([0, 1, 2], world=6), 6, hosts(6), complete=True)
     assert (fitting[1].role, why) == (Role.TP, "")
     several.check()
 
@@ -114,14 +114,14 @@ def test_a_layout_that_fits_one_job_of_several_leaves_the_others_a_note() -> Non
 def test_a_layout_that_fits_no_job_is_refused_for_the_largest() -> None:
     several = RolesOfJobs(Layout(tp=3), {})
     for size in (4, 8, 2):
-        several.assign(communicators([0, 1], world=size), size, hosts(size), told=True)
+        several.assign(communicators([0, 1], world=size), size, hosts(size), complete=True)
     with pytest.raises(LayoutError, match="the job has 8"):
         several.check()
 
 
 def test_a_world_size_that_was_only_counted_refutes_no_layout() -> None:
     several = RolesOfJobs(Layout(tp=3), {})
-    several.assign(communicators([0, 1], world=4), 4, hosts(4), told=False)
+    several.assign(communicators([0, 1], world=4), 4, hosts(4), complete=False)
     several.check()
 
 

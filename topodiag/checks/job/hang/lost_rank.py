@@ -32,7 +32,7 @@ _ENDINGS = frozenset({"killed", "died", "exit"})
 @dataclass(frozen=True, slots=True)
 class LostRanks:
     """Ranks that closed their connections and report nothing; the events by which others saw it, and how many they are.
-    `left`: their programs came to their end. `unanswered`: RAS has no answer of them. `told`: the line of a
+    `left`: their programs came to their end. `unanswered`: RAS has no answer of them. `report`: the line of a
     launcher on the end of the first of them, where there is one."""
 
     ranks: tuple[int, ...]
@@ -41,7 +41,7 @@ class LostRanks:
     coverage: Coverage
     left: bool = False
     unanswered: bool = False
-    told: Event | None = None
+    report: Event | None = None
 
 
 def gone(job: Job) -> LostRanks | None:
@@ -132,15 +132,15 @@ def lost_rank_findings(check: JobCheck, job: Job, lost: LostRanks) -> Finding:
     silent = (
         "no answer to RAS" if lost.unanswered else "no error of its own" if it == "it" else "no errors of their own"
     )
-    words = f"; {quoted(lost.told.text)}" if lost.told is not None else ""
-    certain = lost.unanswered or lost.told is not None or lost.tellers > 1
+    words = f"; {quoted(lost.report.text)}" if lost.report is not None else ""
+    certain = lost.unanswered or lost.report is not None or lost.tellers > 1
     return check.finding(
         check.where(hosts, ranks=lost.ranks),
         "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{words}",
         fix=check.steps("exit code", place=hosts_word(hosts) or "its node"),
-        evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
+        evidence=[*([lost.report.origin] if lost.report is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if certain else Confidence.LOW,
     )

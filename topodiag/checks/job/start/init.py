@@ -44,7 +44,7 @@ class OpenInit:
     `went_on`: what the job printed while it worked, after this init began."""
 
     done: int
-    absent: int
+    missing: int
     who: str
     cut: bool
     torn: bool
@@ -71,7 +71,7 @@ class OpenInit:
         words = " printed no Init COMPLETE"
         if self.torn:
             words = " printed no Init COMPLETE, but other ranks of their host did: lines are torn"
-        if self.absent:
+        if self.missing:
             words += f"; {self.who} printed no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
@@ -158,7 +158,7 @@ class InitNotFinished(JobCheck, id="JOB001"):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = hosts_with(job, ranks)
         init = _init_of(job, communicator, open_at, hosts)
-        first = f"look first at {init.who}, which printed no line" if init.absent else _first(job, communicator, ranks)
+        first = f"look first at {init.who}, which printed no line" if init.missing else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
@@ -169,7 +169,7 @@ class InitNotFinished(JobCheck, id="JOB001"):
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
-            coverage=Coverage(communicator.nranks - init.absent, communicator.nranks, "members seen"),
+            coverage=Coverage(communicator.nranks - init.missing, communicator.nranks, "members seen"),
             confidence=init.confidence,
         )
 

@@ -37,7 +37,7 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
     setting: str = ""
     nodes: int = 0
     sure: str
-    told: bool = False
+    reported: bool = False
     what: str
     control: str
     source: str
@@ -119,7 +119,7 @@ class KnownLibraryFault(JobCheck, id="JOB007"):
                 f"read {fault.source}",
             ),
             cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
-            confidence=confidence if version or fault.told else Confidence.LOW,
+            confidence=confidence if version or fault.reported else Confidence.LOW,
         )
 
 

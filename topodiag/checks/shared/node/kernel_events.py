@@ -47,7 +47,7 @@ class XidGroup:
 
 def log_was_read(node: Node) -> bool:
     """Whether the kernel log is there as a whole: what it does not hold did not happen, as far as it goes back."""
-    return Topic.KERNEL_LOG in node.told
+    return Topic.KERNEL_LOG in node.topics
 
 
 def lasted_s(events: Iterable[Event]) -> float:
@@ -68,7 +68,7 @@ def no_gpu(node: Node) -> str:
         return ""
     if any(function.kind is PciKind.GPU and function.vendor.get(NVIDIA) == NVIDIA for function in node.pci.values()):
         return ""
-    return "no NVIDIA GPU in this node" if node.pci and Topic.PCI in node.told else ""
+    return "no NVIDIA GPU in this node" if node.pci and Topic.PCI in node.topics else ""
 
 
 def gpu_at(node: Node, bus_id: str | None) -> Gpu | None:

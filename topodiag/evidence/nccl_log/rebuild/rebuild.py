@@ -189,7 +189,7 @@ class _Builder:
         by_process = grouped(((rank.host, rank.pid), rank.rank) for rank in ranks)
         return Job(
             name="job",
-            world_size=self._world_size(communicators, len(ranks), happened, told=complete),
+            world_size=self._world_size(communicators, len(ranks), happened, complete=complete),
             ranks=ranks,
             processes=processes,
             communicators=communicators,
@@ -208,10 +208,10 @@ class _Builder:
         )
 
     def _world_size(
-        self, communicators: Sequence[Communicator], ranks: int, happened: Sequence[Event], *, told: bool
+        self, communicators: Sequence[Communicator], ranks: int, happened: Sequence[Event], *, complete: bool
     ) -> int:
         """What NCCL was told; without a communicator what torch's ranks say where they meet, -1 unknown."""
-        if told:
+        if complete:
             return communicators[0].nranks
         if communicators:
             return -1 if self.inferred else ranks
@@ -225,7 +225,7 @@ class _Builder:
         )
         complete = bool(job.communicators) and not job.notes
         rank_hosts = {rank.rank: rank.host for rank in job.ranks}
-        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=complete)
+        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, complete=complete)
         notes = (*job.notes, misfit) if misfit else job.notes
         return replace(job, communicators=communicators, connections=gathered.connections(), notes=notes)
 

@@ -72,15 +72,15 @@ class RolesOfJobs:
         self._fits = False
 
     def assign(
-        self, communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str], *, told: bool
+        self, communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str], *, complete: bool
     ) -> tuple[tuple[Communicator, ...], str]:
-        """The communicators of one job with their roles, and why the layout was left out, "" where it was not. `told`
-        is whether the logs say the world size: one that was counted from the ranks seen refutes no layout."""
+        """The communicators of one job with their roles, and why the layout was left out, "" where it was not.
+        `complete`: the logs say the world size; one that was counted from the ranks seen refutes no layout."""
         try:
             assigned = assign_roles(communicators, world_size, rank_hosts, self.layout, self.described)
-            self._fits |= told
+            self._fits |= complete
         except LayoutError as error:
-            if told:
+            if complete:
                 self._misfits.append((world_size, error))
             roles = assign_roles(communicators, world_size, rank_hosts, None, self.described)
             return roles, f"{error.message}: roles are told without it"
