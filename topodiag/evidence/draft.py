@@ -101,8 +101,7 @@ class Entity:
     def count(self, name: str, value: int | None, origin: Origin) -> None:
         """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""
         if value is not None:
-            offer = Offer(value, origin, self._weight.trust, self._weight.sample)
-            self.counters.setdefault(name, []).append(offer)
+            self.counters.setdefault(name, []).append(Offer(value, origin, self._weight.trust, self._weight.sample))
 
     def child(self, kind: str, key: Key) -> Entity:
         """A part of this device: `("nvlink", 4)` of a GPU, `("port", 1)` of a NIC."""

@@ -100,9 +100,8 @@ class Blob:
         yield from enumerate(self.text.split("\n"), start=1)
 
     def origin(self, line: int | None = None, text: str = "") -> Origin:
-        command = self.item.command if self.item else ""
         # Alike nodes quote the same lines: each is kept once, as long as anybody holds it.
-        return Origin(self.name, line, intern(text.strip()[:MAX_QUOTE]), command)
+        return Origin(self.name, line, intern(text.strip()[:MAX_QUOTE]), self.item.command if self.item else "")
 
     def quoted(self, most: int) -> Callable[[int], Origin]:
         """Gives lines of a text whose reader knows their numbers alone, 0 for none; without words where there are more
@@ -228,6 +227,15 @@ def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> i
         return None
     value = int(match[0], 16 if "x" in match[0].lower() else 10)
     return value if low <= value <= high else None
+
+
+_RANK = regex(r"rank[ _=-]?([0-9]{1,9})(?![0-9])")
+
+
+def rank_of_name(path: str) -> int | None:
+    """The last rank that the name of a file says: `nccl_trace_rank_3`, `rank0.txt`, `train-Rank=12.log`."""
+    ranks = _RANK.findall(path.rpartition("/")[2].lower())
+    return int(ranks[-1]) if ranks else None
 
 
 def whole(low: int, high: int = 2**64 - 1) -> Callable[[str], int | None]:

@@ -18,7 +18,7 @@ class MachineStops(NodeCheck, id="HST007"):
 
     What it finds
         A panic of the kernel with its reason; processors that were stuck (soft and hard lockups, stalls of RCU); errors
-        of the main memory that could not be corrected.
+        of the main memory, and of processors, that could not be corrected.
 
     Why it matters
         All ranks of the node end with it, or wait, and the ranks of other nodes see a peer that no longer answers. It
@@ -26,7 +26,7 @@ class MachineStops(NodeCheck, id="HST007"):
 
     Evidence it reads
         The kernel log: `Kernel panic - not syncing: ..`, `BUG: soft lockup`, `detected hard LOCKUP`, `rcu: INFO: ..`,
-        `EDAC MC0: 1 UE`.
+        `EDAC MC0: 1 UE`, `mce: [Hardware Error]: .. Machine Check Exception`.
 
     When it stays silent
         Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands for

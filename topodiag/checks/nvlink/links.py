@@ -70,7 +70,7 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         asked = [count for count in counts if not count.skipped]
         if not asked:
             return self.not_applicable(judged, counts[0].why if counts else "no GPU in the evidence")
-        if len(judged.gpus) == 1 and not judged.gpus[0].index and asked[0].active == 0:
+        if judged.gpus[-1].index == 0 and asked[0].active == 0:
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]
         if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):

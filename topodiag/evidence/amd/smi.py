@@ -225,13 +225,12 @@ class RocmSmi(OfPage):
         for line in page.bare_lines():
             words = line.text.split()
             in_table = in_table or set(words) >= _COLUMNS
-            pairs = pairwise(words)
-            clocks = [word for word, after in pairs if word.endswith("Mhz") and after.endswith(("Mhz", "N/A"))]
-            clock = clocks[0] if clocks else None  # a GPU that does not answer shows None, N/A
+            # A GPU that does not answer shows None, N/A.
+            clocks = (word for word, after in pairwise(words) if word[-3:] == "Mhz" and after[-3:] in ("Mhz", "N/A"))
             index = to_int(words[0], low=0, high=MAX_GPUS - 1) if in_table and line.text.endswith("%") else None
             if index is not None:
                 used = words[-2] if words[-2].endswith("%") else None
-                line.put(page.draft.gpu(index=index), **_fields(clock, words[-1], used))
+                line.put(page.draft.gpu(index=index), **_fields(next(clocks, None), words[-1], used))
 
 
 def _fields(clock: str | None, load: str | None, used: str | None) -> dict[str, object]:

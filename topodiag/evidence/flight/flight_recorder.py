@@ -21,8 +21,8 @@ from math import nan
 from pickletools import genops
 from typing import Any
 
+from topodiag.evidence.interface import rank_of_name
 from topodiag.evidence.json_values import decoded, integer
-from topodiag.evidence.rank_names import rank_of_name
 from topodiag.lazy import regex
 from topodiag.model.job import FlightRecord
 from topodiag.model.provenance import Origin

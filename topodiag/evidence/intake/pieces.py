@@ -129,8 +129,7 @@ class Intake:
 
     def beside(self, *kinds: Kind) -> tuple[SkippedFile, ...]:
         """What a command that reads these kinds leaves aside, with the command that reads it."""
-        left = [left_aside(piece) for piece in self.pieces if not piece.is_any(kinds)]
-        return (*left, *self.aside)
+        return (*(left_aside(piece) for piece in self.pieces if not piece.is_any(kinds)), *self.aside)
 
 
 def left_aside(piece: Piece) -> SkippedFile:

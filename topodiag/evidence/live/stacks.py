@@ -11,7 +11,7 @@ The rank is that of a line or a file that names it (`rank 0`, `rank0.txt`), or o
 
 from __future__ import annotations
 
-from topodiag.evidence.rank_names import rank_of_name
+from topodiag.evidence.interface import rank_of_name
 from topodiag.model.diagnostics import Frame, Stack
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.own_data import patterns

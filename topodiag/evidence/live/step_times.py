@@ -18,10 +18,10 @@ from math import isfinite, isnan, nan
 from operator import le, lt
 from typing import Any
 
+from topodiag.evidence.interface import rank_of_name
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, timed_batches
-from topodiag.evidence.rank_names import rank_of_name
 from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex

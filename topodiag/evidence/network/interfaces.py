@@ -268,8 +268,7 @@ def _begun(line: Line, text: str) -> Entity | None:
     head, brief = _OF_IP["head"].match(text), _OF_IP["brief"].match(text)
     if head is not None and words.device_name(head[1]):
         entity, flags = line.page.draft.netdev(head[1]), set(head[3].split(","))
-        cells = text[head.end() :].split()
-        named = dict(pairwise(cells))
+        named = dict(pairwise(text[head.end() :].split()))
         if head[2]:
             # net-tools tells a carrier by RUNNING, and none by its absence.
             flags.add("LOWER_UP" if not flags.isdisjoint({"LOWER_UP", "RUNNING"}) else "NO-CARRIER")

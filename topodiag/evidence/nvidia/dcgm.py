@@ -269,10 +269,9 @@ class Dcgm(OfPage):
                 line.put(page.draft.gpu(index=index), **{name: (value,)})
         # Below a bare `Fail` version 4 names the GPUs, and a clock that is held down names its own.
         named = {value for (name, index), lines in tests.items() if index >= 0 for value in lines}
-        for value in [*tests.get((FAILED, -1), ())]:
-            if held or value in named:
-                del tests[FAILED, -1][value]
         for (name, index), lines in tests.items():
+            if index < 0 and name == FAILED:
+                lines = {} if held else {value: line for value, line in lines.items() if value not in named}
             if lines and index not in held:
                 entity = page.draft.single("node") if index < 0 else page.draft.gpu(index=index)
                 entity.offer(name, tuple(lines), next(iter(lines.values())).origin)

@@ -205,8 +205,7 @@ class GpuAnswers:
     def _offer(self, entity: Entity, name: str, path: str, given: object, value: object) -> None:
         """Offer a value, or the reason for having none; nothing where the call was not made."""
         if value is not None or given is not None:
-            why = error_of(given) or "not a value that NVML gives"
-            entity.offer(name, value, self._origin(path, given), why)
+            entity.offer(name, value, self._origin(path, given), error_of(given) or "not a value that NVML gives")
 
     def _offer_all(self, entity: Entity, table: str, answers: Answers, above: str = "") -> None:
         """Offer the fields of a table, each by the answer that holds it; `above` is where the answers stand."""

@@ -296,8 +296,7 @@ class Shard:
     def add_messages(self, codes: Ints, line: Positions, thread: Positions) -> None:
         """Messages by their codes, once the contexts of the block are named."""
         kept = np.flatnonzero(codes >= 0)
-        columns = {"message": codes[kept], "line": line[kept], "thread": thread[kept]}
-        self._said.append(self._placed(columns))
+        self._said.append(self._placed({"message": codes[kept], "line": line[kept], "thread": thread[kept]}))
         self.count(len(kept), self.messages.understood(codes[kept]))
 
     def end_block(self, lines: int) -> None:
