@@ -29,13 +29,13 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 82_707,
-    "app": 3_950,
-    "checks": 17_439,
+    "": 82_108,
+    "app": 3_944,
+    "checks": 17_236,
     "cli": 2_823,
-    "evidence": 19_837,
+    "evidence": 19_836,
     "model": 4_506,
-    "report": 6_436,
+    "report": 6_435,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
 the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
@@ -43,9 +43,9 @@ and `evidence` 32,286."""
 
 MOST_PATTERNS = 251
 MOST_PATTERNS_OF_CHECKS = 37
-MOST_FILES_OF_EVIDENCE = 150
+MOST_FILES_OF_EVIDENCE = 149
 MOST_FILES_OF_CHECKS = 15
-MOST_GESTURES = 19
+MOST_GESTURES = 1
 """Budgets of the package: what it has today. A change may lower them and raise none."""
 
 
