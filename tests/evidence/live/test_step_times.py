@@ -97,6 +97,14 @@ def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
     assert len(read_steps(text, "x")[0].steps) == 8
 
 
+def test_a_bar_that_begins_anew_in_a_resumed_run_measures_its_own_time() -> None:
+    runs = [(step, 2 * step) for step in range(60)] + [(60 + step, 3 * step) for step in range(60)]
+    bars = "".join(f"train:  9%|█ | {n}/200 [{s // 60:02}:{s % 60:02}<01:20,  1.00s/it]\n" for n, s in runs)
+    (series,) = read_steps(bars, "x")
+    assert set(series.column("value")[20:60]) == {2.0}
+    assert set(series.column("value")[80:]) == {3.0}
+
+
 @pytest.mark.parametrize(("longest", "found"), [(3000, 1), (150, 0)], ids=["a training among them", "data sets alone"])
 def test_bars_of_many_lengths_count_data_sets(longest: int, found: int) -> None:
     lengths = [*range(100, 120, 2), longest]

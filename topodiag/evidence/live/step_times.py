@@ -129,11 +129,13 @@ class _Start:
 
 
 def _measured(numbers: Sequence[int], elapsed: Sequence[float], values: array[float]) -> array[float]:
-    """The seconds of the steps of a bar over the last _SPELL_S or more that went by; before them, and where no bar
-    says what went by, as the lines say."""
+    """The seconds of the steps of a bar over the last _SPELL_S or more that went by since it began, or began anew in a
+    resumed run; before them, and where no bar says what went by, as the lines say."""
+    began = 0
     for at, now in enumerate(elapsed):
-        begin = bisect_right(elapsed, now - _SPELL_S, 0, at) - 1
-        if begin >= 0:
+        began = at if now < elapsed[at - 1] else began
+        begin = bisect_right(elapsed, now - _SPELL_S, began, at) - 1
+        if begin >= began:
             values[at] = (now - elapsed[begin]) / (numbers[at] - numbers[begin])
     return values
 
