@@ -114,8 +114,7 @@ class FieldCollector:
         comm = self.comm_of[member]
         order, _, _ = by_owner(np.lexsort((self.frame["print"]["offset"], self.rank_of[member])), comm)
         owned = ((row, (number, self.host_of[which])) for row, number, which in in_pieces(order, comm, member))
-        prints = first_prints(self.frame, owned)
-        for (number, host), view in prints.items():
+        for (number, host), view in first_prints(self.frame, owned).items():
             fields = self.fields[number]
             if view.system is not None:
                 fields.setdefault("systems", {})[host] = view.system

@@ -134,8 +134,7 @@ def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int
     first_of: dict[int, int] = {}
     for number, comm in enumerate(comms):
         for i in comm.members:
-            other = first_of.setdefault(members[i].process, number)
-            sets.join(number, other)
+            sets.join(number, first_of.setdefault(members[i].process, number))
         if comm.parent >= 0:
             sets.join(number, comm.parent)
     rooted = {sets.root(number) for number, comm in enumerate(comms) if comm.root}
