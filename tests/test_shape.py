@@ -29,8 +29,8 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 82_108,
-    "app": 3_944,
+    "": 82_113,
+    "app": 3_948,
     "checks": 17_236,
     "cli": 2_823,
     "evidence": 19_836,

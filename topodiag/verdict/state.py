@@ -129,7 +129,9 @@ def _ran_to_its_end(job: Job) -> bool:
     done = {end.source: end.line or 0 for end in job.done}
     last = [*(line.last for line in job.progress), *(series.steps[-1].origin for series in job.steps)]
     goes_on = any((origin.line or 0) >= done.get(origin.source, 0) for origin in last if origin is not None)
-    return bool(done) and not goes_on and all(event.kind == "note" for event in job.events)
+    # Nothing else: a process that was killed below may have had to write its result.
+    quiet = all(event.kind == "note" and event.details.get("how") != "killed" for event in job.events)
+    return bool(done) and not goes_on and quiet
 
 
 def _not_seen(job: Job, result: Result, scene: Scene) -> str:

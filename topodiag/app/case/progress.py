@@ -120,7 +120,7 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for file, end in read.items():
         lowest = max((line_of(event) for event in events if event.kind != "note"), default=0)
-        events = tuple(event for event in events if not (_is_no_end(event, end) or _went_on(event, end, file, lowest)))
+        events = tuple(met for event in events if (met := _met(event, end, file, lowest)) is not None)
         events = _without_passed(events, end, file)
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
@@ -168,6 +168,14 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[E
     ranks, line = ranks_behind(end.lines) if stopped else ((), "")
     named = {"behind": ",".join(map(str, ranks)), "line behind": line}
     return tuple(replace(e, details={**e.details, **named}) if ranks and e in stopped else e for e in events)
+
+
+def _met(event: Event, end: TextRead, file: str, lowest: int) -> Event | None:
+    """What a text shows of an event when its last lines are known: None where that was no end, and a note where the
+    process was killed when its work was done."""
+    if _is_no_end(event, end):
+        return replace(event, kind="note") if event.details.get("how") == "killed" else None
+    return None if _went_on(event, end, file, lowest) else event
 
 
 def _is_no_end(event: Event, end: TextRead) -> bool:
