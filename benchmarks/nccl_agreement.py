@@ -183,8 +183,8 @@ def compare_case(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
     for host, graphs in logged.graphs.items():
         worlds = enumerate(logged.ranks)
         rank = next(index for index, world in worlds if case.job.by_rank[int(world)].host == host)
-        found = [jobs.said(graph, built.minor) for graph in built.node(rank).graphs.values()]
-        printed = [jobs.printed(graph) for graph in graphs]
+        found = [jobs.shown(graph, built.minor) for graph in built.node(rank).graphs.values()]
+        printed = [jobs.shown(graph, built.minor) for graph in graphs]
         yield "graphs of a host", found == printed, f"{host}: {found}, NCCL {printed}"
     rings = dict(enumerate(built.rings()))
     for channel, ring in logged.rings.items():
