@@ -90,7 +90,7 @@ class FindingParts(PartsByAdvice):
 
 class Check(ABC, Generic[J]):
     """One kind of fault, `class Name(NodeCheck, id="GPU001", unless=no_gpu)`. An id is never reused. `unless` says
-    why the check does not apply to what is judged, "" where it does. The docstring of the class that carries the page
+    why the check does not apply to what is judged, or "" if it applies. The docstring of the class with the page
     begins with `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
 
     id: ClassVar[str]

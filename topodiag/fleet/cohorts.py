@@ -55,8 +55,8 @@ def name_of(traits: Traits) -> str:
 def aligned(nodes: Sequence[Digest]) -> list[Digest]:
     """The nodes, with the same names for the same network cards: where one is gone, the kernel numbers those behind it
     otherwise. A node whose cards stand in other slots than those of most is read by slot: its cards get the names that
-    most nodes have for these slots. Where all slots are the same, names stay: that they are exchanged is then a
-    difference of its own."""
+    most nodes have for these slots. Where all slots are the same, names stay: names that are exchanged are then what
+    differs."""
     slots = [_slots(node) for node in nodes]
     name_at = {slot: name for name, slot in most_of(slots, ())}
     known: dict[tuple[object, ...], Facts] = {}

@@ -32,7 +32,7 @@ _MOST_GROUPS = 6
 JACCARD = 0.8
 """Overlap of two sets of nodes from which one is said to go with the other."""
 _PER_GROUP = 3
-"""Nodes of an attribute's value, on average: a name of its own for every node parts them in any way."""
+"""Nodes that share a value of an attribute, on average, at least: where each has its own, any group fits it."""
 
 
 class FamilyTable:
@@ -105,8 +105,8 @@ def columns(nodes: Sequence[Digest]) -> Iterator[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Values that are `odd` against the `usual` one, and the values of the populations, the largest first. Neither:
-    the column has no usual value."""
+    """Values that are `outliers` beside the `usual` one, and those of the populations (`groups`), the largest first.
+    Neither: the column has no usual value."""
 
     usual: str
     outliers: tuple[str, ...] = ()

@@ -108,7 +108,7 @@ def _kernel_log(node: Node) -> Rows:
         yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
 
 
-# --- its parts: GPUs and NVLinks, network cards and ports, PCIe links, and who is near whom --------------------------
+# --- its parts: GPUs and NVLinks, network cards and ports, PCIe links, and which of them are near each other ---------
 
 
 def _gpus(node: Node) -> Rows:

@@ -50,7 +50,7 @@ def judged_case(
         of_jobs = run(Subject.JOB, case.jobs)
         unexplained += troubles_of_jobs(case.jobs, of_jobs)
         silent = not_logged(case.jobs)
-        # Jobs that stand in the output of a run were judged above, with all others.
+        # Jobs in the output of a run were judged above with all others.
         of_runs = tuple(outcome for outcome in of_runs if outcome.check in ids_of(Subject.BENCH))
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())

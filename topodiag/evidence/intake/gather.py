@@ -277,9 +277,10 @@ def _with_identity(piece: Piece, head: bytes, tail: bytes = b"") -> Piece:
     """The piece with the host that it names, and with what only one machine has."""
     if piece.sources:
         blob = Blob(piece.name, head[:HEAD_BYTES])
+        host = host_of_text(blob)
         # A journal begins with the name of the initial RAM disk, before the machine takes its own.
-        host = host_of_text(blob) and (host_of_text(Blob(piece.name, tail)) or host_of_text(blob))
-        return replace(piece, host=host, ids=ids_of_text(blob.text))
+        later = host_of_text(Blob(piece.name, tail)) if host and tail else ""
+        return replace(piece, host=later or host, ids=ids_of_text(blob.text))
     return replace(piece, host=host_of_log(head)) if piece.kind is Kind.NCCL_LOG else piece
 
 

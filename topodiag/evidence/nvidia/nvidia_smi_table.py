@@ -95,8 +95,7 @@ class NvidiaSmiTable(OfPage):
             if line.text.startswith(_TITLE):
                 table.open = None
                 for match in _LIKE["version"].finditer(line.text):
-                    name = "cuda_version" if match[1] == "CUDA" else "driver_version"
-                    table.add(None, line, **{name: match[2]})
+                    table.add(None, line, **{"cuda_version" if match[1] == "CUDA" else "driver_version": match[2]})
                     page.parsed.records.append(line.number)
             elif LOST.search(line.text):
                 page.parsed.records.append(line.number)

@@ -1,4 +1,4 @@
-"""A node that was read, as one capture of its history: whose it is, when it was made, what it holds, what is wrong.
+"""One capture in the history of a node: its host, its time, its facts, and its faults.
 
 Many captures are read and judged by all cores.
 """

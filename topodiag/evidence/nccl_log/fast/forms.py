@@ -34,6 +34,7 @@ _U = np.uint64
 _CHANNEL, _RING = word(b"Channel "), word(b"Ring \0\0\0")
 _DIGITS = _U(0xFFFF)
 _SLOT_BITS = 16
+"""Bits of a hash that make a slot: a block has a few thousand different lines of channels."""
 
 
 @dataclass(frozen=True, slots=True)

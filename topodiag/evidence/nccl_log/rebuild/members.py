@@ -131,7 +131,8 @@ class Member:
     thread: int
     line: int
     stated: Sequence[int] = ()
-    """What the first of its lines says, which most others repeat."""
+    """What the first of its lines says, which most others repeat: the fields from `rank` to `local_ranks`, in their
+    order."""
     rank: int = -1
     nranks: int = -1
     comm_id: int = 0
@@ -176,7 +177,7 @@ _GIVEN = {
     "rank": -1, "nranks": -1, "comm_id": 0, "cuda_dev": -1, "nvml_dev": -1, "bus_id": -1, "parent": 0, "split": -1,
     "color": -1, "nodes": -1, "mnnvl": -1, "local_ranks": -1,
 }  # fmt: skip
-"""What a member's lines say, and what stands where one says nothing."""
+"""What a member's lines say, in the order of the fields of `Member`, and what stands where one says nothing."""
 _SIZE = tuple(_GIVEN).index("nranks")
 
 
