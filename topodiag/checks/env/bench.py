@@ -20,14 +20,13 @@ class CostlySettingOfRun(BenchCheck, id="ENV001"):
             return self.with_findings(judged, given)
         if not judged.run.env:
             return self.not_applicable(judged, "no command and no log of this run shows its settings")
+        if judged.expected is None:
+            return self.unknown(judged, "its machine is not known, so what its settings cost is not known either")
         return self.clean(judged, "no setting of its command explains a loss")
 
     def _slows(self, judged: Benchmark, price: SettingPrice) -> Finding:
-        reach = (
-            f"{in_gbs(price.with_gbs)} with it alone, {in_gbs(price.without_gbs)} without"
-            if price.with_gbs is not None
-            else f"{in_gbs(price.without_gbs)} without it"
-        )
+        without = f"{in_gbs(price.without_gbs)} without"
+        reach = f"{without} it" if price.with_gbs is None else f"{in_gbs(price.with_gbs)} with it alone, {without}"
         lost = price.without_gbs - (price.with_gbs if price.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
         return self.finding(
             self.where(judged.run.hosts),
