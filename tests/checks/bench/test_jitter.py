@@ -1,14 +1,15 @@
-"""BEN007: single iterations that take several times as long as the others, by nccl-tests' -I 1."""
+"""BEN007: single iterations (nccl-tests' -I 1) or blocks of a size that take several times as long as the others."""
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.checks.benches import benchmark, judge, sweep
 from tests.checks.wanted import expect
 from topodiag.evidence.nccl_tests.read import read_runs
-from topodiag.model.bench import Benchmark
+from topodiag.model.bench import Benchmark, Timing
 from topodiag.model.finding import Status
 
 TABLE = """\
@@ -50,8 +51,34 @@ def test_few_iterations_count_where_most_sizes_show_it() -> None:
     assert judge("BEN007", run(10.0, 5, iterations="20")).findings
 
 
-def test_a_run_without_single_times_is_not_judged_by_them() -> None:
-    assert judge("BEN007", benchmark()).status is Status.NOT_APPLICABLE
+def blocks(slow: int, times: float = 4.0, **known: Any) -> Benchmark:
+    """A sweep whose largest `slow` sizes take `times` as long in place as out of place."""
+    bench_run = sweep()
+    steady = len(bench_run.rows) - slow
+    rows = [
+        replace(row, in_place=Timing((row.out_of_place.time_us or 0.0) * (times if number >= steady else 1.0)))
+        for number, row in enumerate(bench_run.rows)
+    ]
+    return benchmark(replace(bench_run, rows=tuple(rows), **known))
+
+
+def test_a_run_whose_blocks_lie_far_apart_at_some_sizes_is_unsteady() -> None:
+    expect(judge("BEN007", blocks(2)), message=["*is unsteady: 4.0 times as slow*", "*at 2 of 7 sizes*"])
+
+
+@pytest.mark.parametrize(
+    "made", [blocks(2, times=2.5), blocks(1), blocks(4)], ids=["little", "one size", "half of the sizes"]
+)
+def test_blocks_that_differ_little_once_or_always_are_silent(made: Benchmark) -> None:
+    assert judge("BEN007", made).status is Status.CLEAN
+
+
+one_block = benchmark(replace(sweep(), rows=tuple(replace(row, in_place=Timing()) for row in sweep().rows)))
+
+
+@pytest.mark.parametrize("made", [one_block, blocks(2, nranks=1)], ids=["one block", "one rank"])
+def test_a_run_without_single_times_and_two_blocks_is_not_judged(made: Benchmark) -> None:
+    assert judge("BEN007", made).status is Status.NOT_APPLICABLE
 
 
 def test_the_table_and_the_json_hold_the_percentiles() -> None:

@@ -1,4 +1,4 @@
-"""Single iterations of a benchmark that take several times as long as the others."""
+"""Runs of a benchmark that are unsteady: single iterations, or one block of a size, take several times as long."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ class IterationsJitter(BenchCheck, id="BEN007"):
     """BEN007: single iterations take several times as long as the others
 
     What it finds
-        Sizes of 64 KiB or more at which the slowest hundredth of the iterations takes three times the usual time.
+        Sizes of 64 KiB or more at which the slowest hundredth of the iterations takes three times the usual time; where
+        single iterations were not timed, two sizes or more of which one block (out of place, in place) takes three
+        times as long as the other.
 
     Why it matters
         A mean hides it: a training step waits for its slowest collective. Clocks that throttle, a port that flaps and
         other traffic on the network look like this, and a link that is merely slow does not.
 
     Evidence it reads
-        `-I 1` of nccl-tests 2.19 and later: the columns i_min, i_max, i_p99, and per_iter_timing in its JSON.
+        `-I 1` of nccl-tests 2.19 and later: the columns i_min, i_max, i_p99, and per_iter_timing in its JSON. Without
+        it the times of both blocks.
 
     When it stays silent
-        The run was made without -I 1: not applicable. One size alone. With fewer than 100 iterations the 99th
-        percentile is the slowest one: then more than half of the sizes must show it.
+        One size alone. With fewer than 100 iterations the 99th percentile is the slowest one: then more than half of
+        the sizes must show it. One block that is slower at half of the sizes and more: that is how it works here. One
+        rank, which in place has nothing to do. Neither -I 1 nor both blocks: not applicable.
 
     How to confirm
         all_reduce_perf -b 64M -e 1G -f 2 -n 200 -I 1    the same again, and on other nodes
@@ -48,9 +52,17 @@ class IterationsJitter(BenchCheck, id="BEN007"):
     """
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
-        known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]
-        if not known:
-            return self.not_applicable(judged, "no times of single iterations: -I 1 of nccl-tests 2.19")
+        rows = [row for row in judged.run.rows if row.size >= LEAST_BYTES]
+        if any(_ratio(row) is not None for row in rows):
+            return self._iterations(judged, [row for row in rows if _ratio(row) is not None])
+        both = [row for row in rows if _apart(row) is not None]
+        if not both or judged.run.nranks == 1:
+            return self.not_applicable(
+                judged, "neither times of single iterations (-I 1, nccl-tests 2.19) nor two blocks"
+            )
+        return self._blocks(judged, both)
+
+    def _iterations(self, judged: Benchmark, known: Sequence[BenchRow]) -> Outcome:
         bench_rows = [row for row in known if (_ratio(row) or 0) >= TIMES]
         iterations = judged.run.parameters.get("iters", "")
         few = not (iterations.isdigit() and len(iterations) < 10 and int(iterations) >= ENOUGH_ITERATIONS)
@@ -68,6 +80,22 @@ class IterationsJitter(BenchCheck, id="BEN007"):
         )
         return self.any_of(judged, [finding])
 
+    def _blocks(self, judged: Benchmark, both: Sequence[BenchRow]) -> Outcome:
+        slow = [row for row in both if (_apart(row) or 0) >= TIMES]
+        if len(slow) < FEWEST_SIZES or 2 * len(slow) >= len(both):
+            return self.clean(judged, "both blocks of a size take about as long")
+        worst = max(slow, key=lambda row: _apart(row) or 0)
+        times = sorted((worst.out_of_place.time_us or 0, worst.in_place.time_us or 0))
+        finding = self.finding(
+            self.where(judged.run.hosts),
+            self.advice("jitter", TIMES=TIMES),
+            f"{title(judged.run)} is unsteady: {_apart(worst) or 0:.1f} times as slow in one block as in the other at "
+            f"{size_text(worst.size)}, and {TIMES:.0f} times or more at {len(slow)} of {len(both)} sizes",
+            observed=f"{spell_us(times[1])} in one block, {spell_us(times[0])} in the other",
+            evidence=[row.origin for row in slow],
+        )
+        return self.any_of(judged, [finding])
+
 
 def _usual(timing: Timing) -> float:
     """The median of the iterations where the run has it, else their mean."""
@@ -78,3 +106,9 @@ def _ratio(row: BenchRow) -> float | None:
     timing = row.best
     usual = _usual(timing)
     return timing.p99_us / usual if timing.p99_us is not None and usual > 0 else None
+
+
+def _apart(row: BenchRow) -> float | None:
+    """Times as long as the faster block the slower one takes; None where one was not measured."""
+    out, inside = row.out_of_place.time_us, row.in_place.time_us
+    return max(out, inside) / min(out, inside) if out and inside and not row.cut else None
