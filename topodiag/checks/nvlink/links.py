@@ -40,7 +40,7 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         without any while at least as many peers are bridged. Parts of a V100 mesh in a
         virtual machine, where all GPUs are short alike; on bare metal, where peers differ and none has all links:
         unknown. MIG is on, because the driver then reads links as down
-        (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
+        (information, which leaves it open, where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
         peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
         unknown. The links could not be read: unknown.
 
@@ -74,7 +74,7 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]
         if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):
-            return self.unknown(judged, "no link is up, which MIG would explain, and whether it is on was not seen")
+            return self.any_of(judged, [self._none_up(judged, seen)])
         groups, unseen = _sorted_by_loss(judged, asked, counts)
         coverage = Coverage(len(asked) - sum(len(labels) for labels in unseen.values()), len(asked), "GPUs")
         if groups:
@@ -84,6 +84,17 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
+
+    def _none_up(self, node: Node, seen: Sequence[LinkCount]) -> Finding:
+        """GPUs without a link, of which MIG may be the reason."""
+        labels = [count.gpu.label for count in seen]
+        return self.finding(
+            self.where(node, gpus=labels),
+            "no link, or MIG",
+            f"no NVLink of {fold_runs(labels)} is active, which MIG would explain: whether it is on was not seen",
+            observed="0 links up",
+            evidence=[fact for count in seen for fact in count.evidence],
+        )
 
     def _report(self, node: Node, counts: Sequence[LinkCount], wanted: Expectation) -> Finding:
         """GPUs with the same number of links up, fewer than expected."""
