@@ -51,7 +51,6 @@ def headline(
     benchmarks: Sequence[Benchmark],
     scene: Scene,
     *,
-    left_open: Sequence[Finding] = (),
     unseen: str = "",
     why: str = NO_WORD,
     past: State = State.HEALTHY,
@@ -65,8 +64,6 @@ def headline(
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene, past)
-    if left_open and state is State.UNKNOWN and not benchmarks:
-        return cause_words(left_open[0])
     if unseen and not benchmarks:
         return f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)

@@ -72,7 +72,6 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             causes,
             result.benchmarks,
             scene,
-            left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
             why=_why_unknown(beside, case, result, scene),
             past=past,
@@ -129,7 +128,7 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
-    bearing = bearing or faults or (_open(notes, result) if happened else [])
+    bearing = bearing or faults or _open(notes, result)
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
 

@@ -40,8 +40,8 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         without any while at least as many peers are bridged. Parts of a V100 mesh in a
         virtual machine, where all GPUs are short alike; on bare metal, where peers differ and none has all links:
         unknown. MIG is on, because the driver then reads links as down
-        (information, which leaves it open, where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
-        peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
+        (information, where no link is up and nothing says whether it is on). One GPU alone with no link up, since it
+        has no peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
         unknown. The links could not be read: unknown.
 
     How to confirm
@@ -73,7 +73,8 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         if judged.gpus[-1].index == 0 and asked[0].active == 0:
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]
-        if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):
+        none_up = seen and not any(count.active or evidence.training(judged, count.gpu) for count in seen)
+        if none_up and evidence.maybe_mig(judged):
             return self.any_of(judged, [self._none_up(judged, seen)])
         groups, unseen = _sorted_by_loss(judged, asked, counts)
         coverage = Coverage(len(asked) - sum(len(labels) for labels in unseen.values()), len(asked), "GPUs")
