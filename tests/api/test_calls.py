@@ -14,13 +14,12 @@ from click.testing import CliRunner
 import topodiag
 from tests.evidence.layout.test_job_file import MEGATRON
 from topodiag.api.calls import PLACEMENT, TRAINING
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS
-from topodiag.model.dimensions import NAMES
 from topodiag.model.errors import InputError
-from topodiag.model.layout import LayoutError
+from topodiag.model.layout import NAMES, LayoutError
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 FAULTY = "fixture:dgx-h100-gpu3-12of18-nvlink"

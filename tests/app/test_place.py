@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples, parts
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import open_placement
+from topodiag.app.case.placement import PlaceOptions, open_cluster, open_placement
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions
 from topodiag.app.judge.placing import solve_placement
 from topodiag.app.place import audit_placement
 from topodiag.emit.place_formats import write

@@ -10,9 +10,9 @@ import numpy as np
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.connections import Connections
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Channels, Communicator, Event, GivenSetting, Hca, Job, Message, Process, Rank
+from topodiag.model.layout import Role
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
 from topodiag.model.provenance import Origin

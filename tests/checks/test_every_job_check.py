@@ -15,9 +15,9 @@ from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
 from topodiag.model.connections import no_connections
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
+from topodiag.model.layout import Role
 
 CHECKS = [cls for id_name in registry.ids() for cls in registry.check_classes(id_name) if issubclass(cls, JobCheck)]
 KINDS = (

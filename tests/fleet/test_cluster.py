@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.files import laid
 from tests.tables import examples
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet import workers
 from topodiag.fleet.cluster import NodeSeen, find_bundles, rank_nodes_of, read_bundles, read_or_why

@@ -9,8 +9,18 @@ from tests.cost.test_model_step import NODES, WORK
 from topodiag.checks.registry import check_class
 from topodiag.cli import cli
 from topodiag.cost.step import price_step
-from topodiag.model.dimensions import BY_NAME, DIMENSIONS, NAMES, ORDER, ROLE_WORDS, Dimension, Divides, Role, of_label
-from topodiag.model.layout import Layout
+from topodiag.model.layout import (
+    BY_NAME,
+    DIMENSIONS,
+    NAMES,
+    ORDER,
+    ROLE_WORDS,
+    Dimension,
+    Divides,
+    Layout,
+    Role,
+    of_label,
+)
 from topodiag.model.layout_groups import LayoutGroups, groups_of
 
 

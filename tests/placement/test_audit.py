@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.cost.step import Work
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.model.layout import Layout

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import open_placement
+from topodiag.app.case.placement import PlaceOptions, open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

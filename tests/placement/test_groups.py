@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import price_step
 from topodiag.model.cluster import Assignment, Cluster, Demand

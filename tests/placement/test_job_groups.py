@@ -12,15 +12,12 @@ import pytest
 
 from tests.checks import jobs
 from tests.tables import examples
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import Placement, open_placement
+from topodiag.app.case.placement import Placement, PlaceOptions, open_cluster, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
-from topodiag.model.dimensions import BY_NAME, Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Operations
-from topodiag.model.layout import Layout
+from topodiag.model.layout import BY_NAME, Layout, Role
 from topodiag.model.layout_groups import groups_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, layout_of_job, talk_of_job

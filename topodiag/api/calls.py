@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
 from topodiag.app.case.opening import standard_input
-from topodiag.app.judge.trained import TRAINING, trained_of_log
-from topodiag.model.dimensions import NAMES
+from topodiag.model.layout import NAMES, ORDER, TRAINING, Layout, listed
 
 if TYPE_CHECKING:
-    from topodiag.app.case.place_options import PlaceOptions
-    from topodiag.model.layout import Layout
+    from topodiag.app.case.placement import PlaceOptions
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -245,15 +243,12 @@ def _declared(
     settings = declared(files)
     trained: Mapping[str, Any] | None = {} if settings.serves else None
     if training is not None or settings.is_sized:
-        trained = _trained(training or {}, trained_of_log(settings))
+        trained = _trained(training or {}, settings.trained)
     return {**settings.sizes, **given}, order or (settings.order if settings.sizes else ""), trained
 
 
 def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
     """The declared layout, None where nothing is declared. Raises TypeError for a name that is no dimension."""
-    from topodiag.model.dimensions import ORDER, listed  # noqa: PLC0415 - heavy from here on
-    from topodiag.model.layout import Layout  # noqa: PLC0415
-
     unknown = [name for name in sizes if name not in NAMES]
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}: dimensions of a layout are {listed()}")

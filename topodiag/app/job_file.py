@@ -8,8 +8,8 @@ from typing import TypeVar
 from topodiag.app.case.opening import blob_at
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.layout.job_file import read_job
-from topodiag.model.dimensions import JobSettings
 from topodiag.model.errors import InputError
+from topodiag.model.layout import JobSettings
 
 Value = TypeVar("Value")
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topodiag.app.case.opening import blob_at
-from topodiag.app.case.place_options import PlaceError, PlaceOptions
 from topodiag.app.case.place_paths import place_options
-from topodiag.app.case.placement import open_placement
+from topodiag.app.case.placement import PlaceError, PlaceOptions, open_placement
 from topodiag.app.judge.placing import audited, solve_placement, talk_for
 from topodiag.app.judge.results import judged_result
 from topodiag.model.cluster import Assignment, Cluster

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.options import JOB, Option, option, options, value_options
 from topodiag.cli.params import Count
-from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
-
-if TYPE_CHECKING:
-    from topodiag.model.dimensions import JobSettings
-    from topodiag.model.layout import Layout
+from topodiag.model.layout import DIMENSIONS, NAMES, ORDER, JobSettings, Layout, flags
 
 _MOST = 1 << 20
 
@@ -65,8 +60,6 @@ def _sizes_of(**sizes: int | None) -> dict[str, int]:
 
 def layout_of(sizes: Mapping[str, int], order: str) -> Layout | None:
     """The layout that the options declare, None where they declare none. Raises click.UsageError."""
-    from topodiag.model.layout import Layout  # noqa: PLC0415 - not for the help
-
     if not sizes:
         if order:
             raise click.UsageError(f"--order goes with {flags()}.")

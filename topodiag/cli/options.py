@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from topodiag.cli.params import FILE, PLACE, TYPES, Evidence
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import NAMES
+from topodiag.model.layout import NAMES
 from topodiag.words.own_data import own_data
 from topodiag.words.text import clean
 

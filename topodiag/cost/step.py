@@ -22,8 +22,7 @@ from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import BY_NAME, DIMENSIONS, OVERLAP, Dimension, Divides, Pattern
-from topodiag.model.layout import Layout
+from topodiag.model.layout import BY_NAME, DIMENSIONS, OVERLAP, Dimension, Divides, Layout, Pattern
 from topodiag.words.units import percent
 
 MATTERS = 0.05

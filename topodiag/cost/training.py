@@ -11,8 +11,7 @@ from topodiag.cost.step import Step, Work, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import Divides, that_divide
-from topodiag.model.layout import COPIES, Layout, LayoutError
+from topodiag.model.layout import COPIES, Divides, Layout, LayoutError, that_divide
 from topodiag.words.units import percent
 
 

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints
 from topodiag.model.diagnostics import Diagnosis, Stack, StepWaits
-from topodiag.model.dimensions import JobSettings, Role
 from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence
 from topodiag.model.inspector import Inspection
+from topodiag.model.layout import JobSettings, Role
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.connections import Ints
-from topodiag.model.dimensions import BY_NAME, Divides, Role, that_divide
-from topodiag.model.layout import COPIES, Layout
+from topodiag.model.layout import BY_NAME, COPIES, Divides, Layout, Role, that_divide
 from topodiag.words.units import grouped
 
 

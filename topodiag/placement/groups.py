@@ -21,8 +21,7 @@ from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
-from topodiag.model.dimensions import BY_NAME
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout import BY_NAME, Layout, LayoutError
 from topodiag.model.layout_groups import groups_of, replicas_of
 from topodiag.placement.price import level_link
 

@@ -18,11 +18,10 @@ import numpy as np
 from topodiag.cost.step import Step, price_step
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints, Level
-from topodiag.model.dimensions import BY_NAME, BY_ROLE, NAMES, ORDER, RANKED, Role, flags
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import domains
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout import BY_NAME, BY_ROLE, NAMES, ORDER, RANKED, Layout, LayoutError, Role, flags
 from topodiag.model.layout_groups import LayoutGroups
 from topodiag.placement.groups import THUMB_WORDS, Talk, machine_of, thumb
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from tests.app.test_bench import SIZES, printed
 from tests.tables import examples
 from topodiag.app.bench import bench
-from topodiag.app.judge.bench_gate import gates
-from topodiag.app.judge.runs import BenchOptions
+from topodiag.app.judge.runs import BenchOptions, gates
 from topodiag.model.bench import GateState
 from topodiag.model.finding import Severity
 from topodiag.report.bench.words import sign_of, verdict_word

@@ -9,8 +9,8 @@ import pytest
 
 from tests.checks import jobs
 from tests.placement.test_job_groups import comms
-from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
+from topodiag.app.case.placement import PlaceOptions
+from topodiag.app.judge.placing import NO_TALK, NOT_PLACED, place_jobs
 from topodiag.app.place import audit_placement
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.placement.layout_order import off_rail

@@ -13,8 +13,8 @@ from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_file import layout_of, read_job
-from topodiag.model.dimensions import JobSettings
 from topodiag.model.errors import InputError
+from topodiag.model.layout import JobSettings
 
 FORMS = texts(__file__)
 MEGATRON, CONFIG = FORMS["a script of Megatron-LM"], FORMS["a model's config.json"]

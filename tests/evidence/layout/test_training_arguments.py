@@ -2,11 +2,10 @@
 
 import pytest
 
-from topodiag.app.judge.trained import trained_of_log
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
-from topodiag.model.dimensions import JobSettings
+from topodiag.model.layout import JobSettings
 
 LLAMA_8B = {
     "ffn_hidden_size": "14336", "global_batch_size": "128", "group_query_attention": "True", "hidden_size": "4096",
@@ -75,5 +74,5 @@ def test_gradients_are_waited_for_where_the_arguments_say_that_nothing_hides_the
 
     assert waited("False") == ("dp",)
     assert waited("True") == ()
-    assert trained_of_log(JobSettings("x", waited_for=("dp",)))["overlap"]["dp"] == 0.0
-    assert trained_of_log(JobSettings("x"))["overlap"]["dp"] == 1.0
+    assert JobSettings("x", waited_for=("dp",)).trained["overlap"]["dp"] == 0.0
+    assert JobSettings("x").trained["overlap"]["dp"] == 1.0

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.valid import assert_valid
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.model.cluster import Assignment, Demand, Ints

@@ -7,7 +7,7 @@ import pytest
 from tests.checks import jobs
 from tests.model.test_step_pace import series
 from tests.verdict.pricing.machines import cause, finding
-from topodiag.app.case.step_times import ALONE, with_steps
+from topodiag.app.case.jobs import ALONE, with_steps
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case, Result

@@ -10,10 +10,10 @@ from tests.checks import jobs
 from tests.tables import examples
 from tests.verdict.pricing.machines import bus_of, cause, finding, node
 from topodiag.model.connections import no_connections
-from topodiag.model.dimensions import Role
 from topodiag.model.events import Progress
 from topodiag.model.finding import Cost, Where
 from topodiag.model.job import Communicator, Event, Job, Rank
+from topodiag.model.layout import Role
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case
 from topodiag.verdict.price import ended, priced

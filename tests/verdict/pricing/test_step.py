@@ -9,10 +9,9 @@ from tests.checks import jobs
 from tests.tables import examples
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, tree
 from tests.verdict.test_price import LINKS, NIC
-from topodiag.app.judge.placed_jobs import place_jobs
-from topodiag.model.dimensions import JobSettings
+from topodiag.app.judge.placing import place_jobs
 from topodiag.model.finding import Cost
-from topodiag.model.layout import Layout
+from topodiag.model.layout import JobSettings, Layout
 from topodiag.model.result import Case
 from topodiag.model.verdict import Price
 from topodiag.nccl.predict import predict_tree

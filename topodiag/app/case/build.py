@@ -23,8 +23,7 @@ from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Case
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
-from topodiag.verdict.one_node import is_part, merged
-from topodiag.verdict.scheduled import of_the_jobs, without_outlived
+from topodiag.verdict.one_node import is_part, merged, of_the_jobs, without_outlived
 from topodiag.verdict.timeline import timeline
 from topodiag.words.units import plural
 
@@ -215,7 +214,7 @@ def _on_machines(job: Job, case: Case) -> Job:
 
 def _with_texts(case: Case, intake: Intake, logged: Sequence[Piece]) -> Case:
     """The case with the progress and the ends that its logs show, and with what scripts set for its job."""
-    from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.app.case.jobs import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
     from topodiag.app.case.progress import with_work  # noqa: PLC0415 - the catalogue of sentences, for logs only
 
     return with_scripts(with_work(case, intake, logged), intake)

@@ -1,18 +1,22 @@
-"""The jobs of a case: rebuilt from NCCL's logs, with all that other texts say of them."""
+"""The jobs of a case: rebuilt from NCCL's logs, with all that other texts say of them: step times of trainings, and
+settings that job scripts and launchers give to a job whose log is another file, where its own lines say none.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from topodiag.app.case.inspector import inspected, with_inspection
-from topodiag.app.case.job_numbers import by_number, named
+from topodiag.app.case.job_numbers import by_number, job_number, named, numbers_of
 from topodiag.app.case.progress import look_ahead, with_progress
 from topodiag.app.case.ras import (
     Readings,
     attached,
     is_only,
+    job_of,
     last_with,
     ras_answers,
     read_texts,
@@ -21,22 +25,31 @@ from topodiag.app.case.ras import (
     with_stacks,
     with_step_waits,
 )
-from topodiag.app.case.step_times import step_times, with_arguments, with_steps
+from topodiag.evidence.assignments import COMMANDED, Scope, assigned, stated_in
 from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.log_plan import is_read
-from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.one_file import HEAD_BYTES
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, read_piece
 from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.live.diagnostics import MAX_BYTES as DIAGNOSTICS_BYTES
 from topodiag.evidence.live.diagnostics import TRACE_MAX_BYTES, read_diagnostics, read_trace
 from topodiag.evidence.live.stacks import MAX_BYTES as STACKS_BYTES
 from topodiag.evidence.live.stacks import read_stacks
-from topodiag.lazy import dataclass
+from topodiag.evidence.live.step_times import MAX_BYTES as STEPS_BYTES
+from topodiag.evidence.live.step_times import holds_steps, lines_of_file, read_steps
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
-from topodiag.model.job import FlightRecord, Job
-from topodiag.model.layout import Layout
-from topodiag.model.provenance import PART, NotObserved
+from topodiag.model.finding import Input
+from topodiag.model.job import FlightRecord, GivenSetting, Job
+from topodiag.model.layout import JobSettings, Layout
+from topodiag.model.provenance import MAX_QUOTE, PART, NotObserved, Origin
 from topodiag.model.result import Case
+from topodiag.model.steps import StepSeries
+from topodiag.words.units import grouped
 from topodiag.writing import replacing
 from topodiag_probes.secrets import without_secrets
 
@@ -145,3 +158,174 @@ def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tu
     at = last_with(jobs, lambda job: job.world_size > most)
     size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
     return attached(jobs, at, "flight recorder", size, flight=records)
+
+
+ALONE = "training log"
+"""The name of a job of which there is nothing but its steps."""
+STEP_TIMES = "part of the step times"
+MOST_LOOKED = 32 << 20
+"""Bytes of logs that are looked through for steps that their ends do not show: a part of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs. `intake`
+    is the evidence for those that read the rest: standard input can be read once, and is put back."""
+
+    read: Readings[StepSeries]
+    intake: Intake
+    arguments: tuple[JobSettings, ...] = ()
+    read_whole: frozenset[str] = frozenset()
+
+
+def step_times(intake: Intake) -> StepTimes:
+    """The steps of all texts among the evidence. A text that is known by its steps may hold an error of its job
+    anywhere: it is looked through."""
+    intake = _looked_through(intake)
+    others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
+    only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
+    texts: set[str] = set()
+    arguments: list[JobSettings] = []
+    back: list[bytes] = []
+
+    def read(blob: Blob) -> tuple[StepSeries, ...]:
+        data, name = blob.plain, blob.name
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(data)):
+            texts.add(name)
+        elif name == STDIN_NAME:
+            back.append(data)
+        if (settings := read_arguments(data, name)) is not None:
+            arguments.append(settings)
+        return read_steps(data, name, lines_of_file(blob.data) if b"\r" in blob.data else ())
+
+    series = read_texts(intake, Kind.STEPS, read, most=STEPS_BYTES, part=STEP_TIMES)
+    inputs = tuple(source for source in series.inputs if source.path in texts)
+    if back:
+        intake = replace(intake, stdin=io.BytesIO(back[0]))
+    gaps = tuple(
+        NotObserved(STEP_TIMES, f"{piece.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
+        for piece in intake.of(Kind.STEPS)
+        if piece.path == STDIN and piece.name not in only
+    )
+    read_all = replace(series, inputs=inputs, gaps=(*series.gaps, *gaps))
+    return StepTimes(read_all, intake, tuple(arguments), frozenset(texts))
+
+
+def _looked_through(intake: Intake) -> Intake:
+    """The evidence with the logs whose ends do not show the steps that they hold: packed ones have no last bytes, and
+    others end with errors. Mostly the first or the last rank prints steps, so these files come first."""
+    hidden = [piece for piece in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(piece)]
+    left, texts = MOST_LOOKED, set()
+    for piece in (*hidden[:1], *reversed(hidden[1:])):
+        if left <= 0:
+            break
+        try:
+            data = read_piece(intake, piece, left).data
+        except InputError:  # larger than what is left, or damaged: the reader of logs says so
+            continue
+        left -= len(data)
+        if holds_steps(data):
+            texts.add(piece.name)
+    pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in texts else p for p in intake.pieces)
+    return replace(intake, pieces=tuple(pieces)) if texts else intake
+
+
+def _may_hide(piece: Piece) -> bool:
+    return Kind.STEPS not in piece.kinds and piece.size >= 0 and (bool(piece.coding) or piece.size > 2 * HEAD_BYTES)
+
+
+def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
+    """The steps at the jobs whose logs they stand in; those of another file at the only job, or as a job of their
+    own: only the scheduler's number in a file's name says of which they are. The starts of a log of several jobs are
+    theirs in order."""
+    updated = list(jobs)
+    rest: list[StepSeries] = []
+    for source, own in grouped((step.source, step) for step in steps).items():
+        places = _places(updated, source)
+        rest += own if not places else []
+        for number, place in enumerate(places):
+            part = _of_start(own, number, len(places))
+            updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
+    by_job = grouped((job_number(step.source), step) for step in rest)
+    updated += (job_of(ALONE, steps=tuple(group)) for group in by_job.values())
+    return tuple(updated)
+
+
+def _places(jobs: Sequence[Job], source: str) -> list[int]:
+    """The places of the jobs in whose logs a file is, else of those with the scheduler's number of its name, else that
+    of the only job where it has no other number."""
+    if places := [at for at, job in enumerate(jobs) if source in job.files]:
+        return places
+    number = job_number(source)
+    places = [at for at, job in enumerate(jobs) if number and number in numbers_of(job)]
+    return places or ([0] if len(jobs) == 1 and not (number and numbers_of(jobs[0]) - {""}) else [])
+
+
+def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
+    """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
+    updated = list(jobs)
+    for argument in arguments:
+        for place in _places(updated, argument.source):
+            if updated[place].training is None and (argument.source in updated[place].files or len(arguments) == 1):
+                updated[place] = replace(updated[place], training=argument)
+    return tuple(updated)
+
+
+def _of_start(series: Sequence[StepSeries], number: int, jobs: int) -> Sequence[StepSeries]:
+    """The series of one of the jobs of a file: of each rank's starts the one of that number, where there are as many as
+    jobs; else all are the last job's."""
+    if jobs == 1:
+        return series
+    by_who = grouped(((one.rank, one.host), one) for one in series)
+    if all(len(starts) == jobs for starts in by_who.values()):
+        return tuple(starts[number] for starts in by_who.values())
+    return series if number == jobs - 1 else ()
+
+
+SCRIPT_BYTES = 1 << 20
+"""A script has kilobytes."""
+
+_OF_SHELL = regex(r"(?m)^(?:PATH|HOME|PWD|USER|SHLVL|HOSTNAME)=")
+"""`.deepspeed_env`, `nccl.env` and files of exports have none of these."""
+
+
+def with_scripts(case: Case, intake: Intake) -> Case:
+    """The case, with what scripts set for its job where it has one alone: of several nobody knows which one they start.
+    Files that disagree about a variable say nothing of it, and what NCCL's lines or commands among them say comes
+    first."""
+    if len(case.jobs) != 1:
+        return case
+    givens: list[GivenSetting] = []
+    for piece in intake.of(Kind.TEXT, Kind.PROGRAM, Kind.NODE_TEXT):
+        if piece.path == STDIN or piece.size > SCRIPT_BYTES or (piece.sources and piece.sources != ("settings",)):
+            continue
+        try:
+            givens += _settings(read_piece(intake, piece, SCRIPT_BYTES))
+        except InputError:
+            continue  # said where all that is left out is
+    by_name = grouped((given.name, given) for given in givens)
+    agreed = {name: own[-1] for name, own in by_name.items() if own[-1].value and len({one.value for one in own}) == 1}
+    sources = dict.fromkeys(value.origin.source for value in agreed.values() if value.origin is not None)
+    known = {item.path for item in case.inputs}
+    inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources if source not in known)
+    processes = tuple(replace(process, settings={**agreed, **process.settings}) for process in case.jobs[0].processes)
+    job = replace(case.jobs[0], processes=processes)
+    return replace(case, jobs=(job,), inputs=(*case.inputs, *inputs)) if agreed else case
+
+
+def _settings(blob: Blob) -> list[GivenSetting]:
+    """What a text sets. In one that is no script a sentence may advise a setting: only its commands count. Of an
+    environment that a shell on a node printed nobody knows that a job had it."""
+    if _OF_SHELL.search(blob.text) is not None:
+        return []
+    read, above = [], ""
+    script = blob.data.startswith(b"#!")
+    for number, line in blob.lines():
+        row = stated_in(line, above)
+        settings = list(assigned(line, above)) if script else row[2] if row and row[0] is not Scope.ECHO else []
+        read += [
+            GivenSetting(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE]))
+            for name, value in settings
+        ]
+        above = line
+    return read

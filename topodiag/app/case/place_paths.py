@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.app.case.build import LAYOUTS
 from topodiag.app.case.opening import blob_at, gathered, stream_for
-from topodiag.app.case.place_options import PlaceError, PlaceOptions
+from topodiag.app.case.placement import PlaceError, PlaceOptions
 from topodiag.evidence.intake.pieces import Intake, Piece, left_aside
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.rank_files import read_map

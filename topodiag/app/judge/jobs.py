@@ -21,7 +21,7 @@ from topodiag.verdict.judge import state_of_jobs
 
 def judged(case: Case) -> Result:
     """The jobs of a case, judged, and how the worst of them is."""
-    from topodiag.app.judge.placed_jobs import seats  # noqa: PLC0415 - prices, which only jobs of known groups need
+    from topodiag.app.judge.placing import seats  # noqa: PLC0415 - prices, which only jobs of known groups need
 
     outcomes = (*run(Subject.JOB, case.jobs), *seats(case)[0])
     whole = replace(case, not_observed=(*case.not_observed, *not_logged(case.jobs)))

@@ -66,7 +66,7 @@ def judged_case(
     )
     result = replace(result, verdict=judge(result, case, steps))
     if case.runs:
-        from topodiag.app.judge.bench_gate import with_gates  # noqa: PLC0415 - as above
+        from topodiag.app.judge.runs import with_gates  # noqa: PLC0415 - as above
 
         result = with_gates(result)
     return told(result)
@@ -86,7 +86,7 @@ def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
     """The jobs on their seats, None where there are none."""
     if not case.layouts and not any(job.world_size > 1 for job in case.jobs):
         return None
-    from topodiag.app.judge.placed_jobs import place_jobs  # noqa: PLC0415 - the model of a step, which only jobs need
+    from topodiag.app.judge.placing import place_jobs  # noqa: PLC0415 - the model of a step, which only jobs need
 
     return place_jobs(case, trained)
 

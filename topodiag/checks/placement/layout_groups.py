@@ -9,8 +9,8 @@ import numpy as np
 
 from topodiag.checks.interface import Advice, PlacementCheck, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
-from topodiag.model.dimensions import of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.layout import of_label
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
 from topodiag.words.units import few, in_ms, plural
 

@@ -12,8 +12,8 @@ from topodiag.checks.placement.layout_groups import cost_of, lost, named, of_wha
 from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
 from topodiag.cost.step import MATTERS
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
-from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.layout import Pattern, of_label
 from topodiag.placement.audit import Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
 from topodiag.words.units import in_ms, plural

@@ -108,7 +108,7 @@ def _write_svg(path: str, result: Result) -> None:
 
 def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
-    from topodiag.app.judge.bench_gate import gates  # noqa: PLC0415
+    from topodiag.app.judge.runs import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415

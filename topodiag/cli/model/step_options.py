@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from topodiag.cli.dimensions import size_options
 from topodiag.cli.options import JOB, Option, on_command_line, options, value_options
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import NAMES, OVERLAP, RANKED, listed
-
-if TYPE_CHECKING:
-    from topodiag.model.dimensions import JobSettings
+from topodiag.model.layout import NAMES, OVERLAP, RANKED, JobSettings, LayoutError, dense_order, listed
 
 _HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in OVERLAP.items())
 
@@ -33,8 +30,6 @@ def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 
 
 def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
-    from topodiag.model.layout import LayoutError, dense_order  # noqa: PLC0415 - not for the help
-
     try:
         return dense_order(value)
     except LayoutError as error:

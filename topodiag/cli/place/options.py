@@ -19,11 +19,11 @@ from topodiag.cli.model.step_options import TRAINED, Trained, trained_by
 from topodiag.cli.options import JOB, option, options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import flags
+from topodiag.model.layout import flags
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from topodiag.app.case.place_options import PlaceOptions
+    from topodiag.app.case.placement import PlaceOptions
     from topodiag.model.cluster import Assignment, Cluster
     from topodiag.placement.groups import Talk
     from topodiag.placement.view import Look

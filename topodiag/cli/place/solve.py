@@ -11,7 +11,7 @@ from topodiag.cli.options import Command, Printing, answer_options, options
 from topodiag.cli.place.options import Pictured, picture_options, place_options, training_of, work_options
 
 if TYPE_CHECKING:
-    from topodiag.app.case.place_options import PlaceOptions
+    from topodiag.app.case.placement import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.text import Page
 

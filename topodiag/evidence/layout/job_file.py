@@ -19,9 +19,8 @@ from topodiag.evidence.json_values import integer
 from topodiag.evidence.layout import job_settings as megatron
 from topodiag.evidence.marks import SIZE_NAMES
 from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
-from topodiag.model.dimensions import ORDER, JobSettings
 from topodiag.model.errors import InputError
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout import ORDER, JobSettings, Layout, LayoutError
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.own_data import own_data, patterns
 from topodiag.words.units import spell_bytes

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from topodiag.evidence.signatures.literals import Finder, lines_with
 from topodiag.lazy import regex
-from topodiag.model.dimensions import ORDER, JobSettings
+from topodiag.model.layout import ORDER, JobSettings
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.own_data import own_data, patterns
 

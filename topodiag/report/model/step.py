@@ -7,7 +7,7 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
-from topodiag.model.dimensions import BY_NAME, DIMENSIONS
+from topodiag.model.layout import BY_NAME, DIMENSIONS
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Columns, Field, draw_assumed, draw_table, draw_terms
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Finding
+from topodiag.model.layout import Role
 from topodiag.model.verdict import Agreement, Price
 from topodiag.words.own_data import own_data
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Operations
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout import Layout, LayoutError, Role
 from topodiag.model.layout_groups import groups_of
 
 LOW, HIGH = Confidence.LOW, Confidence.HIGH

@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.lazy import dataclass
-from topodiag.model.dimensions import DIMENSIONS, ROLE_WORDS, Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout import DIMENSIONS, ROLE_WORDS, Layout, LayoutError, Role
 from topodiag.model.layout_groups import LayoutGroups
 from topodiag.words.units import most_of
 
