@@ -30,31 +30,22 @@ MAX_HOSTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """A file that applies a fix. `apply` is how it is used, `check` what shows that it did its work."""
-
-    name: str
-    text: str
-    cause: Cause
-    apply: str
-    check: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnwrittenArtefact:
-    """A cause whose file could not be made, and why."""
+    """A file that applies a fix of a cause. `apply` is how it is used, `check` what shows that it did its work. `why`
+    says why it could not be made: all else is "" then."""
 
     cause: Cause
-    why: str
+    name: str = ""
+    text: str = ""
+    apply: str = ""
+    check: str = ""
+    why: str = ""
 
 
-Made = Iterator[Artefact | UnwrittenArtefact]
-
-
-def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | UnwrittenArtefact]:
+def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact]:
     """The files of a verdict's causes, in the order of the causes. `paths` is the evidence that was given. Never raises
     for what a case holds: what cannot be made says why."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
-    listed: list[Artefact | UnwrittenArtefact] = []
+    listed: list[Artefact] = []
     for cause in result.verdict.causes:
         maker = next((make for starts, make in _MAKERS if cause.finding.id.startswith(starts)), None)
         if maker is None and not cause.finding.settings:
@@ -62,15 +53,15 @@ def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unwritten
         try:
             listed += (maker or _conf)(cause, result, paths)
         except (TopodiagError, LackingError) as error:
-            listed.append(UnwrittenArtefact(cause, str(error)))
+            listed.append(Artefact(cause, why=str(error)))
     return listed
 
 
-def write_artefacts(folder: str, result: Result, written: Sequence[Artefact | UnwrittenArtefact]) -> list[str]:
+def write_artefacts(folder: str, result: Result, written: Sequence[Artefact]) -> list[str]:
     """Write the files into a new or empty folder, with CHECKS.txt beside them; their names. Raises InputError where the
     folder cannot take them, before anything is written."""
     check_new_folder(folder)
-    texts = {artefact.name: artefact.text for artefact in written if isinstance(artefact, Artefact)}
+    texts = {artefact.name: artefact.text for artefact in written if not artefact.why}
     texts[CHECKS] = checks_text(result, written)
     place = Path(folder)
     place.mkdir(mode=0o700, exist_ok=True)
@@ -80,7 +71,7 @@ def write_artefacts(folder: str, result: Result, written: Sequence[Artefact | Un
     return list(texts)
 
 
-def checks_text(result: Result, written: Sequence[Artefact | UnwrittenArtefact]) -> str:
+def checks_text(result: Result, written: Sequence[Artefact]) -> str:
     """What each file is for, how to apply it, and what shows that it worked; then the causes without a file."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
     lines = [f"Verdict: {result.verdict.state.value}: {clean(result.verdict.headline)}", ""]
@@ -88,10 +79,10 @@ def checks_text(result: Result, written: Sequence[Artefact | UnwrittenArtefact])
         lines.append(f"{number}. {cause.finding.id} {clean(cause_words(cause.finding))} ({cause.status.value})")
         own = [artefact for artefact in written if artefact.cause == cause]
         for artefact in own:
-            if isinstance(artefact, Artefact):
-                lines += [f"   file   {artefact.name}", f"   apply  {artefact.apply}", f"   check  {artefact.check}"]
-            else:
+            if artefact.why:
                 lines.append(f"   no file: {clean(artefact.why)}")
+            else:
+                lines += [f"   file   {artefact.name}", f"   apply  {artefact.apply}", f"   check  {artefact.check}"]
         if not own:
             lines.append("   no file applies this fix")
         lines += [f"   do     {clean(step)}" for step in cause.finding.fix]
@@ -102,50 +93,44 @@ def checks_text(result: Result, written: Sequence[Artefact | UnwrittenArtefact])
     return "\n".join(lines)
 
 
-def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Iterator[Artefact]:
     """The topology file of each host of the cause, of the machine as it is."""
     by_host = {node.host: node for node in result.nodes}
     hosts = [host for host in cause.finding.where.nodes if host in by_host]
     if not hosts:
-        yield UnwrittenArtefact(
-            cause, "no capture of the node is in the evidence: topodiag scan --save NODE.tar.gz on it"
-        )
-    versions = [version for job in result.jobs for version in job.nccl_versions]
+        yield Artefact(cause, why="no capture of the node is in the evidence: topodiag scan --save NODE.tar.gz on it")
+    version = next((version for job in result.jobs for version in job.nccl_versions), DEFAULT_VERSION)
     for host in hosts[:MAX_HOSTS]:
         bare = replace(by_host[host], nccl_file=None)
         detected = tree_of(bare)
         topology = Topology(host, bare, detected.tree, detected.assumed)
-        version = versions[0] if versions else DEFAULT_VERSION
         topo_file = make_topo_file(topology, version=version, complete=by_evidence(topology))
         if topo_file.worse:
-            yield UnwrittenArtefact(cause, f"a file of {host} would make it slower: {topo_file.worse[0]}")
+            yield Artefact(cause, why=f"a file of {host} would make it slower: {topo_file.worse[0]}")
             continue
         name = f"{_file_name(host)}.topo.xml"
         yield Artefact(
-            name, topo_file.text, cause,
+            cause, name, topo_file.text,
             f"copy it to {host} and set NCCL_TOPO_FILE to it there, or unset NCCL_TOPO_FILE: NCCL finds the same",
             f"topodiag topo check {name}",
         )  # fmt: skip
 
 
-def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Iterator[Artefact]:
     """The nccl.conf without the settings that cost, and what no file can do."""
     hosts = set(cause.finding.where.nodes)
     own = [node for node in result.nodes if not hosts or node.host in hosts]
     conf_file = conf_of(replace(result, nodes=tuple(own)), fold_hosts(sorted(hosts)) or "the job")
     if not conf_file.text:
         elsewhere = "; ".join(conf_file.advice.elsewhere)
-        yield UnwrittenArtefact(
-            cause, elsewhere or "no line of an nccl.conf changes it: take it out of the environment"
-        )
+        yield Artefact(cause, why=elsewhere or "no line of an nccl.conf changes it: take it out of the environment")
         return
+    apply = "as /etc/nccl.conf or ~/.nccl.conf on every node of the job"
     check = "NCCL_DEBUG=INFO: the log of the next run shows these values and none of those taken out"
-    yield Artefact(
-        "nccl.conf", conf_file.text, cause, "as /etc/nccl.conf or ~/.nccl.conf on every node of the job", check
-    )
+    yield Artefact(cause, "nccl.conf", conf_file.text, apply, check)
 
 
-def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Iterator[Artefact]:
     """The solved map, in the words of launchers that take any order of ranks."""
     from topodiag.app.case.place_paths import place_options  # noqa: PLC0415
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415
@@ -155,10 +140,10 @@ def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     check = "topodiag place audit with this file instead of the old one: no finding PLC001 or PLC006"
     for launcher, name in (("slurm-hostfile", "slurm-hostfile.txt"), ("rankfile", "rankfile.txt")):
         written = write(solved.place, launcher)
-        yield Artefact(name, written.text, cause, re.sub(r"\bFILE\b", name, written.command or launcher), check)
+        yield Artefact(cause, name, written.text, re.sub(r"\bFILE\b", name, written.command or launcher), check)
 
 
-_MAKERS: tuple[tuple[tuple[str, ...], Callable[[Cause, Result, Sequence[str]], Made]], ...] = (
+_MAKERS: tuple[tuple[tuple[str, ...], Callable[[Cause, Result, Sequence[str]], Iterator[Artefact]]], ...] = (
     (("TOP002", "TOP003", "TOP005", "TOP006"), _topology),
     (("PLC",), _placement),
     (("ENV",), _conf),

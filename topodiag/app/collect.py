@@ -20,19 +20,14 @@ HOLD_S = 600.0
 """A pod of a Job stays so long, so that its log can be read and no second pod starts on its node."""
 
 
-def transport_of(name: str) -> str:
-    """The transport by its name; `auto` is srun inside an allocation, else ssh."""
-    if name != AUTO:
-        return name
-    return "srun" if os.environ.get("SLURM_JOB_ID") else "ssh"
-
-
 def collect_fleet(
     sets: Sequence[str], to: str, via: str, request: Request, *, whole_s: float, again: bool, tell: Tell | None
 ) -> Collection:
-    """Collect from the nodes of these sets into a folder; with `again` also from nodes with a good bundle there. Raises
-    InputError; KeyboardInterrupt after what came is written."""
-    transport = TRANSPORTS[transport_of(via)]()
+    """Collect from the nodes of these sets into a folder; with `again` also from nodes with a good bundle there. `via`
+    names the transport; `auto` is srun inside an allocation, else ssh. Raises InputError; KeyboardInterrupt after what
+    came is written."""
+    own = "srun" if os.environ.get("SLURM_JOB_ID") else "ssh"
+    transport = TRANSPORTS[own if via == AUTO else via]()
     return collect(transport, nodes_of(sets), to, request, whole_s=whole_s, resume=not again, tell=tell)
 
 

@@ -34,10 +34,9 @@ def compare(
     of_cohorts = run(Subject.FLEET, cohorts, _CHECKS)
     of_nodes = [Outcome("", Status.FINDING, node.host, node.findings) for node in fleet.nodes if node.findings]
     findings = fold((*of_nodes, *of_cohorts))
+    placed = zip(fleet.nodes, home, strict=True)
     return FleetResult(
-        nodes=tuple(
-            FleetNode(node.host, node.path, node.time, number) for node, number in zip(fleet.nodes, home, strict=True)
-        ),
+        nodes=tuple(FleetNode(node.host, node.path, node.time, number) for node, number in placed),
         cohorts=cohorts,
         findings=findings,
         exclusions=exclusions(findings, [node.host for node in fleet.nodes], cohorts),
@@ -55,13 +54,9 @@ def exclusions(
     that a warning of their own checks tells it: nodes with the same reasons together, the worst first, then the fewest.
     A warning that most nodes have is the site's, and excludes none."""
     reasons = _reasons(findings, cohorts)
-    alike = grouped(
-        (tuple(dict.fromkeys((reason.id, reason.message) for reason in reasons[host])), host)
-        for host in hosts
-        if host in reasons
-    )
+    told = {host: tuple(dict.fromkeys((one.id, one.message) for one in own)) for host, own in reasons.items()}
     listed = []
-    for why, nodes in alike.items():
+    for why, nodes in grouped((told[host], host) for host in hosts if host in told).items():
         worst = max(reason.severity for reason in reasons[nodes[-1]])
         lost = max(reason.cost.gbs_lost or 0.0 for reason in reasons[nodes[-1]])
         listed.append(Exclusion(tuple(nodes), why, worst, lost or None))

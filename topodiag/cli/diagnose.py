@@ -14,7 +14,7 @@ from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import work_options
 
 if TYPE_CHECKING:
-    from topodiag.app.artefacts import Artefact, UnwrittenArtefact
+    from topodiag.app.artefacts import Artefact
     from topodiag.cli.model.step_options import Trained
     from topodiag.model.result import Result
     from topodiag.report.text import Page
@@ -76,7 +76,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
-    made_files: Sequence[Artefact | UnwrittenArtefact] = ()
+    made_files: Sequence[Artefact] = ()
     if folder is not None:
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from topodiag.model.bench import Benchmark
@@ -159,60 +160,41 @@ def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:
 
 def loss_words(benchmarks: Sequence[Benchmark]) -> str:
     """`all_reduce reaches 285.6 of 476.8 GB/s (-40%)`, of the run that lost most; "" where none is low."""
-    low = [
-        (1 - reached / wanted, benchmark, reached, wanted)
-        for benchmark in benchmarks
-        if benchmark.verdict == "low" and benchmark.expected is not None
-        for reached, wanted in [_reached(benchmark)]
-        if wanted > 0
-    ]
+    low = []
+    for benchmark in benchmarks:
+        if benchmark.verdict == "low" and benchmark.expected is not None and benchmark.run.top is not None:
+            size, reached = benchmark.run.top
+            wanted = benchmark.expected.busbw.get(size, benchmark.expected.busbw_gbs)  # as BEN001 compares them
+            if wanted > 0:
+                low.append((1 - reached / wanted, benchmark.run.collective or "the benchmark", reached, wanted))
     if not low:
         return ""
-    lost, lowest, share, wanted = max(low, key=lambda item: item[0])
-    name = lowest.run.collective or "the benchmark"
-    return f"{name} reaches {spell_gbs(share)} of {in_gbs(wanted)} (-{percent(lost)})"
-
-
-def _reached(run: Benchmark) -> tuple[float, float]:
-    """Bus bandwidth at the largest size, measured and expected, GB/s: the two that BEN001 compares."""
-    assert run.expected is not None  # noqa: S101 - the caller asked
-    if run.run.top is None:
-        return 0.0, 0.0
-    size, top = run.run.top
-    return top, run.expected.busbw.get(size, run.expected.busbw_gbs)
+    lost, name, reached, wanted = max(low, key=itemgetter(0))
+    return f"{name} reaches {spell_gbs(reached)} of {in_gbs(wanted)} (-{percent(lost)})"
 
 
 def joined(result: Result, case: Case) -> tuple[str, ...]:
     """`log 16/16 ranks`, `captures 1/2 nodes`, `nccl-tests none`, `flight recorder 8 ranks`, ..."""
-    texts = []
     scene = Scene(case)
     hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks), *(comm.nranks for comm in job.communicators)) for job in case.jobs)
-    logged = sum(map(_is_logged, case.jobs))
+    logged = sum(bool(job.processes or job.ranks) or not (job.steps or job.ras) for job in case.jobs)
     read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
-    texts.append(read if logged else "log none")
+    texts = [read if logged else "log none"]
     texts += _captures(scene.captured, hosts)
     programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
     texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
     flight = len({record.rank for job in case.jobs for record in job.flight})
     texts += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
-    texts += _asked(case.jobs)
+    asked = [counted for job in case.jobs if (counted := answered(job.ras)) is not None]
+    ranks = f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"
+    texts += [ranks] if asked else []
     steps = sum(len(step.steps) for job in case.jobs for step in job.steps)
     texts += [f"training log {plural(steps, 'line')} of steps"] if steps else []
     texts += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     texts += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
     return tuple(texts)
-
-
-def _is_logged(job: Job) -> bool:
-    return bool(job.processes or job.ranks) or not (job.steps or job.ras)
-
-
-def _asked(jobs: Sequence[Job]) -> list[str]:
-    """How many ranks answered RAS."""
-    asked = [counted for job in jobs if (counted := answered(job.ras)) is not None]
-    return [f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"] if asked else []
 
 
 def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:

@@ -128,14 +128,10 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
-    bearing = bearing or faults or _open(notes, result)
+    # Notes that leave open whether all is well.
+    bearing = bearing or faults or [tree for tree in notes if tree.root in states.left_open(result)]
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
-
-
-def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
-    """Notes that leave open whether all is well."""
-    return [tree for tree in notes if tree.root in states.left_open(result)]
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:
@@ -176,21 +172,16 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
 
 def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
     commands = _commands(finding.id, pods=bool(scene.case.ties))
-    steps = scene.dialect(finding).steps(commands)[:CONFIRMS]
-    where, known = finding.where, {}
+    steps = list(scene.dialect(finding).steps(commands)[:CONFIRMS])
+    where, known = finding.where, dict[str, str]()
     if len(where.gpus) == 1 and (number := where.gpus[0].removeprefix("GPU")).isdecimal():
         known = {"-i N": f"-i {number}", "-i GPU": f"-i {number}"}
     own = [job.by_rank[number] for job in scene.jobs_of(finding) for number in where.ranks if number in job.by_rank]
     if len(own) == len(where.ranks) == 1 and own[0].pid > 0:
         known["PID"] = str(own[0].pid)
-    return tuple(_filled(step, known) for step in steps)
-
-
-def _filled(command: str, known: dict[str, str]) -> str:
-    """A command with the values of its place in it, where the finding is of one GPU or one rank."""
-    for name, value in known.items():
-        command = command.replace(name, value)
-    return command
+    for name, value in known.items():  # where the finding is of one GPU or one rank, its number
+        steps = [step.replace(name, value) for step in steps]
+    return tuple(steps)
 
 
 def _priced(causes: Sequence[Cause], result: Result, scene: Scene, steps: Sequence[JobStep]) -> list[Cause]:
@@ -202,19 +193,12 @@ def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
     """The cause with the word that it is not all, where no price of its own says so and the numbers of a run do."""
     if cause.price.agreement is not Agreement.NOT_PREDICTED:
         return cause
-    run = next(
-        (
-            benchmark
-            for benchmark in result.benchmarks
-            if _explains_run(cause, benchmark, scene)
-            and any(h.in_part and h.check == cause.finding.id for h in benchmark.hypotheses)
-        ),
-        None,
-    )
-    if run is None:
-        return cause
-    says = f"explains part of the loss of {run.run.collective}; the rest has another cause"
-    return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
+    for benchmark in result.benchmarks:
+        in_part = any(h.in_part and h.check == cause.finding.id for h in benchmark.hypotheses)
+        if in_part and _explains_run(cause, benchmark, scene):
+            says = f"explains part of the loss of {benchmark.run.collective}; the rest has another cause"
+            return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
+    return cause
 
 
 def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
@@ -320,17 +304,14 @@ def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
     return Confidence.MEDIUM if state is State.HEALTHY else Confidence.LOW
 
 
-def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
+def _first(state: State, causes: Sequence[Cause], result: Result) -> Iterator[str]:
     """What must be read before the causes."""
-    texts = []
     # Where other causes remain possible, a link is one of them; what a job did until its time was up, nobody says.
     established = causes and causes[0].status is CauseStatus.ESTABLISHED
     if established and causes[0].finding.id in _PROGRAM and not states.ended_from_outside(causes[0].finding):
-        texts.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
-    normal = [benchmark for benchmark in result.benchmarks if benchmark.verdict == "normal"]
-    if state is State.HEALTHY and normal:
-        texts.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
-    return tuple(texts)
+        yield "Topology does not matter here: the program or one of its processes is the cause, not a link."
+    if state is State.HEALTHY and any(benchmark.verdict == "normal" for benchmark in result.benchmarks):
+        yield "The measured bandwidth is what this machine can do: an expectation above it is wrong."
 
 
 def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
@@ -350,14 +331,9 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     ]
     texts += [cause.price.says for cause in causes if cause.price.agreement is Agreement.PART and cause.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in cause.findings[1:]):
-        texts += [
-            words
-            for benchmark in result.benchmarks
-            if benchmark.verdict == "low" and (words := loss_words([benchmark]))
-        ]
+        texts += filter(None, (loss_words([benchmark]) for benchmark in result.benchmarks))
     ids = {finding.id for cause in causes for finding in cause.findings}
-    texts += [
-        f"{finding.id}: {finding.fix[0]}" for finding in states.left_open(result)[:MAX_OPEN] if finding.id not in ids
-    ]
+    left_open = states.left_open(result)[:MAX_OPEN]
+    texts += [f"{finding.id}: {finding.fix[0]}" for finding in left_open if finding.id not in ids]
     texts += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(texts))

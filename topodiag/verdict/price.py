@@ -85,12 +85,14 @@ def _with_layout(price: Price, cause: Cause, basis: str) -> Price:
     """The price with the share of a step that a check of layouts gives, where not a link was priced."""
     if price.step_share is not None or price.job_share == 1.0:
         return price
-    share = next((finding.cost.step_share for finding in cause.findings if finding.cost.step_share is not None), None)
-    if share is not None:
-        return replace(price, step_share=share, step_said=basis)
-    said_shares = (finding.cost.communication_share for finding in cause.findings)
-    share = next((share for share in said_shares if share is not None), None)
-    return price if share is None else replace(price, communication_share=share, step_said=basis)
+    costs = [finding.cost for finding in cause.findings]
+    for cost in costs:
+        if cost.step_share is not None:
+            return replace(price, step_share=cost.step_share, step_said=basis)
+    for cost in costs:
+        if cost.communication_share is not None:
+            return replace(price, communication_share=cost.communication_share, step_said=basis)
+    return price
 
 
 def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:

@@ -92,11 +92,6 @@ def somebody_waits(job: Job) -> bool:
     return bool(job.ras or job.stacks or job.flight) or any(event.level != "INFO" for event in job.events)
 
 
-def _became_slower(job: Job) -> bool:
-    """Whether its steps took longer in the end than before, by any measure."""
-    return any(pace.slower > 1 or pace.drift > 1 for pace in job.paces)
-
-
 def _became_slow(job: Job) -> bool:
     """Whether its own log shows that its steps became far longer, whatever did it."""
     if not job.steps:
@@ -113,15 +108,11 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
     met = bool(job.ranks or job.communicators) or _ran_to_its_end(job)
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
         return NO_WORD  # parts of a job compared with each other: where all are equally bad, none is odd
-    if not judged or not met or _became_slower(job) or result.troubles(job.name):
+    slower = any(pace.slower > 1 or pace.drift > 1 for pace in job.paces)  # in the end than before, by any measure
+    if not judged or not met or slower or result.troubles(job.name):
         return NO_WORD
-    return (
-        _given_up(job, result, scene)
-        or _not_seen(job, result, scene)
-        or next(
-            (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene)), ""
-        )
-    )
+    notes = (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene))
+    return _given_up(job, result, scene) or _not_seen(job, result, scene) or next(notes, "")
 
 
 def _ran_to_its_end(job: Job) -> bool:
@@ -156,9 +147,8 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
 
 def _given_up(job: Job, result: Result, scene: Scene) -> str:
     """That its ranks aborted their communicators, as torch does at any end, and nothing shows the work done."""
-    if job.world is None or not job.world.aborted or job.done:
-        return ""
-    if any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
+    aborted = job.world is not None and job.world.aborted and not job.done
+    if not aborted or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
         return ""
     return "not judged: the ranks aborted their communicators, and no line shows that their work was done"
 

@@ -33,15 +33,19 @@ _UNTIED_S = 300.0
 """The uncertainty of a clock that nothing ties: hosts of a cluster are kept by NTP, mostly."""
 
 
+Zones = dict[tuple[str, str], tuple[float, str]]
+"""By source and host, the seconds that its unmarked clock is ahead of UTC, and how that is known."""
+
+
 def timeline(case: Case, identity: Identity) -> Timeline:
     """What happened when, in order, and how far each clock can be trusted. Never raises. Times of one host's clock are
     taken back by its skew, so that a host whose clock runs ahead changes no order of causes."""
     moments = said_by(case, identity)
     skews = _skews(case, identity)
-    clocks = _clocks(moments, skews)
-    by_key = {(clock.source, clock.host): clock for clock in clocks}
-    placed = [_placed(moment, by_key.get((moment.source, moment.host)), skews) for moment in moments]
-    return Timeline(_shown(_folded(placed)), tuple(clocks))
+    zones = _zones(moments)
+    clocks = _clocks(moments, zones, skews)
+    placed = [_placed(moment, clocks.get((moment.source, moment.host)), zones, skews) for moment in moments]
+    return Timeline(_shown(_folded(placed)), tuple(clocks[key] for key in sorted(clocks)))
 
 
 # --- clocks -------------------------------------------------------------------------------------------------------
@@ -71,9 +75,8 @@ def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
     return skews
 
 
-def _clocks(moments: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list[Clock]:
+def _clocks(moments: Sequence[ClockedEvent], zones: Zones, skews: Mapping[str, _Skew]) -> dict[tuple[str, str], Clock]:
     """One clock for each source of each host, those with a zone of their own first."""
-    zones = _zones(moments)
     clocks: dict[tuple[str, str], Clock] = {}
     for moment in moments:
         key = (moment.source, moment.host)
@@ -89,13 +92,13 @@ def _clocks(moments: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list
             how.append("its times carry a time zone")
         ahead_s, within_s = (skew.ahead_s, skew.within_s) if skew is not None else (None, None)
         clocks[key] = Clock(*key, zone, ahead_s, within_s, "; ".join(how) or "no event links it to other clocks")
-    return sorted(clocks.values(), key=lambda clock: (clock.source, clock.host))
+    return clocks
 
 
-def _zones(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float, str]]:
-    """By source and host, the seconds that its unmarked clock is ahead of UTC: from one event that it and a clock of
-    UTC on the same host tell, their difference rounded to a quarter of an hour."""
-    zones: dict[tuple[str, str], tuple[float, str]] = {}
+def _zones(moments: Sequence[ClockedEvent]) -> Zones:
+    """The zones of unmarked clocks: from one event that such a clock and one of UTC on the same host tell, their
+    difference rounded to a quarter of an hour."""
+    zones: Zones = {}
     for key, several in _differences(moments).items():
         zone, first = several[0]
         if all(other == zone for other, _ in several):
@@ -133,21 +136,14 @@ def _offset(zone_s: float) -> str:
     return f"{'-' if zone_s < 0 else '+'}{hours:02d}:{rest // 60:02d}"
 
 
-def _zone_s(zone: str) -> float:
-    if not zone:
-        return 0.0
-    hours, minutes = zone[1:].split(":")
-    return (-1 if zone[0] == "-" else 1) * (int(hours) * 3600.0 + int(minutes) * 60.0)
-
-
 # --- moments ------------------------------------------------------------------------------------------------------
 
 
-def _placed(moment: ClockedEvent, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
+def _placed(moment: ClockedEvent, clock: Clock | None, zones: Zones, skews: Mapping[str, _Skew]) -> Moment:
     """The event on the case's axis: UTC where a zone is known, its zone taken for UTC where none is."""
     time, within = moment.time, moment.within_s
     if time is not None and clock is not None:
-        time -= 0.0 if moment.utc else _zone_s(clock.zone)
+        time -= 0.0 if moment.utc else zones.get((moment.source, moment.host), (0.0, ""))[0]
         time -= clock.skew_s or 0.0
         within = max(within, clock.within_s if clock.within_s is not None else _UNTIED_S if skews else 0.0)
     return Moment(time, moment.what, moment.host, moment.rank, moment.stamp, within, moment.origin, moment.count)
@@ -202,20 +198,16 @@ def around_first_error(result: Result) -> list[Moment]:
     if verdict is None or not verdict.causes:
         return []
     first = verdict.causes[0]
-    timed = [moment for moment in result.timeline.moments if moment.time is not None]
+    timed = [(moment.time, moment) for moment in result.timeline.moments if moment.time is not None]
     below = [consequence.finding for consequence in first.consequences]
     begin = next(filter(None, (_begins(timed, group) for group in ([first.finding], below))), None)
     if begin is None:
         return []
-    return [
-        moment
-        for moment in timed
-        if moment.time is not None and begin - BEFORE_S <= moment.time <= begin + AFTER_S and not moment.frames
-    ]
+    return [moment for time, moment in timed if begin - BEFORE_S <= time <= begin + AFTER_S and not moment.frames]
 
 
-def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | None:
+def _begins(timed: Sequence[tuple[float, Moment]], findings: Sequence[Finding]) -> float | None:
     """The time of the first event that stands in the evidence of these findings."""
     lines = {(line.source, line.line) for finding in findings for line in finding.evidence}
-    hits = [moment.time for moment in timed if moment.origin and (moment.origin.source, moment.origin.line) in lines]
-    return min((time for time in hits if time is not None), default=None)
+    told = [(time, moment.origin) for time, moment in timed if moment.origin is not None]
+    return min((time for time, origin in told if (origin.source, origin.line) in lines), default=None)

@@ -36,8 +36,9 @@ def captured(options: Options | None = None, on_progress: Progress | None = None
     from topodiag_probes.redact import Redactor, read_key  # noqa: PLC0415
 
     chosen = options or Options()
+    as_file = chosen.save is not None and chosen.save.endswith(ARCHIVE)
     if chosen.save is not None:
-        _check_save(chosen.save)
+        (check_writable if as_file else check_new_folder)(chosen.save)
     bundle = capture(
         deadline_s=chosen.deadline_s,
         sample_s=chosen.sample_s,
@@ -45,21 +46,14 @@ def captured(options: Options | None = None, on_progress: Progress | None = None
         on_progress=on_progress,
     )
     if chosen.save is not None:
-        _save(bundle, chosen.save)
+        _save(bundle, chosen.save, as_file=as_file)
     return read_node(from_memory("live", bundle.manifest, bundle.files))
 
 
-def _check_save(path: str) -> None:
-    if path.endswith(ARCHIVE):
-        check_writable(path)
-    else:
-        check_new_folder(path)
-
-
-def _save(bundle: Bundle, path: str) -> None:
+def _save(bundle: Bundle, path: str, *, as_file: bool) -> None:
     from topodiag_probes.bundle import write_folder, write_tar  # noqa: PLC0415
 
-    if path.endswith(ARCHIVE):
+    if as_file:
         with replacing(path, private=True) as file:
             write_tar(bundle, file)
         return

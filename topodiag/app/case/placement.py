@@ -15,7 +15,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from topodiag.evidence.cluster.slurm import read_free
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
-from topodiag.evidence.layout.rank_files import READERS
+from topodiag.evidence.layout.rank_files import READERS, read_groups
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Bools, Cluster, Demand
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
@@ -93,25 +95,18 @@ class PlaceOptions:
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The files and folders that the options name, each with the option as its kind."""
-        named = {name: getattr(self, name) for name in _FILES}
-        return tuple(
-            _input(path, name)
-            for name, given in named.items()
-            for path in ([given] if isinstance(given, str) else given)
-            if path
-        )
+        named = ((name, getattr(self, name)) for name in _FILES)
+        paths = ((name, path) for name, given in named for path in ([given] if isinstance(given, str) else given))
+        return tuple(_input(path, name) for name, path in paths if path)
 
 
 def _input(path: str, kind: str) -> Input:
     """A file with its checksum; of a folder, a stream or a file that is no table of ranks the name alone."""
-    try:
-        if not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
-            return Input(path, kind)
-        with open(path, "rb") as stream:
-            data = stream.read()
-    except OSError:
-        return Input(path, kind)
-    return Input(path, kind, hashlib.sha256(data).hexdigest(), data.count(b"\n"))
+    with suppress(OSError):
+        if os.path.isfile(path) and os.path.getsize(path) <= MOST_BYTES:
+            data = Path(path).read_bytes()
+            return Input(path, kind, hashlib.sha256(data).hexdigest(), data.count(b"\n"))
+    return Input(path, kind)
 
 
 BUILT_IN = "built-in system"
@@ -159,27 +154,21 @@ def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes
 
 def _described(options: PlaceOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
-    machines = None
-    if options.bundles:
-        from topodiag.fleet.cluster import read_bundles  # noqa: PLC0415 - all readers of nodes
+    network = read_cluster(blob_at(resolve(options.topology))) if options.topology else None
+    if network is not None and not options.bundles:
+        return network
+    from topodiag.fleet.cluster import read_bundles  # noqa: PLC0415 - all readers of nodes
 
-        machines = read_bundles([resolve(path) for path in options.bundles])
-    if not options.topology:
-        assert machines is not None  # noqa: S101 - one of them is given
-        return machines
-    network = read_cluster(blob_at(resolve(options.topology)))
-    return network if machines is None else merged(network, machines)
-
-
-def _nodes_for(options: PlaceOptions) -> int:
-    """Nodes that hold the ranks of the job; 1 where nothing counts them."""
-    gpus = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system else 8
-    return -(-(options.ranks or options.least_ranks) // gpus) or 1
+    machines = read_bundles([resolve(path) for path in options.bundles])
+    return machines if network is None else merged(network, machines)
 
 
 def _built_in(options: PlaceOptions, seen: RankNodes) -> ClusterFacts:
     hosts = seen.hosts
-    count = options.nodes or len(hosts) or _nodes_for(options)
+    count = options.nodes or len(hosts)
+    if not count:  # nodes that hold the ranks of the job; 1 where nothing counts them
+        gpus = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system else 8
+        count = -(-(options.ranks or options.least_ranks) // gpus) or 1
     if count > MAX_NODES:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
     width = max(3, len(str(count)))
@@ -262,7 +251,7 @@ class Placement:
 def open_placement(options: PlaceOptions) -> Placement:
     """Cluster, layout and groups, checked against each other: without a topology file and a number of nodes, the nodes
     are those of the layout. Raises TopodiagError with one line for the reader."""
-    groups = _groups(options.groups) if options.groups else ()
+    groups = read_groups(blob_at(options.groups)) if options.groups else ()
     layout = options.layout
     read = _read_layout(options)
     cluster = open_cluster(options, seen=rank_nodes_of(read.ranks, read.job))
@@ -288,12 +277,6 @@ def open_placement(options: PlaceOptions) -> Placement:
         layout = layout.for_world(world)
     cluster = replace(cluster, notes=notes)
     return Placement(cluster, assignment, world, read, layout, groups)
-
-
-def _groups(path: str) -> tuple[Demand, ...]:
-    from topodiag.evidence.layout.rank_files import read_groups  # noqa: PLC0415 - YAML, for this file only
-
-    return read_groups(blob_at(path))
 
 
 def _rank_count(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

@@ -58,7 +58,7 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
         for at, job in enumerate(jobs)
     ]
     for number, own in enumerate(_by_job(placed.get(-1, ()))):
-        size = max(_world_size(ras_answer) for ras_answer in own)
+        size = max(max(answer.processes, *(comm.size for comm in answer.communicators), 0) for answer in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
         versions = tuple(dict.fromkeys(ras_answer.version for ras_answer in own if ras_answer.version))
         updated.append(job_of(name, size, nccl_versions=versions, events=_errors(own), ras=own))
@@ -102,14 +102,14 @@ def _by_job(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
     groups: list[tuple[set[object], list[int]]] = []
     for at in sorted(range(len(answers)), key=lambda at: not _names(answers[at])):
         names = _names(answers[at])
-        own = next(
-            (g for g in groups if g[0] & names or (not names and _share_a_process(answers[g[1][0]], answers[at]))), None
-        )
-        if own is None:
-            groups.append((names, [at]))
+        for known, group in groups:
+            sizes = {answers[group[0]].processes, answers[at].processes}
+            if known & names or (not names and (0 in sizes or len(sizes) == 1)):
+                known.update(names)
+                group.append(at)
+                break
         else:
-            own[0].update(names)
-            own[1].append(at)
+            groups.append((names, [at]))
     return [in_order(answers[at] for at in sorted(group)) for _, group in groups]
 
 
@@ -119,14 +119,6 @@ def _names(answer: RasAnswer) -> set[object]:
     members = [member.process for communicator in answer.communicators for member in communicator.members]
     named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
     return hashes | {process.key for process in named if process is not None}
-
-
-def _share_a_process(one: RasAnswer, other: RasAnswer) -> bool:
-    return not one.processes or not other.processes or one.processes == other.processes
-
-
-def _world_size(answer: RasAnswer) -> int:
-    return max([answer.processes, *(communicator.size for communicator in answer.communicators)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +181,8 @@ def live_answers(
         asked += 1
         if time.monotonic() >= end:
             break
-        if asked == wanted < asking.times + MORE and not _enough(answers, asking.times):
+        # Each job that answered shall do so as often as wanted: jobs of one user on a node share the port.
+        if asked == wanted < asking.times + MORE and min(map(len, _by_job(answers)), default=0) < asking.times:
             wanted += 1
     silent = [NotObserved(PART, str(error)) for error in failures.values()]
     return in_order(answers), tuple(inputs), (*silent, *gaps.values())
@@ -202,12 +195,6 @@ def _why_nothing(data: bytes) -> str:
         return "answers nothing: no communicator is complete yet"
     words = refusal[0].decode("ascii", "replace")
     return f"answers `{words}`" + (": ask again once that is done" if words.startswith("BUSY") else "")
-
-
-def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
-    """Whether each job that answered did so as often as wanted: jobs of one user on a node share the port."""
-    parts = _by_job(answers)
-    return bool(parts) and all(len(group) >= times for group in parts)
 
 
 def _kept_name(given: str, number: int) -> str:
@@ -320,12 +307,13 @@ def owner_of(jobs: Sequence[Job], hashes: Set[int], pids: Set[int] | None = None
     at = last_with(jobs, lambda job: any(comm.comm_id in hashes for comm in job.communicators if comm.comm_id))
     if at >= 0 or pids is None:
         return at
-    return last_with(jobs, lambda job: pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job))
 
+    def has_them(job: Job) -> bool:
+        members = (member for answer in job.ras for comm in answer.communicators for member in comm.members)
+        of_ras = {member.process.pid for member in members if member.process is not None}
+        return pids <= {process.pid for process in job.processes} or pids <= of_ras
 
-def _pids_of_ras(job: Job) -> set[int]:
-    members = (member for answer in job.ras for comm in answer.communicators for member in comm.members)
-    return {member.process.pid for member in members if member.process is not None}
+    return last_with(jobs, has_them)
 
 
 def _owner_or_last(jobs: Sequence[Job], hashes: Set[int]) -> int:

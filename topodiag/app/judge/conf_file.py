@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from topodiag.app.case.live import captured
 from topodiag.app.case.nodes import case_of, node_case
@@ -59,18 +60,16 @@ def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
 def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> ConfFile:
     """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
     machine without either. Raises InputError."""
-    results: list[Result] = []
+    result = Result()
     if sources or not logs:
-        results.append(judged(node_case(gathered(sources)) if sources else case_of([captured()])))
+        result = judged(node_case(gathered(sources)) if sources else case_of([captured()]))
     if logs:
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
         from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
-        results.append(of_jobs.judged(job_case(gathered(logs, quick=True))))
+        of_logs = of_jobs.judged(job_case(gathered(logs, quick=True)))
+        result = replace(result, jobs=of_logs.jobs, findings=(*result.findings, *of_logs.findings))
     name = next(iter((*sources, *logs)), "this machine")
-    nodes = tuple(node for result in results for node in result.nodes)
-    jobs = tuple(job for result in results for job in result.jobs)
-    if not nodes and not jobs:
+    if not result.nodes and not result.jobs:
         raise InputError(name, "holds no node and no job")
-    findings = tuple(finding for result in results for finding in result.findings)
-    return conf_of(Result(nodes=nodes, jobs=jobs, findings=findings), name)
+    return conf_of(result, name)

@@ -81,14 +81,10 @@ def judged_runs(
             judged.append(_judged(measured, own, chosen))
             known.append(_known_of(measured, near, of_nodes, of_file, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
-    benchmarks = [_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs]
-    of_runs = run(Subject.BENCH, benchmarks)
+    benchmarks = tuple(_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs)
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
-    return Result(
-        outcomes=(*of_runs, *logged),
-        benchmarks=tuple(benchmarks),
-        not_observed=(*unlike, *_gaps(machine, benchmarks)),
-    )
+    gaps = (*unlike, *_gaps(machine, benchmarks))
+    return Result(outcomes=(*run(Subject.BENCH, benchmarks), *logged), benchmarks=benchmarks, not_observed=gaps)
 
 
 def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
@@ -164,15 +160,9 @@ def _gaps(machine: Case, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserve
     names = [*(node.host for node in machine.nodes), *(file for job in machine.jobs for file in job.files)]
     if names and not any(benchmark.expected is not None for benchmark in benchmarks):
         yield NotObserved(few(names, 3), "the machine of these runs could not be told from it")
-    elif any(
-        benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
-        for benchmark in benchmarks
-    ):
-        yield NotObserved(
-            "what some runs should reach",
-            "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"
-            " --system or --nics",
-        )
+    elif any(one.expected is None and one.run.rows and (one.run.nranks or 0) > 1 for one in benchmarks):
+        why = "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine)"
+        yield NotObserved("what some runs should reach", f"{why}, --system or --nics")
 
 
 _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
@@ -190,20 +180,14 @@ def _with_gate(benchmark: Benchmark, result: Result) -> Benchmark:
         benchmark = replace(benchmark, hypotheses=(), ruled_out=())
     named = [f"; {cause.status.value}: {cause.finding.message}" for cause in causes]
     named += [f"; likeliest: {one.cause}" for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
-    return replace(benchmark, gate=_gate_of(benchmark, result.outcomes, "".join(named)))
-
-
-def _gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome], named: str) -> Gate:
-    """Whether a run passes: its bandwidth is normal, and no check of benchmarks found an error in it. `named` is the
-    cause of a low one."""
     top, expected = benchmark.run.top, benchmark.expected
     size, gbs = top if top is not None else (None, None)
     bar = None
     if expected is not None and size is not None:
         bar = expected.normal_gbs * expected.busbw.get(size, expected.busbw_gbs) / expected.busbw_gbs
-    state, why = _state(benchmark, outcomes)
-    why += named if why == benchmark.why and benchmark.verdict == "low" else ""
-    return Gate(benchmark.run.source, state, benchmark.run.collective, size, gbs, bar, why)
+    state, why = _state(benchmark, result.outcomes)
+    why += "".join(named) if why == benchmark.why and benchmark.verdict == "low" else ""
+    return replace(benchmark, gate=Gate(benchmark.run.source, state, benchmark.run.collective, size, gbs, bar, why))
 
 
 def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
@@ -217,14 +201,10 @@ def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
 
 
 def _state(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> tuple[GateState, str]:
+    """Whether a run passes, and why: its bandwidth is normal, and no check of benchmarks found an error in it."""
     name = name_of(benchmark)
-    errors = [
-        finding
-        for outcome in outcomes
-        if outcome.node == name and outcome.check.startswith("BEN")
-        for finding in outcome.findings
-        if finding.severity is Severity.ERROR
-    ]
+    own = (outcome for outcome in outcomes if outcome.node == name and outcome.check.startswith("BEN"))
+    errors = [one for outcome in own for one in outcome.findings if one.severity is Severity.ERROR]
     failures = [error for error in errors if error.id != "BEN001"]
     if failures:
         return GateState.FAIL, failures[0].message

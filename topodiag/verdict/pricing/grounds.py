@@ -162,6 +162,15 @@ def figures(setup: Setup, collective: str, *sizes: int) -> Rates | None:
         return None
 
 
+def figures_of_group(
+    setup: Setup, machines: Sequence[Machine], members: Sequence[Member], collective: str
+) -> Rates | None:
+    """`figures` of some ranks alone, on the machines that they are on: `Member.host` is a place in these."""
+    network = (setup.network or "rdma") if len(machines) > 1 else ""
+    own = replace(setup, nodes=len(machines), ranks=len(members), network=network)
+    return figures(with_machines(own, machines, members), collective)
+
+
 def _opened(host: str, run: BenchRun, sources: _Sources, claims: Claims) -> _Open:
     given = dict(run.env) or sources.env(host)
     env = {name: value for name, value in given.items() if name not in claims.settings and not is_costly(name, value)}
@@ -348,12 +357,9 @@ def _setup(run: BenchRun, first: _Open, job: Job | None, claims: Claims) -> Setu
         node = Node(first.name, gpus=gpus)
     node = replace(node, nccl_file=NcclFile(first.name, first.built))
     kind = seen_kind((job,)) if job is not None else ""
+    run = replace(run, env={name: value for name, value in run.env.items() if name not in claims.settings})
     try:
-        return setup_of(
-            replace(run, env={name: value for name, value in run.env.items() if name not in claims.settings}),
-            node,
-            network=kind if kind not in ("", "sockets", "rdma") else None,
-        )
+        return setup_of(run, node, network=kind if kind not in ("", "sockets", "rdma") else None)
     except NoSetupError as error:
         raise NoGroundError(str(error)) from None
 

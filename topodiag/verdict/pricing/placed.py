@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from topodiag.expect.calibration import calibration, generation_of
 from topodiag.expect.rates import reached
-from topodiag.expect.unlike import MixedHosts
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
-from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures, ground_of_job
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures_of_group, ground_of_job
 from topodiag.verdict.pricing.mend import Ground
 from topodiag.verdict.pricing.registry import GROUPS, with_own_loss
 from topodiag.words.units import in_gbs, percent, spell_gbs
@@ -76,24 +74,16 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
 def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float, float] | None:
     """GB/s of a group where it is, and on one node; None where it would not fit, or NCCL's model has no figure."""
     places = list(dict.fromkeys(member.host for member in members))
-    machines = [(host.built.tree, host.built.env) for host in ground.hosts]
-    first = machines[places[0]]
-    buses = [bus_of(pci) for _, pci in sorted(gpus_of(first[0]).items())]
+    machines = [ground.hosts[place].built for place in places]
+    buses = [bus_of(pci) for _, pci in sorted(gpus_of(machines[0].tree).items())]
     uneven = len({sum(member.host == place for member in members) for place in places}) > 1
     if len(buses) < len(members) or uneven or ground.setup.domain > 1:
         return None
     spread = [Member(number, places.index(member.host), member.bus_id) for number, member in enumerate(members)]
     packed = [Member(number, 0, bus) for number, bus in enumerate(buses[: len(members)])]
-    there = replace(
-        ground.setup,
-        nodes=len(places),
-        ranks=len(members),
-        network=ground.setup.network or "rdma",
-        unlike=MixedHosts(tuple(machines[place] for place in places), tuple(spread)),
-    )
-    here = replace(ground.setup, nodes=1, ranks=len(members), network="", unlike=MixedHosts((first,), tuple(packed)))
-    now, one = figures(there, collective), figures(here, collective)
+    now = figures_of_group(ground.setup, machines, spread, collective)
+    one = figures_of_group(ground.setup, machines[:1], packed, collective)
     if now is None or one is None:
         return None
-    factor = calibration().of(generation_of(here.sm), one.transport, collective).factor
+    factor = calibration().of(generation_of(ground.setup.sm), one.transport, collective).factor
     return one.peak * factor * reached(one, now), one.peak * factor

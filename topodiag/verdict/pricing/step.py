@@ -9,7 +9,7 @@ the job's collective loses, for NCCL's search of one group knows nothing of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.placement.job_step import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
-from topodiag.verdict.pricing.grounds import figures, with_machines
+from topodiag.verdict.pricing.grounds import figures_of_group
 from topodiag.verdict.pricing.mend import Ground, Machine
 from topodiag.words.units import grouped
 
@@ -123,17 +123,11 @@ class _Groups:
         """The share of a group's bandwidth that is left, by NCCL's search on both machines; None where it has none."""
         places = {place: at for at, place in enumerate(dict.fromkeys(self.seats[rank][0] for rank in ranks))}
         members = [Member(at, places[self.seats[rank][0]], self.seats[rank][1]) for at, rank in enumerate(ranks)]
-        setup = replace(
-            self.ground.setup,
-            nodes=len(places),
-            ranks=len(ranks),
-            network=(self.ground.setup.network or "rdma") if len(places) > 1 else "",
-        )
         built, now = ([machines[place] for place in places] for machines in (self.built, self.now))
         if built == now:
             return 1.0
         tested = _TESTED.get(collective, collective)
-        whole, less = (figures(with_machines(setup, hosts, members), tested) for hosts in (built, now))
+        whole, less = (figures_of_group(self.ground.setup, hosts, members, tested) for hosts in (built, now))
         if whole is None or less is None:
             return None
         share = reached(whole, less) * min(machine.pace for machine in now)

@@ -86,14 +86,11 @@ class _Ground:
                 continue
             left = (self.reach(part) or now)[0]
             price = self._price(part, whole[0], now, left)
-            shares: Sequence[float] = ()
             if step is not None:
-                rest = min(left / whole[0], 1.0)
-                shares = shares_of_step(self.ground, self.machines(), self.machines(part), rest, step)
-            if step is not None and shares:
-                price = replace(
-                    price, step_share=shares[0], step_range=(min(shares), max(shares)), step_said=step.basis
-                )
+                rest, now_with = min(left / whole[0], 1.0), self.machines(part)
+                if shares := shares_of_step(self.ground, self.machines(), now_with, rest, step):
+                    span = min(shares), max(shares)
+                    price = replace(price, step_share=shares[0], step_range=span, step_said=step.basis)
             yield part.at, price
 
     def _price(self, part: Part, whole: float, now: Reach, only: float) -> Price:
