@@ -22,7 +22,8 @@ from xml.etree.ElementTree import Element
 from defusedxml.ElementTree import fromstring
 
 from topodiag.hardware import catalog
-from topodiag.model.links import Link, LinkKind, Path, edges_of_ways, nic_paths, paths_from, way_of
+from topodiag.model.links import Link, LinkKind, Path
+from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 
 CORPUS = File(__file__).resolve().parents[2] / "shared" / "corpus" / "topo"

@@ -8,9 +8,10 @@ import pytest
 from tests.scanned import node_at, scanned
 from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex
 from topodiag.evidence.intake.collected import fixture_path, fixtures
-from topodiag.model.links import LinkKind, edges_of_ways, paths_from, way_of
+from topodiag.model.links import LinkKind
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
+from topodiag.model.paths import edges_of_ways, paths_from, way_of
 
 NAMES = fixtures()
 SMI_AS_NCCL = {"PIX": PathType.PIX, "PXB": PathType.PXB, "PHB": PathType.PHB, "NODE": PathType.PHB, "SYS": PathType.SYS}

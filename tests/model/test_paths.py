@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples, parts
-from topodiag.model.links import Link, LinkKind, edges_of_ways, nic_paths, paths_from, way_of
+from topodiag.model.links import Link, LinkKind
 from topodiag.model.nccl_enums import PathType
+from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 
 

@@ -34,7 +34,7 @@ def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> F
     """The answers of the store at `place`, after what is at `paths` was added to it. A `place` that is no store but
     evidence (bundles, files of a watch) is asked by itself, and nothing is kept. `nodelist` are node sets: the nodes
     asked about, () for all. Raises InputError."""
-    hosts = nodes_of(nodelist) if nodelist else ()
+    hosts = frozenset(nodes_of(nodelist) if nodelist else ())
     if is_store(place) and not paths:
         return _asked(open_store(place), hosts)
     if paths:
@@ -44,7 +44,7 @@ def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> F
         return _added(store, (place,), hosts)
 
 
-def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHistory:
+def _added(store: Store, paths: Sequence[str], hosts: frozenset[str]) -> FleetHistory:
     intake = gathered(paths)
     addition = Addition(store)
     aside = _take(intake, addition)
@@ -70,15 +70,12 @@ def _take(intake: Intake, addition: Addition) -> list[str]:
         except InputError as error:
             aside.append(str(error))
             continue
-        log = read_watch(data)
-        if log is not None:
+        if (log := read_watch(data)) is not None:
             addition.watch(hidden(log), hashlib.sha256(data).hexdigest())
     return aside
 
 
-def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
-    wanted = frozenset(hosts)
-
+def _asked(store: Store, wanted: frozenset[str]) -> FleetHistory:
     def is_asked(host: str) -> bool:
         return not wanted or host in wanted
 

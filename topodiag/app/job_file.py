@@ -35,7 +35,9 @@ def declared(paths: Sequence[str]) -> JobSettings:
 def spelt(settings: JobSettings) -> str:
     """What was read, with the line of each setting: `train.sh: tp 8 (line 12), ...`; and what nobody says."""
     facts = {**settings.sizes, **settings.options}
-    words = [f"{name.replace('_', '-')} {_spelt(value)}{_line(settings, name)}" for name, value in facts.items()]
+    lines = {name: origin.line for name, origin in settings.origins.items() if origin.line is not None}
+    spots = {name: f" (line {line})" for name, line in lines.items()}
+    words = [f"{name.replace('_', '-')} {_spelt(value)}{spots.get(name, '')}" for name, value in facts.items()]
     more = ""
     if settings.serves:
         more = "; it starts a server: nothing is trained"
@@ -48,11 +50,6 @@ def _spelt(value: float | str | bool) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _line(settings: JobSettings, name: str) -> str:
-    origin = settings.origins.get(name)
-    return f" (line {origin.line})" if origin is not None and origin.line is not None else ""
 
 
 def _both(first: Mapping[str, Value], second: Mapping[str, Value], source: str) -> dict[str, Value]:

@@ -16,7 +16,7 @@ from topodiag.checks.run import run
 from topodiag.checks.spoken import told
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Outcome, Status
+from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
@@ -59,17 +59,14 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     asked = file.asked or ((minor_of(version),) if version else ())
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(file, asked=asked, against=other))
-    outcomes = _answered(run(Subject.NODE, [node], CHECKED))
+    outcomes = run(Subject.NODE, [node], CHECKED)
+    # What a node's sysfs would say is no question where the file answers it.
+    texts = {outcome.check for outcome in outcomes if outcome.status in (Status.CLEAN, Status.FINDING)}
+    outcomes = tuple(one for one in outcomes if one.status is not Status.UNKNOWN or one.check not in texts)
     note = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", note),) if note else ()
     case = replace(case_of([read]), nodes=(node,), not_observed=(*gaps, *node.not_observed, *assumed))
     return told(judged_result(case, outcomes, given=(path,)))
-
-
-def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-    """Without the unknowns of checks that the file answers: what a node's sysfs would say is then no question."""
-    texts = {outcome.check for outcome in outcomes if outcome.status in (Status.CLEAN, Status.FINDING)}
-    return tuple(outcome for outcome in outcomes if outcome.status is not Status.UNKNOWN or outcome.check not in texts)
 
 
 def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
@@ -80,9 +77,8 @@ def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
         detected = tree_of(node)
     except LackingError as lacking:
         hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
-        raise InputError(
-            path, f"holds no topology file of NCCL, and cannot stand for one: {lacking}", hint=hint
-        ) from None
+        why = f"holds no topology file of NCCL, and cannot stand for one: {lacking}"
+        raise InputError(path, why, hint=hint) from None
     why = "no topology file is given: what NCCL would detect on this node is judged"
     assumed = [NotObserved("the detected topology", note) for note in detected.assumed]
     return NcclFile(path, detected.tree), (NotObserved("a topology file", why), *assumed)

@@ -57,10 +57,8 @@ class BenchRow:
     @property
     def busbw_gbs(self) -> float | None:
         """The better of both blocks: in-place or out-of-place, whichever the machine did better."""
-        out, inside = self.out_of_place.busbw_gbs, self.in_place.busbw_gbs
-        if out is None or inside is None:
-            return inside if out is None else out
-        return max(out, inside)
+        both = (self.out_of_place.busbw_gbs, self.in_place.busbw_gbs)
+        return max((gbs for gbs in both if gbs is not None), default=None)
 
     @property
     def wrong_values(self) -> float:

@@ -113,9 +113,8 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence
     """What the reader should know of both; `apart` are the hosts that the network's file does not name."""
     notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
     if texts:
-        notes.append(
-            f"not in {network.name}, each taken to be alone there: {some_of(texts)} ({len(texts)} of the nodes)"
-        )
+        alone = f"{some_of(texts)} ({len(texts)} of the nodes)"
+        notes.append(f"not in {network.name}, each taken to be alone there: {alone}")
     without = len(network.nodes) - len(machines.nodes) + len(texts)
     if without > 0:
         notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
@@ -190,8 +189,6 @@ def check_nodes(name: str, nodes: Sequence[str], hint: str = "", lines: Sequence
         raise InputError(name, "names no nodes", hint=hint)
     if len(nodes) > MAX_NODES:
         raise InputError(name, f"names more than {MAX_NODES} nodes")
-    if len(set(nodes)) == len(nodes):
-        return
     first: dict[str, int] = {}
     for place, node in enumerate(nodes):
         if first.setdefault(node, place) != place:

@@ -78,7 +78,12 @@ def data_waits(series: StepSeries) -> DataWaits | None:
             return None
     elif share >= LEAST and mixed:
         slow = _slow_by_data(costs, waits)
-    return _data_waits(series, [step for step, _ in pairs], costs, waits, slow) if slow else None
+    if not slow:
+        return None
+    count, worst = len(pairs), sorted(sorted(slow, key=lambda at: -waits[at])[:3])
+    usual = median(cost - waited for cost, waited in zip(costs, waits, strict=True))
+    evidence = tuple(origin for at in worst if (origin := pairs[at][0].origin) is not None)
+    return DataWaits(series, count, share, fsum(costs) / count, fsum(waits) / count, len(slow), usual, evidence)
 
 
 def _timed_steps(series: StepSeries) -> list[tuple[Step, float]]:
@@ -112,32 +117,11 @@ def _nothing_else(pairs: Sequence[tuple[Step, float]]) -> bool:
 def _slow_by_data(costs: Sequence[float], waits: Sequence[float]) -> list[int]:
     """Places of the steps that take far longer than the fast ones, and do so by waiting; none where they are few, or
     long by something else."""
-    slow = _slow(costs)
+    of_fast = sorted(costs)[int(FAST * (len(costs) - 1))]
+    slow = [at for at, cost in enumerate(costs) if cost > SLOW * of_fast]
     fast = [at for at in range(len(costs)) if at not in set(slow)]
     if len(slow) < FEWEST_SLOW or not fast:
         return []
     usual, unwaited = median(costs[at] for at in fast), median(waits[at] for at in fast)
     beyond = fsum(costs[at] - usual for at in slow)
     return slow if fsum(max(waits[at] - unwaited, 0.0) for at in slow) >= OF_SLOW * beyond else []
-
-
-def _slow(costs: Sequence[float]) -> list[int]:
-    """Places of the steps that take far longer than the fast ones."""
-    fast = sorted(costs)[int(FAST * (len(costs) - 1))]
-    return [at for at, cost in enumerate(costs) if cost > SLOW * fast]
-
-
-def _data_waits(
-    series: StepSeries, steps: Sequence[Step], costs: Sequence[float], waits: Sequence[float], slow: Sequence[int]
-) -> DataWaits:
-    worst = sorted(slow, key=lambda at: -waits[at])[:3]
-    return DataWaits(
-        series,
-        len(steps),
-        fsum(waits) / fsum(costs),
-        fsum(costs) / len(costs),
-        fsum(waits) / len(waits),
-        len(slow),
-        median(cost - waited for cost, waited in zip(costs, waits, strict=True)),
-        tuple(origin for at in sorted(worst) if (origin := steps[at].origin) is not None),
-    )

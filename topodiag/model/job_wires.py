@@ -34,7 +34,8 @@ def wires_of(jobs: Iterable[Job]) -> Wires:
     if not processes:
         return Wires(None, None)
     most = max(processes, key=lambda process: len(process.hcas))
-    kind = _kind(processes, most.hcas)
+    network = next((process.network for process in processes if process.network), "")
+    kind = "slingshot" if any(hca.name.startswith("cxi") for hca in most.hcas) else _kind_of(network)
     speeds = {hca.speed_mbps for hca in most.hcas}
     speed = speeds.pop() if len(speeds) == 1 else None
     return Wires(kind, (len(most.hcas), speed / 1000) if speed else None)
@@ -45,12 +46,6 @@ def nics_of(process: Process) -> dict[int, Hca]:
     joined = {port for nic in process.vnics for port in ports_of(nic.name)}
     hcas = {hca.index: hca for hca in process.hcas if hca.name not in joined}
     return hcas | {nic.index: nic for nic in process.vnics}
-
-
-def _kind(processes: Iterable[Process], hcas: Iterable[Hca]) -> str | None:
-    if any(hca.name.startswith("cxi") for hca in hcas):
-        return "slingshot"
-    return _kind_of(next((process.network for process in processes if process.network), ""))
 
 
 def _kind_of(name: str) -> str | None:
@@ -74,10 +69,9 @@ def interface_gbps(job: Job) -> float:
 
 def socket_gbs(job: Job) -> float:
     """GB/s that NCCL reckons for one node's interfaces, 0 if it did not print them."""
-    best = 0.0
-    for system in (system for communicator in job.communicators[:1] for system in communicator.systems.values()):
-        best = max(best, fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
-    return best
+    systems = (system for communicator in job.communicators[:1] for system in communicator.systems.values())
+    nets = ([net for net in system.of_kind("NET") if not net.guid.strip("0x")] for system in systems)
+    return max((fsum(net.speed_gbs or 0.0 for net in own) for own in nets), default=0.0)
 
 
 def hosts_on_sockets(job: Job) -> tuple[str, ...]:

@@ -94,10 +94,10 @@ def run_maker(run: BenchRun) -> Maker | None:
 def makers_of_all(
     nodes: Sequence[Node] = (), jobs: Sequence[Job] = (), runs: Sequence[BenchRun] = ()
 ) -> frozenset[Maker]:
-    """The makers that all of this evidence speaks of."""
+    """The makers that all of this evidence speaks of: a job's log without a version may be of either."""
     makers = {maker for node in nodes for maker in makers_of(node)}
     makers |= {maker for run in runs if (maker := run_maker(run)) is not None}
-    makers |= {Maker.AMD if _is_of_amd(job) else Maker.NVIDIA for job in jobs if _tells(job)}
+    makers |= {Maker.AMD if _is_of_amd(job) else Maker.NVIDIA for job in jobs if job.nccl_versions or _is_of_amd(job)}
     return frozenset(makers)
 
 
@@ -109,11 +109,6 @@ def makers_of_result(result: Result) -> frozenset[Maker]:
 def dialect_of_all(result: Result) -> Dialect:
     """The dialect of a whole answer: AMD's where all that it rests on is of AMD."""
     return AMD if makers_of_result(result) == {Maker.AMD} else NVIDIA
-
-
-def _tells(job: Job) -> bool:
-    """Whether the lines of a job's log say whose library wrote them: a log without a version may be of either."""
-    return bool(job.nccl_versions) or _is_of_amd(job)
 
 
 def _is_of_amd(job: Job) -> bool:

@@ -235,10 +235,8 @@ def says_change(pace: Pace, *, timed: bool = True) -> str:
     before, after = pair
     times = after.cost / before.cost
     at = f"from step {after.first} on" + (f" ({stamp(after.time)})" if timed and after.time is not None else "")
-    if times > 1:
-        words = f"steps take {times:.2g} times as long {at}"
-    else:
-        words = f"steps are {1 / times:.2g} times as fast {at}"
+    how = f"take {times:.2g} times as long" if times > 1 else f"are {1 / times:.2g} times as fast"
+    words = f"steps {how} {at}"
     if times > 1 and pace.levels[-1] is not after and pace.slower < CHANGED:
         words += f", and as before from step {pace.levels[-1].first} on"
     return words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -56,7 +56,7 @@ def inspected(intake: Intake) -> Readings[Inspection]:
     return Readings((inspection,), tuple(inputs), (*gaps, *_gaps(inspection)))
 
 
-def _gaps(inspection: Inspection) -> list[NotObserved]:
+def _gaps(inspection: Inspection) -> Iterator[NotObserved]:
     """What the records do not hold, by inspector.toml."""
     comms, records = inspection.communicators, inspection.records + inspection.missing
     lacking = [comm.nranks - len(comm.members) for comm in comms if comm.made_of is MadeOf.CALLS]
@@ -69,13 +69,11 @@ def _gaps(inspection: Inspection) -> list[NotObserved]:
         "kept": str(inspection.one_in) if inspection.one_in > 1 else "",
         "one_hour": "yes" if len(inspection.hours) == 1 and inspection.records > 100_000 else "",
     }
-    gaps = []
     for gap in own_data("app/case/inspector")["gap"]:
         of, noun = gap["of"], gap.get("noun")
         there: Any = added[of] if of in added else getattr(inspection, of)
         if there:
-            gaps.append(NotObserved(gap.get("what", PART), gap["why"].format(plural(there, *noun) if noun else there)))
-    return gaps
+            yield NotObserved(gap.get("what", PART), gap["why"].format(plural(there, *noun) if noun else there))
 
 
 def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:
@@ -107,17 +105,15 @@ def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[Ins
     """The communicators that share processes, directly or through others: those of one job, or of a part of it. Metrics
     name no process: their communicators are one."""
     sets = Sets[tuple[str, int]]()
+    first_of = []
     for communicator in communicators:
-        first, *others = {sets.root(process) for process in _processes(communicator)}
+        members = communicator.members.values()
+        processes = [(member.host, member.pid) if member.pid >= 0 else ("", -1) for member in members]
+        first, *others = {sets.root(process) for process in processes}
         for other in others:
             sets.join(other, first)
-    joined = grouped((sets.root(_processes(communicator)[0]), communicator) for communicator in communicators)
-    return list(joined.values())
-
-
-def _processes(communicator: InspectorCommunicator) -> list[tuple[str, int]]:
-    members = communicator.members.values()
-    return [(member.host, member.pid) if member.pid >= 0 else ("", -1) for member in members]
+        first_of.append((first, communicator))
+    return list(grouped((sets.root(first), communicator) for first, communicator in first_of).values())
 
 
 def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator]) -> int:

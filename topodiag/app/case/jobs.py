@@ -5,7 +5,7 @@ settings that job scripts and launchers give to a job whose log is another file,
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.one_file import HEAD_BYTES
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, read_piece
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
@@ -87,7 +87,8 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         jobs = with_inspection(with_step_waits(jobs, traced.values), next(iter(measured.values), None))
         return named(with_arguments(with_steps(jobs, trained.read.values), trained.arguments))
 
-    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
+    logs = (piece for piece in intake.pieces if not any(is_only(piece, kind) for kind in _BESIDE))
+    own = replace(trained.intake, pieces=tuple(piece for piece in logs if piece.name not in trained.read_whole))
     beside = any(text.values for text in texts)
     logged = Case()
     if not beside or chosen.flight or any(is_read(piece) for piece in own.pieces):
@@ -97,12 +98,8 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             if not beside or chosen.flight or chosen.save is not None:
                 raise
             logged = Case(not_observed=(NotObserved(PART, str(error)),))
-    return replace(
-        logged,
-        jobs=with_texts(logged.jobs),
-        inputs=(*logged.inputs, *asked),
-        not_observed=(*logged.not_observed, *silent),
-    )
+    inputs, gaps = (*logged.inputs, *asked), (*logged.not_observed, *silent)
+    return replace(logged, jobs=with_texts(logged.jobs), inputs=inputs, not_observed=gaps)
 
 
 def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Case:
@@ -122,16 +119,12 @@ def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Cas
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, ingested.facts, ingested.files, without_secrets)
+    gaps = [NotObserved(PART, note) for note in ingested.notes]
+    gaps += [NotObserved(PART, note, unreadable=True) for note in ingested.damaged]
+    gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.
     return Case(
-        jobs=_with_flight(rebuilt, records),
-        inputs=ingested.inputs,
-        not_observed=(
-            *(NotObserved(PART, note) for note in ingested.notes),
-            *(NotObserved(PART, note, unreadable=True) for note in ingested.damaged),
-            *(NotObserved("part of the flight recorder", problem) for problem in problems),
-        ),
-        unread=ingested.unread,
+        jobs=_with_flight(rebuilt, records), inputs=ingested.inputs, not_observed=tuple(gaps), unread=ingested.unread
     )
 
 
@@ -141,13 +134,6 @@ def _texts(intake: Intake, kind: Kind, read: Callable[[str, str], Sequence[_T]],
 
 _BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
 """Kinds of texts that have readers of their own, where no log stands in them."""
-
-
-def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
-    """The pieces that the reader of logs reads: `taken` are the names of those that another has read whole."""
-    for piece in intake.pieces:
-        if piece.name not in taken and not any(is_only(piece, kind) for kind in _BESIDE):
-            yield piece
 
 
 def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
@@ -214,7 +200,8 @@ def step_times(intake: Intake) -> StepTimes:
 def _looked_through(intake: Intake) -> Intake:
     """The evidence with the logs whose ends do not show the steps that they hold: packed ones have no last bytes, and
     others end with errors. Mostly the first or the last rank prints steps, so these files come first."""
-    hidden = [piece for piece in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(piece)]
+    logs = [piece for piece in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if Kind.STEPS not in piece.kinds]
+    hidden = [piece for piece in logs if piece.size >= 0 and (piece.coding or piece.size > 2 * HEAD_BYTES)]
     left, texts = MOST_LOOKED, set()
     for piece in (*hidden[:1], *reversed(hidden[1:])):
         if left <= 0:
@@ -228,10 +215,6 @@ def _looked_through(intake: Intake) -> Intake:
             texts.add(piece.name)
     pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in texts else p for p in intake.pieces)
     return replace(intake, pieces=tuple(pieces)) if texts else intake
-
-
-def _may_hide(piece: Piece) -> bool:
-    return Kind.STEPS not in piece.kinds and piece.size >= 0 and (bool(piece.coding) or piece.size > 2 * HEAD_BYTES)
 
 
 def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
@@ -323,9 +306,7 @@ def _settings(blob: Blob) -> list[GivenSetting]:
     for number, line in blob.lines():
         row = stated_in(line, above)
         settings = list(assigned(line, above)) if script else row[2] if row and row[0] is not Scope.ECHO else []
-        read += [
-            GivenSetting(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE]))
-            for name, value in settings
-        ]
+        origin = Origin(blob.name, number, line[:MAX_QUOTE])
+        read += [GivenSetting(name, value, COMMANDED, origin) for name, value in settings]
         above = line
     return read

@@ -79,10 +79,9 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
     done = () if last or any(text.progress and not text.done for _, text in read) else _all_done(read)
     if not (last or done):
         return progress, ()
-    files = tuple(origin.source for origin in (*(event.origin for event in last), *done) if origin is not None)
-    return progress, named(
-        by_number(job_of("job", events=last, files=files, done=done, progress=progress if done else ()))
-    )
+    files = (*map(file_of, last), *(origin.source for origin in done))
+    job = job_of("job", events=last, files=files, done=done, progress=progress if done else ())
+    return progress, named(by_number(job))
 
 
 def _all_done(read: Iterable[tuple[str, TextRead]]) -> tuple[Origin, ...]:
@@ -98,13 +97,10 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[str, Te
 
 def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
     """What the plain files of an intake (spool) hold, for `with_progress`; standard input was read, and is left out."""
-    pieces = {
-        piece.name: replace(piece, coding=tuple(layer for layer in piece.coding if layer not in MENDED))
-        for piece in intake.pieces
-        if piece.path != STDIN
-    }
-    of_files = partial(_read, Intake())  # files alone: standard input cannot be handed to another process
-    return ReadAhead(of_files, pieces)
+    files = [piece for piece in intake.pieces if piece.path != STDIN]
+    codings = (tuple(layer for layer in piece.coding if layer not in MENDED) for piece in files)
+    pieces = {piece.name: replace(piece, coding=coding) for piece, coding in zip(files, codings, strict=True)}
+    return ReadAhead(partial(_read, Intake()), pieces)  # files alone: no other process has standard input
 
 
 def with_progress(jobs: Sequence[Job], ahead: ReadAhead[TextRead], workers: int | None = None) -> tuple[Job, ...]:
@@ -120,7 +116,7 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     events = tuple(_where_last(event, read) for event in job.events)
     for file, end in read.items():
         lowest = max((line_of(event) for event in events if event.kind != "note"), default=0)
-        events = tuple(met for event in events if (met := _met(event, end, file, lowest)) is not None)
+        events = tuple(met for event in events for met in _met(event, end, file, lowest))
         events = _without_passed(events, end, file)
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
@@ -170,12 +166,15 @@ def _with_behind(events: tuple[Event, ...], file: str, end: TextRead) -> tuple[E
     return tuple(replace(e, details={**e.details, **named}) if ranks and e in stopped else e for e in events)
 
 
-def _met(event: Event, end: TextRead, file: str, lowest: int) -> Event | None:
-    """What a text shows of an event when its last lines are known: None where that was no end, and a note where the
-    process was killed when its work was done."""
+def _met(event: Event, end: TextRead, file: str, lowest: int) -> Iterator[Event]:
+    """What a text shows of an event when its last lines are known: nothing where that was no end, and a note where the
+    process was killed when its work was done. `lowest` is the last line of all that happened: where a loader lost a
+    worker far above the end of this file, and nothing ended below, the program goes on."""
+    how = event.details.get("how")
     if _is_no_end(event, end):
-        return replace(event, kind="note") if event.details.get("how") == "killed" else None
-    return None if _went_on(event, end, file, lowest) else event
+        yield from (replace(event, kind="note"),) if how == "killed" else ()
+    elif how != "worker" or file_of(event) != file or line_of(event) < lowest or not _is_far_above(event, end):
+        yield event
 
 
 def _is_no_end(event: Event, end: TextRead) -> bool:
@@ -187,13 +186,6 @@ def _is_no_end(event: Event, end: TextRead) -> bool:
     if how == "killed" and not done and text_ends.says_done(end.word[1]):
         done = end.word[0]
     return (how in ("worker", "killed") and 0 < done < line_of(event)) or event.text.strip() in end.handled
-
-
-def _went_on(event: Event, end: TextRead, file: str, lowest: int) -> bool:
-    """Whether a loader lost a worker far above the end of this file, and nothing ended below, `lowest` being the last
-    line of all that happened: the program goes on."""
-    is_last_loss = event.details.get("how") == "worker" and file_of(event) == file and line_of(event) >= lowest
-    return is_last_loss and _is_far_above(event, end)
 
 
 def _without_passed(events: tuple[Event, ...], end: TextRead, file: str) -> tuple[Event, ...]:
@@ -240,8 +232,7 @@ def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple
     """The earlier launches of a job, as one job for each that Slurm ended, and the last launch: below the end of an
     earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. Nothing where
     the logs show one launch."""
-    ended = [event for event in job.events if event.kind == "ended"]
-    lines = grouped((file_of(event), line_of(event)) for event in ended)
+    lines = grouped((file_of(event), line_of(event)) for event in job.events if event.kind == "ended")
     began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read) if is_only else ()
@@ -283,13 +274,10 @@ def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     # What the launcher prints below the head of its summary is of the launch that ended.
     far_above = [line + _TEARDOWN_LINES for line in ends if line + _TEARDOWN_LINES < alive]
-    return [*_ends_of_all(job, read), *far_above] + [
-        line
-        for line, event in ends.items()
-        if numbers.get(line, last_number) != last_number
-        or (event.details["how"] == "port taken" and line < max(calls, default=0))
-        or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
-    ]
+    hows = ((line, event.details.get("how", "")) for line, event in ends.items())
+    above = {"port taken": max(calls, default=0), "hung up": summed_up - MOST_BUFFERED}
+    earlier = [line for line, how in hows if numbers.get(line, last_number) != last_number or line < above.get(how, 0)]
+    return [*_ends_of_all(job, read), *far_above, *earlier]
 
 
 def _ends_of_all(job: Job, read: Mapping[str, TextRead]) -> list[int]:

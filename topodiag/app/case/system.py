@@ -80,18 +80,10 @@ def _captured(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     domain = rack_domain(product, gpus) if linked else gpus
     inside = Tier(kind, near, domain, 0.0, f"NCCL {prediction.version}'s model of {path}")
     network = _network_of(topology, nodes, gpus, nics, is_domain=domain == gpus)
-    return Machine(
-        name=path,
-        nodes=nodes,
-        gpus_per_node=gpus,
-        domain=domain,
-        inside=inside,
-        network=network,
-        switch=linked and prediction.graph(3) is not None,
-        gpu=product,
-        tiers=(inside,) if network is None else (inside, network),
-        assumed=(*topology.assumed, "all nodes are like this one"),
-    )
+    tiers = (inside,) if network is None else (inside, network)
+    assumed = (*topology.assumed, "all nodes are like this one")
+    switch = linked and prediction.graph(3) is not None
+    return Machine(path, nodes, gpus, domain, inside, network, switch=switch, gpu=product, tiers=tiers, assumed=assumed)
 
 
 def _network_of(

@@ -26,7 +26,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.cost.questions import ModelError
 from topodiag.evidence.intake.collected import resolve
-from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -109,7 +109,12 @@ def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
     placement = open_placement(options)
     talk = talk_for(placement, trained)
-    cluster, before, given = _before(placement, talk)
+    cluster, given = placement.cluster, placement.assignment is not None
+    declared = _declared(placement.read, cluster, talk)
+    if declared is not None and declared.differs:
+        note = f"the layout given is where ranks ran: {declared.difference} (topodiag place audit names them)"
+        cluster = replace(cluster, notes=(*cluster.notes, note))
+    before = placement.assignment or by_rule(cluster, "block", talk.world)
     cluster = prefer_healthy(cluster, talk.world, _faults_of(options.bundles, placement.read.job))
     solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
@@ -119,9 +124,8 @@ def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
         cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, solution)))
         place = map_of(cluster, solution.assignment, groups)
     cost = price_placement(cluster, talk.demands, before)
-    return Solved(
-        cluster, talk, solution, place, groups, before, cost, "the layout given" if given else "node by node", launcher
-    )
+    beside = "the layout given" if given else "node by node"
+    return Solved(cluster, talk, solution, place, groups, before, cost, beside, launcher)
 
 
 def _dearer(launcher: str, free: Solution, solution: Solution) -> list[str]:
@@ -131,16 +135,6 @@ def _dearer(launcher: str, free: Solution, solution: Solution) -> list[str]:
         return []
     words = f"{launcher} numbers ranks node after node: a step waits {in_ms(now * 1000)}, and {in_ms(best * 1000)} with"
     return [f"{words} slurm-hostfile or rankfile, which take any order"]
-
-
-def _before(placement: Placement, talk: Talk) -> tuple[Cluster, Assignment, bool]:
-    """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
-    cluster, given = placement.cluster, placement.assignment
-    declared = _declared(placement.read, cluster, talk)
-    if declared is not None and declared.differs:
-        note = f"the layout given is where ranks ran: {declared.difference} (topodiag place audit names them)"
-        cluster = replace(cluster, notes=(*cluster.notes, note))
-    return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
 
 
 def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> DeclaredRanks | None:
@@ -323,10 +317,12 @@ def _audited(read: LayoutRead, case: Case, trained: Mapping[str, Any] | None) ->
     opened = _opened(read, case)
     layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
     talk = talk_for(replace(opened, layout=layout), trained if layout is not None else None)
-    if opened.assignment is None or not _is_known(talk):
+    if opened.assignment is None or not talk.demands or NO_ROLES in talk.assumed:
         return ()
     _, outcomes = audited(opened, talk)
-    return outcomes if read.job is None else tuple(_of(outcome, read.job) for outcome in outcomes)
+    if (job := read.job) is None:
+        return outcomes
+    return tuple(replace(one, findings=tuple(_shown(finding, job) for finding in one.findings)) for one in outcomes)
 
 
 def _without_step(outcome: Outcome) -> Outcome:
@@ -335,16 +331,8 @@ def _without_step(outcome: Outcome) -> Outcome:
     return replace(outcome, findings=tuple(replace(one, cost=replace(one.cost, **bare)) for one in outcome.findings))
 
 
-def _is_known(talk: Talk) -> bool:
-    return bool(talk.demands) and NO_ROLES not in talk.assumed
-
-
-def _of(outcome: Outcome, job: Job) -> Outcome:
-    """The outcome with its findings at the job that they are of, and the lines of its log that place their ranks."""
-    return replace(outcome, findings=tuple(_shown(finding, job) for finding in outcome.findings))
-
-
 def _shown(finding: Finding, job: Job) -> Finding:
+    """The finding at the job that it is of, with the lines of its log that place the ranks."""
     ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
     placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
     sure = min((group.role_sure for group in job.communicators if group.role_sure > Confidence.LOW), default=HIGH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from topodiag.app.case.nodes import one_node
@@ -99,10 +100,8 @@ def make_topo_file(
 def _compared(
     present: Topology, emitted: Topology, nodes: int, version: str, env: Mapping[str, str] | None
 ) -> Comparison:
-    before, after = (
-        predict_topology(topology, nodes=nodes, version=version, env=env, sizes=COMPARED)
-        for topology in (present, emitted)
-    )
+    asked = partial(predict_topology, nodes=nodes, version=version, env=env, sizes=COMPARED)
+    before, after = asked(present), asked(emitted)
     if not after.accepted:
         raise InputError(present.name, f"makes a file that NCCL {version} refuses: {after.why}")
     return Comparison(nodes, before, after)
@@ -146,9 +145,8 @@ def by_host(topology: Topology, capture: str, pairs: str | None = None) -> Compl
     words = _pairs(pairs) if pairs is not None else None
 
     def plan(guest: Guest) -> Plan:
-        if words is not None:
-            return plan_by_host(guest, host, read_pairs(guest, host, words))
-        return plan_by_host(guest, host, find_pairs(guest, topology.node, host))
+        found = find_pairs(guest, topology.node, host) if words is None else read_pairs(guest, host, words)
+        return plan_by_host(guest, host, found)
 
     return _completing(topology, plan)
 
@@ -172,13 +170,7 @@ def by_evidence(topology: Topology) -> list[Complete]:
     if spec is None:
         return []
     note = f"the provider, the GPUs and the NICs are those of {spec.name} (--instance for another)"
-    complete_it = by_instance(topology, spec.name)
-
-    def step(tree: Element) -> EditedTree:
-        completed = complete_it(tree)
-        return replace(completed, done=(note, *completed.done))
-
-    return [step]
+    return [lambda tree: EditedTree(tree, (note,)), by_instance(topology, spec.name)]
 
 
 def by_affinity(topology: Topology, path: str) -> Complete:

@@ -18,21 +18,11 @@ from topodiag.hardware import catalog
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
-from topodiag.model.links import (
-    Edges,
-    Link,
-    LinkKind,
-    Path,
-    Way,
-    edges_of_ways,
-    narrowest,
-    nic_paths,
-    paths_from,
-    way_of,
-)
+from topodiag.model.links import Link, LinkKind, Path
 from topodiag.model.maker import XGMI
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node, Pair
+from topodiag.model.paths import Edges, Way, edges_of_ways, narrowest, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 from topodiag.words.dialect import AMD, NVIDIA
 from topodiag.words.units import in_gbps
