@@ -40,9 +40,8 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     is_machine = not all(map(lacking, case.nodes))  # what describes none is no part of a run, as a gate must say
     read = {item.path for item in case.inputs if item.records and (is_machine or item.kind in _OF_JOBS)}
     gaps = [gap for gap in case.not_observed if gap.what not in read]
-    gaps += [
-        NotObserved(node.host, f"does not describe a machine: {why}") for node in case.nodes if (why := lacking(node))
-    ]
+    bare = ((node.host, lacking(node)) for node in case.nodes)
+    gaps += [NotObserved(host, f"does not describe a machine: {why}") for host, why in bare if why]
     return with_paths(judged_case(replace(case, not_observed=tuple(gaps)), options=options, machine=machine), paths)
 
 

@@ -65,13 +65,9 @@ def exclusions(
 
 def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str, list[Finding]]:
     """By node, what excludes it: its errors, and warnings that are its own and not the site's."""
-    pairs = {
-        (host, outlier.explained_by)
-        for cohort in cohorts
-        for outlier in cohort.outliers
-        if outlier.explained_by and matters(outlier)
-        for host in outlier.nodes
-    }
+    outliers = (outlier for cohort in cohorts for outlier in cohort.outliers)
+    explained = (outlier for outlier in outliers if outlier.explained_by and matters(outlier))
+    pairs = {(host, outlier.explained_by) for outlier in explained for host in outlier.nodes}
     reasons: dict[str, list[Finding]] = {}
     for finding in findings:
         for host in finding.where.nodes if finding.id != SPLITS else ():

@@ -150,12 +150,10 @@ def _with_trained(
         return differences, (NotObserved("trained PCIe links", f"{why} can do is compared"),)
     built = {difference.device for difference in differences if difference.what == "PCIe"}
     both = [device for device in left if device in right and device not in built]
-    unlike = (
-        Difference(device, what, left[device][what], right[device][what])
-        for device in both
-        for what in left[device]
-        if left[device][what] != right[device].get(what, left[device][what])
+    told = (
+        (device, what, mine, right[device].get(what, mine)) for device in both for what, mine in left[device].items()
     )
+    unlike = (Difference(device, what, mine, theirs) for device, what, mine, theirs in told if mine != theirs)
     unseen = [device for device in both if LANES not in left[device] or LANES not in right[device]]
     why = f"not known on both sides: {fold_labels(unseen)}"
     return (*differences, *unlike), (NotObserved("trained PCIe links", why),) if unseen else ()

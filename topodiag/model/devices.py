@@ -197,11 +197,8 @@ class Gpu:
     @property
     def nvlink_rate(self) -> float | None:
         """The rate of every active NVLink when they are equal, GB/s in one direction; None otherwise."""
-        rates = {
-            link.line_gbs.value
-            for link in self.nvlinks
-            if link.line_gbs.value is not None and link.state.value != "inactive"
-        }
+        lines = (link.line_gbs.value for link in self.nvlinks if link.state.value != "inactive")
+        rates = {gbs for gbs in lines if gbs is not None}
         return rates.pop() if len(rates) == 1 else None
 
 

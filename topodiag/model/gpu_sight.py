@@ -42,9 +42,8 @@ def gpu_sight(node: Node) -> GpuSight:
     if on_bus or node.gpus:
         count = plural(on_bus or len(node.gpus), f"{dialect_of(node).maker.value} GPU")
         seen = "on the PCI bus" if on_bus else "that a test of copies measured" if node.copies else "named"
-        return GpuSight(
-            Sight.HIDDEN, f"{count} {seen}, but the driver did not report on them{reason and f': {reason}'}"
-        )
+        why = f"{count} {seen}, but the driver did not report on them"
+        return GpuSight(Sight.HIDDEN, f"{why}: {reason}" if reason else why)
     if node.pci:
         return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
     if spoke:
@@ -66,9 +65,6 @@ def _told_by_file(node: Node) -> bool:
 def _driver_silence(node: Node) -> str:
     if node.os.nvml_error.value:
         return f"NVML said {node.os.nvml_error.value}"
-    silent = sorted(
-        (gap for gap in node.not_observed if Topic.GPUS in gap.of), key=lambda gap: Topic.DRIVER not in gap.of
-    )
-    if silent:
-        return f"{silent[0].what}: {silent[0].why}"
-    return ""
+    gaps = [gap for gap in node.not_observed if Topic.GPUS in gap.of]
+    silent = min(gaps, key=lambda gap: Topic.DRIVER not in gap.of, default=None)
+    return f"{silent.what}: {silent.why}" if silent is not None else ""

@@ -80,9 +80,8 @@ def late_parts(several: Sequence[StepSeries]) -> tuple[LatePart, ...] | None:
         return None
     parts: list[LatePart] = []
     for part, kind in enumerate(table.kinds):
-        if kind in (PartOf.COMMUNICATION, PartOf.REST) or (
-            kind is not PartOf.DATA and len(table.series) < FEWEST_RANKS
-        ):
+        few = kind is not PartOf.DATA and len(table.series) < FEWEST_RANKS
+        if few or kind in (PartOf.COMMUNICATION, PartOf.REST):
             continue
         late = [rank for rank in range(len(table.series)) if _is_late(table, rank, part)]
         if 0 < len(late) <= max(1, MOST_RANKS * len(table.series)):
@@ -158,11 +157,8 @@ def _finding(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePa
     for other in range(len(table.series)):
         if other not in late and np.median(table.seconds[rank, part] - table.seconds[other, part]) < excess / 2:
             return None
-    gains = {
-        at: -float(np.median(_excess(table, rank, at, late)))
-        for at, kind in enumerate(table.kinds)
-        if at != part and kind is not PartOf.DATA
-    }
+    others = [at for at, kind in enumerate(table.kinds) if at != part and kind is not PartOf.DATA]
+    gains = {at: -float(np.median(_excess(table, rank, at, late))) for at in others}
     waited = fsum(gain for gain in gains.values() if gain > 0)
     if waited < GIVEN_BACK * excess:
         return None

@@ -23,12 +23,10 @@ def _families() -> tuple[tuple[str, ...], tuple[str, ...]]:
     copies = [copy.name for copy in COPIES]
     together = [some for count in range(2, len(copies) + 1) for some in combinations(reversed(copies), count)]
     repeated = [*copies, *("-".join(some) for some in together)]
-    tensors, layers = (
-        [dimension.name for dimension in that_divide(what)] for what in (Divides.TENSORS, Divides.LAYERS)
-    )
+    kinds = (Divides.TENSORS, Divides.LAYERS, Divides.EXPERTS)
+    tensors, layers, experts = ([dimension.name for dimension in that_divide(what)] for what in kinds)
     dense = [*tensors, *repeated, *layers]
     dense += [f"{tensor}-{other}" for tensor in tensors for other in (*repeated, *layers)]
-    experts = [dimension.name for dimension in that_divide(Divides.EXPERTS)]
     expert = [*experts, _EXPERT_DATA, *(f"{tensor}-{name}" for tensor in tensors for name in experts)]
     expert += [f"{tensor}-{name}-{layer}" for tensor in tensors for name in experts for layer in layers]
     return tuple(dense), tuple(expert)

@@ -180,10 +180,7 @@ class Feature(Enum):
     POWER_FAVOURS_TREES = 18, "trees of Simple over PCI take as long as rings on Power", 30
     COLLNET_DIRECT_ON_NVSWITCH = 18, "CollNetDirect needs an NVSwitch", 30
     PAT_OVER_NVLS = 31, "src/tuning/pat.cc: PAT between nodes of several GPUs, where nothing else is left"
-    RING_PLATEAU_ON_BLACKWELL = (
-        31,
-        "src/tuning/ring.cc: the plateau of rings on one NVLink node, AllGather and the like",
-    )
+    RING_PLATEAU_ON_BLACKWELL = 31, "src/tuning/ring.cc: the plateau of rings on one NVLink node, as for AllGather"
     NVLS_CHANNELS_BOUND = 31, "src/tuning/nvls.cc: sharded NVLS up to NCCL_MAX_NVLS_ARITY channels of its graph"
     ALGO_LIST_IS_ALL = 31, "src/tuning/cost_model.cc: NCCL_ALGO takes what it omits from collectives of NCCL_PROTO"
     RING_PLATEAU_BY_STEPS = 32, "src/tuning/ring.cc: that plateau is for AllReduce too, and grows by ring steps"

@@ -113,9 +113,8 @@ def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
 def launches_go_on(answers: Sequence[RasAnswer]) -> bool | None:
     """Whether ranks launched operations between the first and the last answer that counts them; None where fewer than
     two do: text counts what is not in order alone."""
-    counted = [
-        {comm.hash: _launches(comm) for comm in answer.communicators} for answer in answers if answer.form == "json"
-    ]
+    whole = (answer.communicators for answer in answers if answer.form == "json")
+    counted = [{comm.hash: _launches(comm) for comm in communicators} for communicators in whole]
     if len(counted) < 2:
         return None
     first, last = counted[0], counted[-1]

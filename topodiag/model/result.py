@@ -130,9 +130,8 @@ class Result:
 
     def undecided(self) -> tuple[Outcome, ...]:
         """Answers of checks that saw something and cannot tell whether it is a fault."""
-        return tuple(
-            o for o in self.outcomes if o.status is Status.UNKNOWN and o.coverage is not None and o.coverage.seen
-        )
+        unknown = self.with_status(Status.UNKNOWN)
+        return tuple(one for one in unknown if one.coverage is not None and one.coverage.seen)
 
     def with_status(self, status: Status) -> tuple[Outcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.status is status)

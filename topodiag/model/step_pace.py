@@ -100,16 +100,15 @@ class Pace:
 
 def pace_of(series: StepSeries) -> Pace:
     """The pace of a series; of steps of several sizes that of the largest part of one size."""
-    number, time, work, waited = (np.asarray(series.column(name)) for name in ("number", "time", "work", "waited"))
+    names = ("number", "time", "work", "waited", "value")
+    number, time, work, waited, values = (np.asarray(series.column(name)) for name in names)
     work = np.where(np.isnan(work), -1.0, work)
     edges = [0, *(np.flatnonzero(work[1:] != work[:-1]) + 1).tolist(), len(work)]
     first, end = max(pairwise(edges), key=lambda part: part[1] - part[0])
     resized = int(number[edges[1]]) if len(edges) > 2 else -1
     early = warm_up(end - first) if not first else 0
     judged = slice(first + early if first + early < end else first, end)
-    number, time, waited, values = (
-        column[judged] for column in (number, time, waited, np.asarray(series.column("value")))
-    )
+    number, time, waited, values = (column[judged] for column in (number, time, waited, values))
     costs = values if series.unit == "s" else 1 / values
     low, high = (float(quantile) for quantile in np.quantile(values, (0.1, 0.9)))
     typical = float(np.median(values))
@@ -124,11 +123,8 @@ def pace_of(series: StepSeries) -> Pace:
               None if np.isnan(time[a]) else float(time[a]))
         for a, b in pairwise(cuts)
     )  # fmt: skip
-    slow = tuple(
-        at
-        for level, (a, b) in zip(levels, pairwise(cuts), strict=True)
-        for at in number[a:b][costs[a:b] > SLOW * level.cost].tolist()
-    )
+    spans = zip(levels, pairwise(cuts), strict=True)
+    slow = tuple(at for level, (a, b) in spans for at in number[a:b][costs[a:b] > SLOW * level.cost].tolist())
     waits = _for_data(waited, costs) if series.unit == "s" else 0.0
     return Pace(series, typical, low, high, levels, slow, _period(slow), drift, resized, for_data=waits)
 
@@ -258,9 +254,8 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
     start = f", start {pace.start} of {pace.starts}" if pace.starts > 1 else ""
     lead = f"steps {first} to {last} ({plural(len(series.steps), 'line')}{start}): "
     if len(pace.levels) > 1:
-        texts = [
-            lead + ", then ".join(spell_pace(value_of(level.cost, series.unit), series.unit) for level in pace.levels)
-        ]
+        levels = (spell_pace(value_of(level.cost, series.unit), series.unit) for level in pace.levels)
+        texts = [lead + ", then ".join(levels)]
     else:
         spread = (pace.high - pace.low) / pace.typical
         steady = f", the middle 80 % within {percent(spread)} of each other" if spread < 1 else ""

@@ -82,9 +82,8 @@ def _at_its_place(tree: Tree, scene: Scene) -> Finding:
         return root
     own = [finding for finding in tree.effects if finding.where.nodes]
     hosts = [hosts for name, hosts in scene.hosts_of_jobs.items() if name in root.where.jobs or not root.where.jobs]
-    if not (
-        any(finding.id.startswith(_ON_HARDWARE) for finding in own) or (hosts and all(host == named for host in hosts))
-    ):
+    of_hardware = any(finding.id.startswith(_ON_HARDWARE) for finding in own)
+    if not of_hardware and not (hosts and all(host == named for host in hosts)):
         return root
     name = own[0].where.nodes[0]
     message = _A_NODE.sub(name, root.message, count=1)

@@ -69,9 +69,8 @@ def rdma_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
         if used:
             origin = next((message.origin for message in process.said("network")), process.origin)
             networks.setdefault(scene.host(process.host), origin)
-    return (
-        tuple(where for where in networks.values() if where is not None) if wanted and wanted <= set(networks) else ()
-    )
+    lines = tuple(where for where in networks.values() if where is not None)
+    return lines if wanted and wanted <= set(networks) else ()
 
 
 def gpudirect_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
@@ -109,13 +108,9 @@ def captured_nics(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines of captures that list the compute NICs of all these hosts; () where a host has no capture of them: NCCL's
     own list does not show what a node lacks."""
     wanted = scene.hosts(hosts)
-    listed = {
-        scene.host(node.host): where
-        for node in scene.case.nodes
-        for nic in compute_nics(node)[:1]
-        for port in nic.ports[:1]
-        if (where := port.state.origin) is not None
-    }
+    nics = ((node.host, nic) for node in scene.case.nodes for nic in compute_nics(node)[:1])
+    lines = ((host, port.state.origin) for host, nic in nics for port in nic.ports[:1])
+    listed = {scene.host(host): where for host, where in lines if where is not None}
     return tuple(listed[host] for host in sorted(wanted)) if wanted and wanted <= set(listed) else ()
 
 
@@ -123,13 +118,9 @@ def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[s
     """Tables of nccl-tests that reach what the machine should, in runs on all of these hosts: what slows these
     machines would have slowed them too."""
     wanted = scene.hosts(hosts)
-    return tuple(
-        where
-        for benchmark in benchmarks
-        if benchmark.verdict == "normal" and wanted and wanted <= scene.hosts(benchmark.run.hosts)
-        for where in [benchmark.run.origin]
-        if where is not None
-    )[:MAX_LINES]
+    normal = (benchmark.run for benchmark in benchmarks if benchmark.verdict == "normal")
+    on_all = (run.origin for run in normal if wanted and wanted <= scene.hosts(run.hosts))
+    return tuple(where for where in on_all if where is not None)[:MAX_LINES]
 
 
 def _processes(scene: Scene, hosts: Collection[str]) -> Iterator[Process]:

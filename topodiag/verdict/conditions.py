@@ -64,11 +64,9 @@ def refuses_cuda(cause: Finding, other: Finding, scene: Scene) -> bool:
 def _ends_below(cause: Finding, other: Finding) -> bool:
     """Whether a program ends with an exception or a fatal error below the line in which CUDA refuses to start: whatever
     it says, the program has no GPU."""
-    return ("exception" in other.message or "fatal error" in other.message) and any(
-        first.source == later.source and 0 < (first.line or 0) < (later.line or 0)
-        for first in cause.evidence
-        for later in other.evidence
-    )
+    pairs = ((first, later) for first in cause.evidence for later in other.evidence if first.source == later.source)
+    below = any(0 < (first.line or 0) < (later.line or 0) for first, later in pairs)
+    return below and ("exception" in other.message or "fatal error" in other.message)
 
 
 _WAITED = {"watchdog", "timeout"}

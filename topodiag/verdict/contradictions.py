@@ -50,10 +50,8 @@ def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
     """By host, the first and the last time that its jobs show, seconds of the epoch."""
     spans: dict[str, tuple[float, float]] = {}
     for job in case.jobs:
-        times = [event.ts for event in job.events if event.ts is not None]
-        times += [event.last_ts for event in job.events if event.last_ts is not None]
-        for communicator in job.communicators:
-            times += communicator.completed_ts.tolist()
+        times = [time for event in job.events for time in (event.ts, event.last_ts)]
+        times += [time for communicator in job.communicators for time in communicator.completed_ts.tolist()]
         known = [time for time in times if is_wall(time)]
         if not known:
             continue

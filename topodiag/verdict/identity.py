@@ -262,9 +262,8 @@ class _Machines:
         return any(self.voices[other].node >= 0 for other in self.members[self.of[at]])
 
     def _by_name(self) -> dict[str, list[int]]:
-        numbers = grouped(
-            (name, at) for at, voice in enumerate(self.voices) for name in {voice.name.lower(), short_name(voice.name)}
-        )
+        names = (dict.fromkeys((voice.name.lower(), short_name(voice.name))) for voice in self.voices)
+        numbers = grouped((name, at) for at, own in enumerate(names) for name in own)
         # A short name that several machines have leads to none of them.
         return {name: several for name, several in numbers.items()
                 if name in {self.voices[at].name.lower() for at in several}

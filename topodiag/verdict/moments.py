@@ -137,10 +137,8 @@ def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[
         if rank is not None and rank.host and math.isfinite(time):
             last[rank.host] = max(time, last.get(rank.host, time))
     for host, time in last.items():
-        what = f"init of {communicator.label} is complete ({communicator.nranks} ranks)"
-        yield ClockedEvent(
-            LOG, identity.name(host), what, time, stamp=stamp(time), within_s=1.0, origin=communicator.origin
-        )
+        where, what = identity.name(host), f"init of {communicator.label} is complete ({communicator.nranks} ranks)"
+        yield ClockedEvent(LOG, where, what, time, stamp=stamp(time), within_s=1.0, origin=communicator.origin)
 
 
 def _event(job: Job, event: JobEvent, identity: Identity) -> ClockedEvent:
@@ -156,10 +154,8 @@ def _event(job: Job, event: JobEvent, identity: Identity) -> ClockedEvent:
         time = None if time is None else time - waited
         what, within = _wait_words(event, waited), 1.0
     zoned = event.origin is not None and _ZONED.search(event.origin.text[:80]) is not None
-    same = _common_key(event, bus)
-    return ClockedEvent(
-        LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same
-    )
+    same, where = _common_key(event, bus), identity.name(host)
+    return ClockedEvent(LOG, where, what, time, zoned, event.rank, shown, within, event.origin, event.count, same)
 
 
 def waited_s(event: JobEvent) -> float | None:

@@ -5,7 +5,7 @@ alone, and a sentence that anybody may have written counts where no job worked o
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -45,11 +45,10 @@ def merged(nodes: Sequence[Node], name_of: Callable[[str], str] = str) -> tuple[
             for part in several:
                 by_number[at] = _with_interfaces(_with_log(by_number[at], by_number[part]), by_number.pop(part))
     left = [by_number[at] for at in sorted(by_number)]
-    bare = Counter(node.host.partition("#")[0] for node in left)
-    return tuple(
-        replace(node, host=name) if bare[name := node.host.partition("#")[0]] == 1 and name != node.host else node
-        for node in left
-    )  # the number of a capture goes with the other ones
+    names = [node.host.partition("#")[0] for node in left]
+    numbered = [names.count(name) > 1 for name in names]  # the number of a capture goes with the other ones
+    rows = zip(left, names, numbered, strict=True)
+    return tuple(node if several or name == node.host else replace(node, host=name) for node, name, several in rows)
 
 
 def is_part(node: Node) -> bool:

@@ -74,17 +74,11 @@ def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str
     arranged."""
     if cause.severity is Severity.INFO:
         return ""
-    losses = [finding for finding in findings if finding.id in LOSSES and finding.follows is not None]
+    below = ((one, one.follows.message) for one in findings if one.id in LOSSES and one.follows is not None)
+    others = [loss for loss, above in below if above != cause.message and _may_explain(cause, loss)]
+    losses = [loss for loss in others if not scene.nodes(loss) <= scene.nodes(cause)]
     rules = [rule for rule in RULES if cause.id in rule.causes] if losses else []
-    texts = (
-        rule.explains(cause, loss, scene)
-        for loss in losses
-        if _may_explain(cause, loss)
-        and not scene.nodes(loss) <= scene.nodes(cause)
-        and (loss.follows is None or loss.follows.message != cause.message)
-        for rule in rules
-        if loss.id in rule.leads_to
-    )
+    texts = (rule.explains(cause, loss, scene) for loss in losses for rule in rules if loss.id in rule.leads_to)
     return next(filter(None, texts), "")
 
 

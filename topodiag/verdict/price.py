@@ -99,11 +99,8 @@ def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
     own = mend_of(cause.finding.id)
     if own is not None:
         return ((own, cause.finding),)
-    return tuple(
-        (mend, consequence.finding)
-        for consequence in cause.consequences
-        if (mend := mend_of(consequence.finding.id)) is not None
-    )
+    below = ((mend_of(consequence.finding.id), consequence.finding) for consequence in cause.consequences)
+    return tuple((mend, finding) for mend, finding in below if mend is not None)
 
 
 def _placed(cause: Cause, case: Case) -> Price | None:

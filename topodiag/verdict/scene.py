@@ -127,11 +127,8 @@ class Scene:
         says how the job is. Several runs of a benchmark are no such restarts."""
         outputs = {run.source for run in self.case.runs}
         jobs = [job for job in self.case.jobs if len(job.files) == 1 and job.files[0] not in outputs]
-        begun = {
-            job.files: min(_lines(job))
-            for job in jobs
-            if any(communicator.completed.any() for communicator in job.communicators)
-        }
+        ready = (job for job in jobs if any(communicator.completed.any() for communicator in job.communicators))
+        begun = {job.files: min(_lines(job)) for job in ready}
         started_again = [job for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0)]
         return frozenset(job.name for job in (*started_again, *(job for job in self.case.jobs if job.is_past)))
 

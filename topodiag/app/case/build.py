@@ -126,9 +126,8 @@ def _with_merged_nodes(case: Case) -> Case:
 def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
-    case = replace(
-        without_outlived(of_the_jobs(case, identity.name)), identity=identity, timeline=timeline(case, identity)
-    )
+    moments = timeline(case, identity)
+    case = replace(without_outlived(of_the_jobs(case, identity.name)), identity=identity, timeline=moments)
     case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     conflicts = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=conflicts)) if conflicts != identity.conflicts else case

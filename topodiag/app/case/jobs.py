@@ -188,11 +188,9 @@ def step_times(intake: Intake) -> StepTimes:
     inputs = tuple(source for source in series.inputs if source.path in texts)
     if back:
         intake = replace(intake, stdin=io.BytesIO(back[0]))
-    gaps = tuple(
-        NotObserved(STEP_TIMES, f"{piece.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
-        for piece in intake.of(Kind.STEPS)
-        if piece.path == STDIN and piece.name not in only
-    )
+    mixed = (piece.name for piece in intake.of(Kind.STEPS) if piece.path == STDIN and piece.name not in only)
+    why = "holds NCCL's lines and steps: save it to a file, and the steps are read"
+    gaps = tuple(NotObserved(STEP_TIMES, f"{name} {why}") for name in mixed)
     read_all = replace(series, inputs=inputs, gaps=(*series.gaps, *gaps))
     return StepTimes(read_all, intake, tuple(arguments), frozenset(texts))
 

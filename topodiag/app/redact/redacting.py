@@ -155,13 +155,10 @@ class _Fields(dict[type, tuple[str, ...]]):
         self._skipped = skipped
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
-        self[kind] = tuple(
-            field.name
-            for field in (fields(kind) if is_dataclass(kind) else ())
-            if field.name not in _KEPT
-            and (kind.__name__, field.name) not in self._skipped
-            and not _holds_numbers(str(field.type))
-        )
+        own = fields(kind) if is_dataclass(kind) else ()
+        kept = _KEPT | {name for owner, name in self._skipped if owner == kind.__name__}
+        texts = (field.name for field in own if not _holds_numbers(str(field.type)))
+        self[kind] = tuple(name for name in texts if name not in kept)
         return self[kind]
 
 

@@ -53,9 +53,8 @@ def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
             if pace.slower > 1:
                 texts.append(f"{says_change(pace)}: no cause that is known began then")
             elif pace.drift > 1:
-                texts.append(
-                    f"steps became {percent(pace.drift - 1)} longer little by little: no cause is known for it"
-                )
+                longer = f"{percent(pace.drift - 1)} longer little by little"
+                texts.append(f"steps became {longer}: no cause is known for it")
     return tuple(texts)
 
 
@@ -88,12 +87,8 @@ def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool
 
 def _is_from_the_start(cause: Cause, job: Job) -> bool:
     """Whether NCCL's lines at the start of the job show it or what follows from it."""
-    return any(
-        finding.id.startswith(_AT_START)
-        and finding.id != "NET008"
-        and any(line.source in job.files for line in finding.evidence)
-        for finding in cause.findings
-    )
+    told = (finding for finding in cause.findings if finding.id.startswith(_AT_START) and finding.id != "NET008")
+    return any(line.source in job.files for finding in told for line in finding.evidence)
 
 
 def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:

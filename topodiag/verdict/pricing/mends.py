@@ -203,12 +203,8 @@ def _set(machine: Machine, host: HostGround, name: str, value: str) -> Machine:
     """The machine with a variable in force: those that choose NICs and files change what NCCL sees."""
     if name == HCA:
         taken, nets = HcaFilter(value), (node for node in machine.tree.walk() if node.tag == "net")
-        lost = {
-            name
-            for net in nets
-            for name in ports_of(net.get("name") or "")
-            if not taken.takes(name, int((net.get("port") or "1")[:3] or 1))
-        }
+        numbered = ((ports_of(net.get("name") or ""), int((net.get("port") or "1")[:3] or 1)) for net in nets)
+        lost = {name for names, port in numbered for name in names if not taken.takes(name, port)}
         return replace(machine, tree=with_less(machine.tree, lost))
     if (name == "NCCL_IB_DISABLE" and value.strip() == "1") or (name == "NCCL_NET" and value.lower() == "socket"):
         return over_sockets(machine, host)

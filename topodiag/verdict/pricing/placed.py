@@ -25,11 +25,8 @@ def placement_price(finding: Finding, case: Case) -> Price | None:
     *roles, collective = GROUPS[finding.id]
     ranks = set(finding.where.ranks)
     for job in case.jobs:
-        groups = [
-            communicator
-            for communicator in job.communicators
-            if communicator.role in roles and (not ranks or ranks & set(communicator.known))
-        ]
+        of_role = (communicator for communicator in job.communicators if communicator.role in roles)
+        groups = [group for group in of_role if not ranks or ranks & set(group.known)]
         price = _job_price(job, groups, collective, case) if groups else None
         if price is not None:
             return with_own_loss(price, finding)
