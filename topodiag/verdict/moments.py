@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass, regex
@@ -53,12 +54,8 @@ class ClockedEvent:
 
 def said_by(case: Case, identity: Identity) -> list[ClockedEvent]:
     """All that the case tells of times, host by host as the case calls them. Never raises."""
-    moments: list[ClockedEvent] = []
-    for node in case.nodes:
-        moments += _of_node(node, identity.name(node.host))
-    for job in case.jobs:
-        moments += _of_job(job, identity)
-    return moments
+    of_nodes = (_of_node(node, identity.name(node.host)) for node in case.nodes)
+    return list(chain(*of_nodes, *(_of_job(job, identity) for job in case.jobs)))
 
 
 # --- captures and kernel logs -------------------------------------------------------------------------------------

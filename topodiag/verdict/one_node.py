@@ -5,7 +5,7 @@ alone, and a sentence that anybody may have written counts where no job worked o
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -46,9 +46,8 @@ def merged(nodes: Sequence[Node], name_of: Callable[[str], str] = str) -> tuple[
                 by_number[at] = _with_interfaces(_with_log(by_number[at], by_number[part]), by_number.pop(part))
     left = [by_number[at] for at in sorted(by_number)]
     names = [node.host.partition("#")[0] for node in left]
-    numbered = [names.count(name) > 1 for name in names]  # the number of a capture goes with the other ones
-    rows = zip(left, names, numbered, strict=True)
-    return tuple(node if several or name == node.host else replace(node, host=name) for node, name, several in rows)
+    bare, rows = Counter(names), zip(left, names, strict=True)  # the number of a capture goes with the other ones
+    return tuple(node if bare[name] > 1 or name == node.host else replace(node, host=name) for node, name in rows)
 
 
 def is_part(node: Node) -> bool:
@@ -104,11 +103,8 @@ def _clock_difference(own: Sequence[Event], other: Sequence[Event], start: float
 
     `dmesg -T` adds to the time of boot what the machine slept and how NTP slewed its clock, and a zone may be untold.
     """
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for event in own:
-        wall = wall_s(event, start)
-        if wall is not None:
-            times[event.kind, event.text].append(wall)
+    walls = (((event.kind, event.text), wall_s(event, start)) for event in own)
+    times = grouped((key, wall) for key, wall in walls if wall is not None)
     hosts: dict[int, set[str]] = defaultdict(set)
     for event in other[:MOST_COMPARED]:
         wall = wall_s(event, start)

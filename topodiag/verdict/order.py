@@ -4,7 +4,6 @@ relates those that the checks made.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -101,12 +100,9 @@ def _tree(root: int, below: dict[int, list[int]]) -> Iterator[int]:
 
 def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, str]]:
     """By finding, its cause and how that leads to it."""
-    by_id: dict[str, list[int]] = defaultdict(list)
-    by_node: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, finding in enumerate(ordered):
-        by_id[finding.id].append(at)
-        for node in scene.nodes(finding):
-            by_node[finding.id, node].append(at)
+    by_id = grouped((finding.id, at) for at, finding in enumerate(ordered))
+    places = ((finding.id, at, node) for at, finding in enumerate(ordered) for node in scene.nodes(finding))
+    by_node = grouped(((check, node), at) for check, at, node in places)
     parents: dict[int, tuple[int, str]] = {}
     for rule in RULES:
         if rule.in_part or not any(check in by_id for check in rule.causes):

@@ -299,11 +299,11 @@ def _with_names(tree: Element, nics: Mapping[int, Hca]) -> Element:
     return edited(tree, edit)
 
 
-def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> list[str]:
+def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> Iterator[str]:
     """Hosts that no capture is tied to, where captures lie beside them of machines with the very same GPUs on the very
     same buses: they are taken as the best of those is built (a container shows its own name, and sees less)."""
     if any(host.node is not None for host in hosts):
-        return []
+        return
     captures = [_Open(node.host, node, {}, {}) for node in case.nodes if node.gpus]
     sources = _Sources(case, None)
     for capture in captures:
@@ -311,35 +311,31 @@ def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> list[s
     captures = [capture for capture in captures if capture.built is not None]
     best = max(captures, key=_network_mbps, default=None)
     if best is None or best.built is None:
-        return []
-    texts = []
+        return
     for host in hosts:
         alike = host.built is None or _buses(host.built) == _buses(best.built)
         if alike and (host.built is None or _network_mbps(host) < _network_mbps(best)):
             host.built = best.built
-            texts.append(f"{host.name} is taken to be built as the capture of {best.name} shows")
-    return texts
+            yield f"{host.name} is taken to be built as the capture of {best.name} shows"
 
 
 def _buses(tree: Element) -> frozenset[str]:
     return frozenset(bus_of(pci) for pci in gpus_of(tree).values())
 
 
-def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> list[str]:
+def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> Iterator[str]:
     """Hosts of which nothing is known, and those that are said to lack NICs, are taken as the best known one is built;
     what was assumed, in sentences."""
     known_hosts = [host for host in hosts if host.built is not None]
     if not known_hosts:
-        return []
+        return
     best = max(known_hosts, key=_network_mbps)
-    texts = []
     for host in hosts:
         poor = host.built is not None and _network_mbps(host) < _network_mbps(best)
         lacking = host.name in claims.nics or short_name(host.name) in map(short_name, claims.nics)
         if host.built is None or (poor and lacking):
             host.built = best.built
-            texts.append(f"{host.name} is taken to be built as {best.name} is")
-    return texts
+            yield f"{host.name} is taken to be built as {best.name} is"
 
 
 def _network_mbps(host: _Open) -> int:
