@@ -113,12 +113,8 @@ def paths_from(start: str, edges: Edges) -> dict[str, Path]:
             kind = PathType(max(path.type, hop_type(vertex, edge.to, edge.kind)))
             if kind is PathType.NVL and passed == 1:
                 kind = PathType.NVB
-            longer = Path(
-                kind,
-                vertices,
-                narrowest(path.intended_gbs, edge.intended),
-                narrowest(path.negotiated_gbs, edge.negotiated),
-            )
+            intended = narrowest(path.intended_gbs, edge.intended)
+            longer = Path(kind, vertices, intended, narrowest(path.negotiated_gbs, edge.negotiated))
             serial += 1
             heapq.heappush(heap, (kind, -_width(longer), hops + 1, serial, edge.kind, longer))
     return best
@@ -126,12 +122,9 @@ def paths_from(start: str, edges: Edges) -> dict[str, Path]:
 
 def concatenated(first: Path, second: Path, kind: PathType) -> Path:
     """Two paths end to end, as one of the given type."""
-    return Path(
-        kind,
-        first.vertices + second.vertices[1:],
-        narrowest(first.intended_gbs, second.intended_gbs),
-        narrowest(first.negotiated_gbs, second.negotiated_gbs),
-    )
+    intended = narrowest(first.intended_gbs, second.intended_gbs)
+    negotiated = narrowest(first.negotiated_gbs, second.negotiated_gbs)
+    return Path(kind, first.vertices + second.vertices[1:], intended, negotiated)
 
 
 Table = dict[str, dict[str, Path]]

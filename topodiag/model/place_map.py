@@ -86,11 +86,7 @@ def map_of(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints] 
     order = used[np.argsort(first)]
     index = np.zeros(cluster.nodes, np.int64)
     index[order] = np.arange(order.size)
-    return PlaceMap(
-        tuple(cluster.names[row] for row in order.tolist()),
-        index[node],
-        cluster.gpu_of(assignment.slot),
-        dict(groups or {}),
-        tuple((level.kind, int(np.unique(level.group[used]).size)) for level in cluster.levels),
-        cluster.gpu_of(assignment.slot) % cluster.rails if cluster.rails > 1 else np.zeros(0, np.int64),
-    )
+    hosts, gpu = tuple(cluster.names[row] for row in order.tolist()), cluster.gpu_of(assignment.slot)
+    levels = tuple((level.kind, int(np.unique(level.group[used]).size)) for level in cluster.levels)
+    rail = gpu % cluster.rails if cluster.rails > 1 else np.zeros(0, np.int64)
+    return PlaceMap(hosts, index[node], gpu, dict(groups or {}), levels, rail)

@@ -65,17 +65,12 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
+    why = _why_unknown(beside, case, result, scene)
+    unseen = "" if jobs else states.unseen(result)
+    words = headline(state, causes, result.benchmarks, scene, unseen=unseen, why=why, past=past)
     verdict = Verdict(
         state=state,
-        headline=headline(
-            state,
-            causes,
-            result.benchmarks,
-            scene,
-            unseen="" if jobs else states.unseen(result),
-            why=_why_unknown(beside, case, result, scene),
-            past=past,
-        ),
+        headline=words,
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),
         jobs=tuple(jobs),
@@ -160,14 +155,8 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
         mechanism = f"{part}: a part of a loss that a dearer cause explains"
         if status is CauseStatus.ESTABLISHED:  # the fault is a fact, and what it costs here is not
             status = CauseStatus.LIKELY
-    return Cause(
-        finding,
-        status,
-        mechanism=mechanism,
-        consequences=tuple(tree.below),
-        contradicted_by=against,
-        confirm=_confirm(finding, scene),
-    )
+    below, confirm = tuple(tree.below), _confirm(finding, scene)
+    return Cause(finding, status, mechanism, consequences=below, contradicted_by=against, confirm=confirm)
 
 
 def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:

@@ -170,17 +170,11 @@ def _of_job(number: int, job: Job) -> Iterator[NamedHost]:
             addresses[host].add(address_of(address))
         else:
             yield NamedHost(address, "RAS", f"RAS of job {number}", in_name(address))
+    source = "log" if job.processes else "flight recorder"
     for host, origin in first.items():
-        yield NamedHost(
-            host,
-            "log" if job.processes else "flight recorder",
-            f"job {number}",
-            unique(addresses[host]) | in_name(host),
-            frozenset(serials[host] - {""}),
-            frozenset(buses[host] - {""}),
-            frozenset(nics[host] - {""}),
-            origin=origin,
-        )
+        named = unique(addresses[host]) | in_name(host)
+        parts = (frozenset(held[host] - {""}) for held in (serials, buses, nics))
+        yield NamedHost(host, source, f"job {number}", named, *parts, origin=origin)
 
 
 def _of_process(process: Process) -> set[str]:

@@ -88,13 +88,9 @@ def _with_log(node: Node, log: Node) -> Node:
         own.remove(at)  # each print of an event stands for one of the other log's
         if event.time_s is not None and event.time_s >= EPOCH_S:
             events[at] = event  # the wall's time needs no reckoning from boot
-    return replace(
-        node,
-        events=tuple(events),
-        reports=(*node.reports, *log.reports),
-        topics=node.topics | log.topics,
-        not_observed=tuple(dict.fromkeys((*node.not_observed, *log.not_observed))),
-    )
+    reports, topics = (*node.reports, *log.reports), node.topics | log.topics
+    gaps = tuple(dict.fromkeys((*node.not_observed, *log.not_observed)))
+    return replace(node, events=tuple(events), reports=reports, topics=topics, not_observed=gaps)
 
 
 def _clock_difference(own: Sequence[Event], other: Sequence[Event], start: float | None) -> float | None:

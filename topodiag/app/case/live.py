@@ -39,12 +39,9 @@ def captured(options: Options | None = None, on_progress: Progress | None = None
     as_file = chosen.save is not None and chosen.save.endswith(ARCHIVE)
     if chosen.save is not None:
         (check_writable if as_file else check_new_folder)(chosen.save)
-    bundle = capture(
-        deadline_s=chosen.deadline_s,
-        sample_s=chosen.sample_s,
-        redactor=Redactor(read_key(None, os.environ)) if chosen.redact else None,
-        on_progress=on_progress,
-    )
+    redactor = Redactor(read_key(None, os.environ)) if chosen.redact else None
+    deadline_s, sample_s = chosen.deadline_s, chosen.sample_s
+    bundle = capture(deadline_s=deadline_s, sample_s=sample_s, redactor=redactor, on_progress=on_progress)
     if chosen.save is not None:
         _save(bundle, chosen.save, as_file=as_file)
     return read_node(from_memory("live", bundle.manifest, bundle.files))

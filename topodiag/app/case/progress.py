@@ -120,13 +120,9 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
         events = _without_passed(events, end, file)
         events = _with_last(job, events, end.last) if end.last is not None else events
         events = _with_behind(events, file, end)
-    return replace(
-        job,
-        progress=tuple(line for end in read.values() for line in end.progress),
-        done=_all_done(read.items()),
-        cut_logs=tuple(file for file, end in read.items() if end.is_cut),
-        events=events,
-    )
+    progress = tuple(line for end in read.values() for line in end.progress)
+    cut = tuple(file for file, end in read.items() if end.is_cut)
+    return replace(job, progress=progress, done=_all_done(read.items()), cut_logs=cut, events=events)
 
 
 def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:

@@ -229,12 +229,8 @@ def asked(
     if not answers and not case.inputs:
         words = "".join(f" ({silence.why.partition(': ')[2]})" for silence in silent if "`" in silence.why)
         raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
-    return replace(
-        case,
-        jobs=with_ras(case.jobs, answers),
-        inputs=(*case.inputs, *inputs),
-        not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
-    )
+    gaps = (*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND))
+    return replace(case, jobs=with_ras(case.jobs, answers), inputs=(*case.inputs, *inputs), not_observed=gaps)
 
 
 NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"

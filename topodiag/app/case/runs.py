@@ -72,13 +72,8 @@ def read_runs(gathered: Intake, tables: Sequence[Piece], others: Sequence[Piece]
     if not runs:
         raise _refusal(gathered, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0])], gaps)
     inputs += [Input(name, "job script", records=len(settings)) for name, settings in scripts.items()]
-    return Case(
-        runs=tuple(_with_scripts(runs, scripts.values())),
-        jobs=tuple(jobs),
-        inputs=tuple(inputs),
-        not_observed=(*gaps, *(gap for _, gap in rest)),
-        unread=tuple(unread),
-    )
+    measured, gaps = tuple(_with_scripts(runs, scripts.values())), [*gaps, *(gap for _, gap in rest)]
+    return Case(runs=measured, jobs=tuple(jobs), inputs=tuple(inputs), not_observed=tuple(gaps), unread=tuple(unread))
 
 
 def _tells(read: Read) -> bool:

@@ -332,13 +332,10 @@ def _shown(finding: Finding, job: Job) -> Finding:
     ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
     placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
     sure = min((group.role_sure for group in job.communicators if group.role_sure > Confidence.LOW), default=HIGH)
-    return replace(
-        finding,
-        where=replace(finding.where, jobs=(job.name,)),
-        severity=finding.severity if sure is HIGH else min(finding.severity, Severity.WARNING),
-        confidence=min(finding.confidence, sure),
-        evidence=finding.evidence or tuple(placed[:SHOWN]),
-    )
+    where, confidence = replace(finding.where, jobs=(job.name,)), min(finding.confidence, sure)
+    severity = finding.severity if sure is HIGH else min(finding.severity, Severity.WARNING)
+    evidence = finding.evidence or tuple(placed[:SHOWN])
+    return replace(finding, where=where, severity=severity, confidence=confidence, evidence=evidence)
 
 
 # --- the cluster -------------------------------------------------------------------------------------------------
