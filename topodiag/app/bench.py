@@ -47,17 +47,12 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
 
 def named_machine(paths: Sequence[str]) -> Case:
     """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
-    machines = [_machine_at(path) for path in paths]
-    return Case(
-        nodes=tuple(node for machine in machines for node in machine.nodes),
-        jobs=tuple(job for machine in machines for job in machine.jobs),
-    )
-
-
-def _machine_at(path: str) -> Case:
-    case = open_case([path])
-    machine = machine_of(case)
-    if not (machine.nodes or machine.jobs):
-        bare = next((f"does not describe a machine: {lacking(node)}" for node in case.nodes), "holds no machine")
-        raise InputError(path, bare, hint=HINT)
-    return machine
+    machines: list[Case] = []
+    for path in paths:
+        case = open_case([path])
+        machines.append(machine_of(case))
+        if not (machines[-1].nodes or machines[-1].jobs):
+            bare = next((f"does not describe a machine: {lacking(node)}" for node in case.nodes), "holds no machine")
+            raise InputError(path, bare, hint=HINT)
+    nodes = tuple(node for machine in machines for node in machine.nodes)
+    return Case(nodes=nodes, jobs=tuple(job for machine in machines for job in machine.jobs))

@@ -20,7 +20,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.job_wires import seen_kind, wires_of
 from topodiag.model.maker import makers_of, run_maker
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
+from topodiag.model.nccl_versions import minor_or_default
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.model.result import Case
@@ -198,11 +198,7 @@ def _node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
     if spec is None or pair is None:
         return None
     host, system = pair
-    try:
-        minor = nearest_minor(run.nccl) if run.nccl else DEFAULT
-    except UnknownVersionError:
-        minor = DEFAULT
-    tree = tree_of_print(system, spec.sm, minor)
+    tree = tree_of_print(system, spec.sm, minor_or_default(run.nccl))
     if tree is None:
         return None
     (name,) = names

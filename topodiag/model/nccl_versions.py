@@ -86,6 +86,11 @@ def nearest_minor(text: str) -> int:
     return minor_of(text) if minor is None else max(OLDEST, min(minor, NEWEST))
 
 
+def minor_or_default(text: str) -> int:
+    """`nearest_minor`, and DEFAULT for what is no version of NCCL 2."""
+    return DEFAULT if read_minor(text) is None else nearest_minor(text)
+
+
 def is_newer(text: str) -> bool:
     """Whether a version is newer than all that are known."""
     minor = read_minor(text)

@@ -159,15 +159,11 @@ def _cuts(costs: Floats, begin: int, end: int, depth: int) -> list[int]:
 def _merged(costs: Floats, cuts: list[int]) -> list[int]:
     """The cuts that part different levels."""
     while len(cuts) > 2:
-        worst, least = 0, float("inf")
-        for place in range(1, len(cuts) - 1):
-            left, right = costs[cuts[place - 1] : cuts[place]], costs[cuts[place] : cuts[place + 1]]
-            score = _contrast(left, right)
-            if score < least:
-                worst, least = place, score
-        if least >= 1:
+        spans = list(pairwise(costs[a:b] for a, b in pairwise(cuts)))
+        scores = [_contrast(left, right) for left, right in spans]
+        if min(scores) >= 1:
             return cuts
-        cuts = cuts[:worst] + cuts[worst + 1 :]
+        del cuts[1 + scores.index(min(scores))]
     return cuts
 
 

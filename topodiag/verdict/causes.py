@@ -12,6 +12,7 @@ from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Consequence
 from topodiag.verdict.scene import Scene
+from topodiag.words.units import grouped
 
 SAME_FAULT = "the same fault, as another source shows it"
 PEERS = "the peers of a port that fails get no answer"
@@ -158,9 +159,7 @@ class _Devices:
     """Devices of findings by what stays: the bus id where the case knows it, else the label."""
 
     def __init__(self, scene: Scene, findings: Sequence[Finding] = ()) -> None:
-        self._places: dict[str, set[frozenset[str]]] = defaultdict(set)
-        for finding in findings:
-            self._places[finding.id].add(scene.nodes(finding))
+        self._places = grouped((finding.id, scene.nodes(finding)) for finding in findings)
         self._scene = scene
         self._bus: dict[tuple[str, str], str] = {}
         for node in scene.case.nodes:
@@ -173,7 +172,7 @@ class _Devices:
 
     def one_place(self, check: str) -> bool:
         """Whether all roots of this check that name nodes name the same."""
-        return len(self._places[check] - {frozenset()}) == 1
+        return len({*self._places[check]} - {frozenset()}) == 1
 
     def share_device(self, one: Finding, other: Finding) -> bool:
         """Whether they name a device in common, or one of them names none of the kind that the other names."""

@@ -56,7 +56,8 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     roots = trees(result.findings, scene)
     bearing, beside = _parted(roots, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
-    causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
+    measured, open_steps = _measured(_priced(found_causes, result, scene, steps), scene)
+    causes = _ordered(measured)
     jobs = _jobs(causes, beside, result, scene)
     past = states.worst([State.HEALTHY, *(job.state for job in jobs if job.name in scene.earlier)])
     # What a log alone lacks, and how a job ended, is no risk of a machine.
@@ -76,7 +77,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         jobs=tuple(jobs),
         unrelated=tuple(tree.root for tree in beside),
         ruled_out=ruled_out(result, scene),
-        not_explained=(*_not_explained(causes, result), *_open_steps(causes, case)),
+        not_explained=(*_not_explained(causes, result), *open_steps),
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),
     )
@@ -190,13 +191,15 @@ def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
     return cause
 
 
-def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
-    """The causes beside what the logs of trainings measured, where there are such."""
+def _measured(causes: Sequence[Cause], scene: Scene) -> tuple[list[Cause], tuple[str, ...]]:
+    """The causes beside what the logs of trainings measured, and what no cause explains of that."""
     if not any(job.steps for job in scene.case.jobs):
-        return list(causes)
-    from topodiag.verdict.pricing.measured_steps import with_measured_steps  # noqa: PLC0415 - where steps were read
+        return list(causes), ()
+    from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_steps  # noqa: PLC0415 - for steps
 
-    return with_measured_steps(causes, scene.case, lambda cause, job: states.bears_on(cause.finding, job, scene))
+    case = scene.case
+    measured = with_measured_steps(causes, case, lambda cause, job: states.bears_on(cause.finding, job, scene))
+    return measured, open_steps(measured, case)
 
 
 def _mechanism(tree: Tree) -> str:
@@ -301,14 +304,6 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> Iterator[st
         yield "Topology does not matter here: the program or one of its processes is the cause, not a link."
     if state is State.HEALTHY and any(benchmark.verdict == "normal" for benchmark in result.benchmarks):
         yield "The measured bandwidth is what this machine can do: an expectation above it is wrong."
-
-
-def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
-    if not any(job.steps for job in case.jobs):
-        return ()
-    from topodiag.verdict.pricing.measured_steps import open_steps  # noqa: PLC0415 - as above
-
-    return open_steps(causes, case)
 
 
 def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:

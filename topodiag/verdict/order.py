@@ -154,10 +154,8 @@ def _may_explain(cause: Finding, other: Finding) -> bool:
 
 def _leads_to(cause: int, at: int, parents: dict[int, tuple[int, str]]) -> bool:
     """Whether the cause itself follows from this finding."""
-    while cause in parents:
+    while cause in parents and cause != at:
         cause = parents[cause][0]
-        if cause == at:
-            return True
     return cause == at
 
 

@@ -25,7 +25,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.job import Hca, Job
 from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
+from topodiag.model.nccl_versions import DEFAULT, minor_or_default
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.model.result import Case
@@ -123,7 +123,7 @@ def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claim
     hosts = [_opened(host, run, sources, claims) for host in run.hosts]
     sm = _sm(hosts, run, sources)
     for host in hosts:
-        _look(host, sources, sm, _minor(run), claims)
+        _look(host, sources, sm, minor_or_default(run.nccl), claims)
     assumed = [*_like_captures(hosts, case, claims), *_like_siblings(hosts, claims)]
     first = next(iter(hosts), None)
     if first is None or first.built is None:
@@ -209,13 +209,6 @@ class _Sources:
         return settings
 
 
-def _minor(run: BenchRun) -> int:
-    try:
-        return nearest_minor(run.nccl) if run.nccl else DEFAULT
-    except UnknownVersionError:
-        return DEFAULT
-
-
 def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
     """The compute capability of the GPUs: from a capture, from the run's device names, else from what NVLink's sum in
     NCCL's print says of the product. None where nothing tells it."""
@@ -232,7 +225,8 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
 def _sm_by_sums(run: BenchRun, sources: _Sources) -> int | None:
     switched = (link for system in sources.prints.values() for link in system.links if link.b.startswith("NVS"))
     largest = max((link.gbs for link in switched if link.kind == "NVL"), default=0.0)
-    sums = {spec: spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)) for spec in catalog.gpus() if spec.nvswitch}
+    minor = minor_or_default(run.nccl)
+    sums = {spec: spec.nvlinks * nvlink_bandwidth(spec.sm, minor) for spec in catalog.gpus() if spec.nvswitch}
     numbers = {spec.sm for spec, gbs in sums.items() if gbs > 0 and abs(largest - gbs) <= NEAR * gbs}
     return numbers.pop() if len(numbers) == 1 else None
 
