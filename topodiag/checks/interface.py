@@ -19,7 +19,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
 from topodiag.words.units import few, runs, spell_run
 
@@ -39,6 +39,9 @@ J = TypeVar("J", bound=Judged)
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
+
+MAX_OBSERVED = 300
+"""Characters of a line that a finding quotes as what was observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +70,29 @@ def advice_of(entry: Mapping[str, Any], **words: object) -> Advice:
     )
 
 
-class PartsByAdvice(TypedDict):
-    """The parts of a finding beside its message and what was observed. `evidence` takes origins or facts; empty ones
-    are dropped. How bad and how sure it is, what should be, what to do, what it costs: those of its advice where they
-    do not stand here."""
+class HasOrigin(Protocol):
+    """A fact, an event, a setting, a device: what was read somewhere."""
 
+    @property
+    def origin(self) -> Origin | None: ...
+
+
+class FindingParts(TypedDict):
+    """The parts of a finding beside its message. What was observed is the first line of its evidence where nothing else
+    is said to be. `evidence` takes what was read, or where; what stands nowhere is dropped. How bad and how sure it is,
+    what should be, what to do, what it costs: those of its advice where they do not stand here. `sure` is False where
+    it is one step less bad, and one less sure, than its advice says."""
+
+    observed: NotRequired[str]
     severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
     cost: NotRequired[Cost | None]
-    evidence: NotRequired[Iterable[Origin | Fact[Any] | None]]
+    evidence: NotRequired[Iterable[Origin | HasOrigin | None]]
     coverage: NotRequired[Coverage | None]
     confidence: NotRequired[Confidence]
+    sure: NotRequired[bool]
     settings: NotRequired[Sequence[tuple[str, str | None]]]
-
-
-class FindingParts(PartsByAdvice):
-    """All parts beside the message."""
-
-    observed: str
 
 
 class Check(ABC, Generic[J]):
@@ -113,13 +120,18 @@ class Check(ABC, Generic[J]):
         return self.not_applicable(judged, why) if why else self.observe(judged, peers)
 
     def any_of(
-        self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""
+        self,
+        judged: J,
+        findings: Iterable[Finding | None],
+        coverage: Coverage | None = None,
+        clean: str = "",
+        unknown: str = "",
     ) -> Outcome:
-        """The outcome with these findings, None left out; clean, with this reason, where none is left. Findings
-        that have no coverage get this one."""
+        """The outcome with these findings, None left out. Where none is left: unknown for this reason, clean, with the
+        other one, where there is none. Findings that have no coverage get this one."""
         known = [finding for finding in findings if finding is not None]
         if not known:
-            return self.clean(judged, clean, coverage)
+            return self.unknown(judged, unknown, coverage) if unknown else self.clean(judged, clean, coverage)
         if coverage is not None:
             known = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in known]
         return self.with_findings(judged, known, coverage)
@@ -170,18 +182,21 @@ class Check(ABC, Generic[J]):
     def finding(self, where: Where, named: str | Advice, message: str, **parts: Unpack[FindingParts]) -> Finding:
         """A finding with the advice of this name, or with one of its own."""
         advice = self.advice(named) if isinstance(named, str) else named
+        shown, less = list(parts.get("evidence", ())), 0 if parts.get("sure", True) else 1
+        evidence = _origins(shown)
+        text = next((getattr(item, "text", "") for item in shown if item is not None), "")
         return Finding(
             id=self.id,
-            severity=parts.get("severity", advice.severity),
+            severity=parts.get("severity", Severity(advice.severity - less)),
             message=message,
-            observed=parts["observed"],
+            observed=parts.get("observed") or quoted(text or (evidence[0].text if evidence else ""), MAX_OBSERVED),
             expected=parts.get("expected", advice.expected),
             fix=tuple(parts.get("fix", advice.fix)),
             where=where,
             cost=parts.get("cost") or advice.cost,
-            evidence=_origins(parts.get("evidence", ())),
+            evidence=evidence,
             coverage=parts.get("coverage"),
-            confidence=parts.get("confidence", advice.confidence),
+            confidence=parts.get("confidence", Confidence(advice.confidence - less)),
             settings=tuple(parts.get("settings", ())),
         )
 
@@ -204,15 +219,11 @@ class JobCheck(Check["Job"]):
         advice: str | Advice,
         message: str,
         where: Where | None = None,
-        *,
-        observed: str = "",
-        **parts: Unpack[PartsByAdvice],
+        **parts: Unpack[FindingParts],
     ) -> Finding:
-        """A finding on the hosts and ranks that some lines name, or on another place. These lines are its evidence, and
-        the first of them is what was observed, where nothing else is said to be."""
-        where = where or self.where(hosts_in(events), ranks=ranks_in(events))
-        parts.setdefault("evidence", [event.origin for event in events])
-        return self.finding(where, advice, message, observed=observed or quoted(events[0].text), **parts)
+        """A finding on the hosts and ranks that some lines name, or on another place. These lines are its evidence."""
+        parts.setdefault("evidence", events)
+        return self.finding(where or self.where(hosts_in(events), ranks=ranks_in(events)), advice, message, **parts)
 
 
 class PlacementCheck(Check["Audit"]):
@@ -238,9 +249,9 @@ def name_of(judged: Judged) -> str:
     return " ".join(part for part in (run.placement or run.source, run.collective) if part)
 
 
-def _origins(evidence: Iterable[Origin | Fact[Any] | None]) -> tuple[Origin, ...]:
+def _origins(evidence: Iterable[Origin | HasOrigin | None]) -> tuple[Origin, ...]:
     """The distinct origins of what is given, at most MAX_EVIDENCE."""
-    origins = [item.origin if isinstance(item, Fact) else item for item in evidence]
+    origins = [item if item is None or isinstance(item, Origin) else item.origin for item in evidence]
     return tuple(dict.fromkeys(origin for origin in origins if origin is not None))[:MAX_EVIDENCE]
 
 

@@ -76,7 +76,7 @@ class IterationsJitter(BenchCheck, id="BEN007"):
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {_ratio(worst) or 0:.1f} times as long"
             f" as usual at {size_text(worst.size)}, and at {len(bench_rows)} of {len(known)} sizes",
             observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            evidence=[row.origin for row in bench_rows],
+            evidence=bench_rows,
         )
         return self.any_of(judged, [finding])
 

@@ -88,7 +88,7 @@ class BandwidthLow(BenchCheck, id="BEN001"):
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
-            evidence=(benchmark.run.origin,),
+            evidence=(benchmark.run,),
             confidence=expected.confidence,
         )
 

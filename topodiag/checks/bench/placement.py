@@ -78,7 +78,7 @@ class PlacementsApart(BenchCheck, id="BEN005"):
             f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
             observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
             cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
-            evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
+            evidence=(benchmark.run, fastest.benchmark.run),
         )
         return self.any_of(benchmark, [finding])
 
@@ -95,7 +95,7 @@ class PlacementsApart(BenchCheck, id="BEN005"):
             f" than the best run; none of the {fast} runs without it is",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
-            evidence=(*counted.origins, fastest.run.origin),
+            evidence=(*counted.origins, fastest.run),
         )
 
 

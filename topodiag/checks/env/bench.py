@@ -37,6 +37,6 @@ class CostlySettingOfRun(BenchCheck, id="ENV001"):
             expected=f"{price.name} not set",
             fix=(f"unset {price.name} and run again",),
             cost=Cost(lost, lost / price.without_gbs, "bus bandwidth, by the model with and without the setting"),
-            evidence=(price.origin, judged.run.origin),
+            evidence=(price, judged.run),
             settings=((price.name, None),),
         )

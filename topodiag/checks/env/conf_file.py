@@ -74,7 +74,7 @@ class ConfLineNotRead(NodeCheck, id="ENV002"):
             observed=line.text.strip()[:120] or "(blanks)",
             expected=meant or "NAME=value",
             fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
-            evidence=[line.origin],
+            evidence=[line],
         )
 
 

@@ -60,7 +60,7 @@ class SettingsInLog(JobCheck):
             advice,
             f"{message} ({force.place(job)})",
             observed=f"{force.name}={force.value[:80]}",
-            evidence=[force.given.origin],
+            evidence=[force.given],
             coverage=Coverage(len(force.processes), len(job.processes), "processes"),
             settings=((force.name, meant),),
         )

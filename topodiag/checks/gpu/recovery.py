@@ -92,7 +92,7 @@ class GpuRecovery(NodeCheck, id="GPU005", unless=no_gpu):
             f"{capital(named(node, request.label))} asks for recovery: {request.action}",
             observed=f"{request.source}: {request.action}",
             fix=with_bus(node, request.label, fix),
-            evidence=[request.origin],
+            evidence=[request],
         )
 
 

@@ -294,7 +294,7 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
             f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
-            evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
+            evidence=[decision for decisions in far.values() for decision in decisions[:1]],
         )
         return self.any_of(job, [finding], coverage)
 

@@ -108,7 +108,7 @@ class GdrModuleMissing(NodeCheck, id="GDR001"):
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
             if useless
             else _host_cost(node, nics),
-            evidence=[*shown, os.driver_open.origin, os.kernel.origin, os.driver_version.origin],
+            evidence=[*shown, os.driver_open, os.kernel, os.driver_version],
             coverage=Coverage(len(known), len(gpus), "GPUs with a known distance"),
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
@@ -210,7 +210,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=self.steps("another nic", kind=kind.name),
             cost=Cost(text=text),
-            evidence=[at.words.origin for at in group],
+            evidence=[at.words for at in group],
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
 

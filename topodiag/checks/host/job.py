@@ -21,7 +21,7 @@ from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, failed
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -220,11 +220,10 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
             "process bound away" if pinned else "process away",
             f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
-            severity=Severity.WARNING if pinned else Severity.INFO,
+            sure=pinned,
             observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
             evidence=[cores[number][3] for number in numbers],
             coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
-            confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
         )
 
     def _unbound(self, job: Job, host: str, numbers: list[int], bound: Mapping[int, Origin | None]) -> Finding:

@@ -62,5 +62,5 @@ class MachineStops(NodeCheck, id="HST007"):
                     advice_of(fault),
                     fault["message"] + (f": {reason}" if reason else ""),
                     observed=f"{lines[-1].text[:160]}{times(lines)}",
-                    evidence=[event.origin for event in (*lines[: _SHOWN - 1], *lines[_SHOWN - 1 :][-1:])],
+                    evidence=(*lines[: _SHOWN - 1], *lines[_SHOWN - 1 :][-1:]),
                 )

@@ -131,10 +131,9 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
             "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
-            severity=Severity.WARNING if certain else Severity.INFO,
+            sure=certain,
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
             evidence=[numa_of(node, device) for device in devices],
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 

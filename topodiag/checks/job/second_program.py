@@ -74,7 +74,7 @@ class SecondProgram(NodeCheck, id="JOB004"):
             self.advice("second program", pid=group[0].pid),
             f"{label} runs a second program: {names}, next to {usual}",
             observed=f"{names} on {label}; {usual} alone on its peers",
-            evidence=[process.name.origin for process in group],
+            evidence=[process.name for process in group],
         )
 
     def _of_nobody(self, judged: Node, gpus: Sequence[Gpu]) -> Finding:
@@ -90,7 +90,7 @@ class SecondProgram(NodeCheck, id="JOB004"):
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            evidence=[gpu.memory_used_share.origin for gpu in gpus],
+            evidence=[gpu.memory_used_share for gpu in gpus],
         )
 
 

@@ -64,7 +64,7 @@ def _beside_empty(check: JobCheck, host: str, node: Node, taken: Sequence[Gpu], 
         f"{', '.join(labels[:4])} of {hosts_word([host]) if host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
         observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(error.text)}",
-        evidence=[*(gpu.memory_used_mib.origin for gpu in taken), error.origin],
+        evidence=[*(gpu.memory_used_mib for gpu in taken), error],
     )
 
 
@@ -190,7 +190,6 @@ class SharedGpu(JobCheck, id="JOB004"):
             "gpu refused",
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
             self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
-            observed=quoted(events[0].text) or "NCCL says so",
         )
 
     def _shared(self, job: Job, shared: SameGpu) -> Finding:
@@ -207,7 +206,7 @@ class SharedGpu(JobCheck, id="JOB004"):
             + ("allows it" if came_up else "before 2.30 refuses that"),
             severity=Severity.INFO if came_up else Severity.WARNING,
             observed="; ".join(f"{host} {bus}: ranks {spell_ranks(group)}" for (host, bus), group in shared[:3]),
-            evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
+            evidence=[job.by_rank[rank] for rank in ranks[:4]],
         )
 
     def _exclusive_mode(self, job: Job, events: Sequence[Event]) -> Finding:
@@ -236,7 +235,6 @@ class SharedGpu(JobCheck, id="JOB004"):
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             self.where(hosts_with(job, ranks), ranks=ranks),
-            observed=quoted(events[0].text, 400),
             fix=self.steps("end those processes" if named else "whose memory", "a worker of this job", pids=pids),
         )
 

@@ -26,8 +26,7 @@ def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
             check.where(ranks=[rank] if _of_world(job, world) else []),
             check.advice("number of two processes", rank=rank, last=world - 1),
             f"two processes take themselves for rank {rank} of {world}{_never_came(job, {0, rank}, world)}",
-            observed=quoted(event.text, 200),
-            evidence=[event.origin],
+            evidence=[event],
         )
         return
     for event, rank, world in _numbers(job, BEYOND):
@@ -37,8 +36,7 @@ def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
             check.advice("number beyond the world", last=world - 1),
             f"a process takes itself for rank {rank} of {world}, and the last one is rank {world - 1}"
             f"{_never_came(job, root, world)}",
-            observed=quoted(event.text, 200),
-            evidence=[event.origin],
+            evidence=[event],
         )
         return
 
@@ -53,7 +51,7 @@ def unlike_sizes(check: JobCheck, job: Job) -> Iterator[Finding]:
             f"the world's size differs between ranks: {own} and {other}",
             observed=f"the process of rank 0{at} counts {plural(own, 'rank')}, one that came to it {other}:"
             f" {quoted(event.text, 160)}",
-            evidence=[event.origin],
+            evidence=[event],
         )
         return
 

@@ -166,7 +166,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
-            evidence=[ring.origin, system.origin],
+            evidence=[ring, system],
         )
 
     def _simple(self, job: Job, orders: Sequence[tuple[str, Origin | None]]) -> Finding:
@@ -281,6 +281,6 @@ def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring:
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
-        evidence=[narrow.origin, ring.origin, system.origin],
+        evidence=[narrow, ring, system],
         settings=(("NCCL_TOPO_FILE", None),),
     )

@@ -172,7 +172,7 @@ class NodesDiffer(JobCheck, id="NET007"):
             f"{plural(len(outliers), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
             f" {world.channels.coll}",
             observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-            evidence=[world.origin],
+            evidence=[world],
             coverage=Coverage(len(outliers), world.nranks, "ranks"),
         )
 

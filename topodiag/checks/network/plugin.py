@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_word, quoted
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import multi_node, piece, settings_of
 from topodiag.checks.shared.job.text import NET, ask_for, outlived
 from topodiag.lazy import dataclass
@@ -97,9 +97,8 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             self.where(),
             "ended without plugin",
             f"{observed.what}, and the job ends with it",
-            observed=quoted(observed.lines[0][1].text, 200),
             fix=self.steps("efa devices" if NO_PROVIDER in observed.lines[0][1].details else "ldd", "fitting build"),
-            evidence=[line.origin for _, line in observed.lines],
+            evidence=[line for _, line in observed.lines],
         )
 
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
@@ -111,8 +110,7 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             "no sharp",
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             severity=Severity.INFO if works else Severity.WARNING,
-            observed=quoted(observed.lines[0][1].text),
-            evidence=[*(line.origin for _, line in observed.lines), *(given.origin for _, given in asked[:1])],
+            evidence=[*(line for _, line in observed.lines), *(given for _, given in asked[:1])],
         )
 
     def _report(self, job: Job, what: str, lines: Sequence[Said], numbers: Sequence[int]) -> Finding:
@@ -123,9 +121,8 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             "sockets without the plugin" if sockets else "plugin not loaded",
             f"{what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,
-            observed=lines[0][1].text.strip(),
             fix=self._steps(lines[0][1]),
-            evidence=[line.origin for _, line in lines],
+            evidence=[line for _, line in lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
             # What NCCL took instead stands below the line, which may be all that there is of the log.
             confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,

@@ -27,7 +27,7 @@ from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.words.units import fold_runs, plural
 
@@ -122,11 +122,10 @@ class FarNic(JobCheck, id="NET004"):
             "crossed rails",
             f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
             + (", although NCCL_CROSS_NIC=0" if asked else ""),
-            severity=Severity.WARNING if asked else Severity.INFO,
+            sure=asked,
             observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
             evidence=[conns.origin(entry) for end in ends.first for entry in (end.sender, end.receiver)],
             coverage=Coverage(count, total, "channels seen from both ends"),
-            confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
         )
 
     def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:

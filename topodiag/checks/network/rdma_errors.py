@@ -99,7 +99,6 @@ class RdmaErrors(JobCheck, id="NET008"):
             self.where([host] if host else [], nics=list(devices)),
             "gids changed",
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
-            observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
             evidence=list(devices.values()),
         )
 
@@ -164,7 +163,6 @@ class RdmaErrors(JobCheck, id="NET008"):
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             self.where(hosts_in(events), ranks=ranks_in(events), nics=hcas),
             severity=Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
-            observed=events[0].text.strip(),
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
 

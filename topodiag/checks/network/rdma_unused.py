@@ -8,7 +8,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.words.units import fold_runs, in_s
@@ -91,10 +91,9 @@ class RdmaUnused(NodeCheck, id="NET010"):
             "rdma unused",
             f"{fold_runs(nics)}: no RDMA traffic {when}"
             + (f", {instead}" if instead else ": if a job communicated, it went another way"),
-            severity=Severity.INFO if setting is None else Severity.WARNING,
+            sure=setting is not None,
             observed=", ".join(f"{counter.name} +0" for counter in readings[:4]),
             evidence=[*shown, *(counter.later for counter in readings[:2])],
-            confidence=Confidence.LOW if setting is None else Confidence.MEDIUM,
         )
 
 

@@ -129,7 +129,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             cost=_cost(judged, sockets),
             evidence=[
                 *_tcp_providers(judged)[:2],
-                *(s.origin for s in settings[:2]),
+                *settings[:2],
                 *_ports_up(judged, sockets)[:2],
                 *_socket_places(judged),
             ],

@@ -129,7 +129,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
             cost=cost,
-            evidence=[hca.origin for hca in first.values() if hca.name in idle],
+            evidence=[hca for hca in first.values() if hca.name in idle],
             coverage=Coverage(len(hosts), len(fast), "nodes"),
         )
 
@@ -147,7 +147,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             observed=f"{fold_runs([hca.name for hca in shorter.kept])} in use; without {fold_runs(idle)}",
             expected=f"{want} NICs, as {'the capture shows' if shorter.captured else 'in the other job'}",
             cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
-            evidence=[setting.origin, *(hca.origin for hca in (*shorter.kept[:1], *shorter.more[:1]))],
+            evidence=[setting, *(*shorter.kept[:1], *shorter.more[:1])],
             settings=(("NCCL_IB_HCA", None),),
         )
 
@@ -176,7 +176,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
             observed=f"NCCL lists {hca.name} only",
             cost=Cost(text=text),
-            evidence=[hca.origin, *(given.origin for _, given in filtered[:1])],
+            evidence=[hca, *(given for _, given in filtered[:1])],
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )
 

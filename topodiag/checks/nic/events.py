@@ -84,8 +84,7 @@ def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
             check.where(node, nics=[bus_id]),
             "not started",
             f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
-            observed=events[0].text[:200],
-            evidence=[event.origin for event in events],
+            evidence=events,
         )
 
 

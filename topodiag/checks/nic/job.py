@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_word, quoted
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
@@ -53,7 +53,6 @@ class PortFellInLog(JobCheck, id="NIC002"):
             self.where([host] if host else [], nics=[nic]),
             self.advice("rate fell", nic=nic),
             f"{host or 'a node'}: {nic} fell from {was} to {now} while the job ran",
-            observed=quoted(next((where.text for *_, where in changes if where is not None), "")),
             expected=f"{was}, as when the job started",
             cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
             evidence=[where for *_, where in changes],
@@ -111,7 +110,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
             cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
-            evidence=[hca.origin for hca in (*shorter.kept[:1], *lacking[:3])],
+            evidence=(*shorter.kept[:1], *lacking[:3]),
             coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
         )
 
@@ -154,7 +153,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
             cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
             if speed
             else Cost(share=1 - count / usual),
-            evidence=[hca.origin for hca in (*list(listed[hosts[0]].values())[:3], *lacking[:3])],
+            evidence=(*list(listed[hosts[0]].values())[:3], *lacking[:3]),
             coverage=Coverage(len(hosts), len(listed), "nodes"),
         )
 

@@ -14,7 +14,7 @@ from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.lazy import regex
 from topodiag.model.devices import FabricPort
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.words.units import few, fold_runs, grouped, in_gbps, in_gbs, plural, spell_gbs
 
@@ -101,7 +101,7 @@ class NicPortSlow(NodeCheck, id="NIC002"):
             self.where(node, nics=names),
             "slow port",
             f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            sure=certain,
             observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
             expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
             cost=Cost(
@@ -111,7 +111,6 @@ class NicPortSlow(NodeCheck, id="NIC002"):
                 " NICs run at the pace of the slowest",
             ),
             evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 

@@ -128,7 +128,6 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
                 self.where(judged, gpus=[label]),
                 "errors of a block",
                 f"{named(judged, label)}: {plural(fact.get(0), 'uncorrectable error')} in the block of its xGMI links",
-                observed=fact.origin.text if fact.origin is not None else str(fact.value),
                 fix=self.steps("link errors"),
                 evidence=[fact],
             )
@@ -172,15 +171,14 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
         serious = name == "link_recovery_failed"
         return self.finding(
             self.where(node, gpus=_gpus(readings), links=[reading.place for reading in readings]),
-            Advice(),
+            Advice(confidence=Confidence.MEDIUM),
             f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
-            severity=Severity.WARNING if serious else Severity.INFO,
+            sure=serious,
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
             expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
             fix=self.steps("two samples", "link errors"),
             cost=Cost(text=f"{limit['meaning']}, at some time since boot"),
             evidence=[reading.counter.latest for reading in sorted(readings, key=lambda reading: -reading.amount)],
-            confidence=Confidence.MEDIUM if serious else Confidence.LOW,
         )
 
     def _over_bit_error_limit(self, node: Node, over: Sequence[Reading]) -> Finding:

@@ -161,7 +161,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             severity=Severity.INFO if young else Severity.ERROR,
             observed=f"NVML says {error}",
             fix=self._service_steps(node.os.driver_version.value),
-            evidence=(node.os.nvml_error.origin,),
+            evidence=(node.os.nvml_error,),
         )
 
     def _versions_differ(self, node: Node, event: Event) -> Finding:
@@ -173,7 +173,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             observed=f"kernel {kernel}, program {user}",
             fix=self._service_steps(kernel),
             cost=_cost_without_manager(node, (), Severity.ERROR),
-            evidence=(event.origin,),
+            evidence=(event,),
         )
 
     def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu]) -> Finding:
@@ -188,7 +188,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=self._service_steps(node.os.driver_version.value, known=service.value != "not-found"),
             cost=_cost_without_manager(node, waiting, manager.severity),
-            evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
+            evidence=[service, *(gpu.fabric.state for gpu in waiting)],
             confidence=manager.confidence,
         )
 
@@ -208,7 +208,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             "imex",
             "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
             observed="nvidia-imex is failed",
-            evidence=(node.os.services.get(IMEX, Fact()).origin,),
+            evidence=(node.os.services.get(IMEX, Fact()),),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -40,7 +40,6 @@ class NvlinksLeftOutInLog(JobCheck, id="NVL004"):
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
             severity=Severity.WARNING if remain else Severity.ERROR,
-            observed=quoted(next((where.text for where in origins if where is not None), "")),
             evidence=origins,
         )
         return self.any_of(judged, [finding])
@@ -105,9 +104,6 @@ class FabricInLog(JobCheck, id="NVL005"):
             "unhealthy fabric",
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
             severity=severity,
-            observed=quoted(
-                next(where.text for reports in by_host.values() for _, where in reports if where is not None)
-            ),
             evidence=[where for reports in by_host.values() for _, where in reports],
         )
 
@@ -123,7 +119,6 @@ class FabricInLog(JobCheck, id="NVL005"):
             events,
             "fabric not up",
             f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
-            observed=quoted(events[0].text),
         )
 
     def _nvls(self, job: Job) -> Iterator[Finding]:
@@ -141,7 +136,6 @@ class FabricInLog(JobCheck, id="NVL005"):
             self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
             "no multicast",
             f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
-            observed=quoted(next((where.text for *_, where in reports if where is not None), "")),
             fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
             evidence=[where for *_, where in reports],
         )
@@ -155,7 +149,6 @@ class FabricInLog(JobCheck, id="NVL005"):
             events,
             "no imex",
             f"{hosts_word(hosts_in(events))}: NVLink between nodes is there and does not work: IMEX",
-            observed=quoted(events[0].text),
         )
 
 
@@ -249,7 +242,7 @@ def _outside(
         "tray outside",
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
-        evidence=[membership.origin for host in others for membership in by_host[host].values()],
+        evidence=[membership for host in others for membership in by_host[host].values()],
     )
 
 
@@ -263,7 +256,7 @@ def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Member
         observed="; ".join(
             f"GPU {membership.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, membership in first.items()
         ),
-        evidence=[domain.origin for domains in torn.values() for domain in domains.values()],
+        evidence=[domain for domains in torn.values() for domain in domains.values()],
     )
 
 
@@ -287,6 +280,6 @@ def _between(
         severity=Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
         fix=check.steps("partition" if len(clusters) == 1 else "", "one domain"),
-        evidence=[whole[hosts[0]].origin for hosts in shared.values()],
+        evidence=[whole[hosts[0]] for hosts in shared.values()],
         confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
     )

@@ -136,7 +136,7 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
             expected=inferred or _expected(spec),
             fix=self.steps("registry key" if refused else "", "guest" if node.is_vm else "", "pairs apart"),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
-            evidence=[fact.origin for pair in lost for fact in pair.words],
+            evidence=[fact for pair in lost for fact in pair.words],
             confidence=confidence,
         )
 

@@ -15,7 +15,7 @@ from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
 from topodiag.hardware.catalog import pcie_line_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -142,11 +142,10 @@ class SlowNvlinks(NodeCheck, id="NVL002"):
             self.where(node, gpus=labels, links=[link.label for link in members]),
             self.advice("slow link", want=in_gbs(want), source=source),
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            sure=certain,
             observed=f"{in_gbs(rate)} line rate per direction",
             cost=Cost(lost or None, share, text),
             evidence=list(dict.fromkeys(link.gbs for link in members)),
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 

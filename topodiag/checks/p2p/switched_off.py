@@ -110,7 +110,7 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
             fix=self.steps("without the setting", name=given.name),
             cost=cost_of_detour(job, hosts),
-            evidence=[given.origin, *(conns.origin(at) for at in places)],
+            evidence=[given, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),
             settings=((given.name, None),),
         )

@@ -139,7 +139,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
             "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
-            severity=Severity.ERROR if _is_x86(node) else Severity.WARNING,
+            sure=_is_x86(node),
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
             fix=(
                 *self.steps("acs off"),
@@ -147,7 +147,6 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
                 *self.steps("other ports"),
             ),
             evidence=[port.acs for port in ports],
-            confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
     def _refused(self, node: Node, faults: Sequence[Event], *, by_address: bool = False) -> Finding:
@@ -165,8 +164,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
             f"{' ...' if len(names) > 4 else ''}: "
             + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
             severity=Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
-            observed=faults[0].text[:200],
-            evidence=[event.origin for event in faults],
+            evidence=faults,
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
 

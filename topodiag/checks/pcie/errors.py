@@ -135,7 +135,7 @@ class PcieErrors(NodeCheck, id="PCI003"):
             "errors in the log",
             f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
             observed=plural(len(hard or events), f"{kind} error"),
-            evidence=[event.origin for event in hard or events],
+            evidence=hard or events,
             confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
         )
 

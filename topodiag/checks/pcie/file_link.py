@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -58,12 +58,11 @@ class NarrowLinkInFile(FileCheck, id="PCI001"):
             ),
             "fewer lanes in a file",
             f"{function.label} has x{function.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{function.usual}",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            sure=certain,
             observed=f"x{function.lanes} at {function.pci.get('busid')}{rates}",
             expected=f"x{function.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
             cost=_cost(now, full),
             evidence=[Origin(name, function.pci.line or None, _quoted(function.pci))],
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
     def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import JobCheck, hosts_word, quoted
+from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.evidence import SystemPrint, most, named_by, prints, ranks_and_labels, topology_file
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -97,7 +97,6 @@ class AcsHinted(JobCheck, id="PCI004"):
             "job acs",
             f"{hosts_word(hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
             severity=Severity.INFO if by_words else Severity.WARNING,
-            observed=quoted(next((where.text for *_, where in hints if where is not None), "")),
             evidence=[where for *_, where in hints],
             confidence=Confidence.MEDIUM if by_words else Confidence.LOW,
         )

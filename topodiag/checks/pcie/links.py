@@ -156,12 +156,11 @@ def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop]) -> Fin
         where_of(check, node, hop),
         "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
-        severity=Severity.WARNING if single else Severity.ERROR,
+        sure=not single,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
-        confidence=Confidence.MEDIUM if single else Confidence.HIGH,
     )
 
 
@@ -248,14 +247,13 @@ class SlowPcieLink(NodeCheck, id="PCI002"):
             where_of(self, node, hop),
             "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            sure=certain,
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 
@@ -352,6 +350,6 @@ def _boot_finding(check: NodeCheck, node: Node, event: Event, had: int) -> Findi
         observed=f"{gbs} at {fields['address']}",
         expected=f"x{had if lost else able}: {able_gbs}",
         cost=Cost(text=f"the device is held to {gbs} in each direction"),
-        evidence=[event.origin],
+        evidence=[event],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )

@@ -67,7 +67,7 @@ class RingReturns(JobCheck, id="PLC007"):
             f"{len(back)} of {plural(len(rings), 'ring')} of {communicator.label} enter a node up to {most} times",
             observed=f"channels {spell_ranks(back)} return to {few(where)}",
             cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
-            evidence=[communicator.origin],
+            evidence=[communicator],
             coverage=Coverage(len(rings), len(communicator.rings), "rings closed"),
         )
 

@@ -61,7 +61,6 @@ class TopologyFileRefused(JobCheck, id="TOP001"):
             refused,
             "refused in the log",
             f"NCCL refuses {files[0] if files else 'the topology file'}: {words}",
-            observed=words,
             coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
         return self.any_of(judged, [finding])

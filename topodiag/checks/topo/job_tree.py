@@ -174,7 +174,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
             + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
-            evidence=[system.origin],
+            evidence=[system],
         )
 
     def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
@@ -191,7 +191,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
             + (f", nor have {plural(more, 'more pair')}" if more else ""),
             observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
-            evidence=[system.origin],
+            evidence=[system],
         )
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
@@ -214,7 +214,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
             expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
-            evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
+            evidence=[system, *graphs[:1]],
         )
 
 
@@ -273,7 +273,7 @@ class DeviceTwice(JobCheck, id="TOP005"):
             "device twice",
             f"NCCL's topology of {host} holds {plural(len(twice), 'device')} twice: {twice[0]}",
             observed="; ".join(twice[:4]),
-            evidence=[system.origin],
+            evidence=[system],
         )
 
 

@@ -183,7 +183,7 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
             observed="; ".join(signs),
             expected=_expected(node),
             cost=_cost(node),
-            evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
+            evidence=[*signs.values(), node.os.virtualization],
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word, ranks_in
 from topodiag.checks.job.end.consequences import (
     ENDED,
     ERRORS,
@@ -159,13 +159,12 @@ class ProcessDied(JobCheck, id="JOB009"):
             "died",
             f"{who}{where} {cause or ending['says']}{named}{_behind(event)}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
-            observed=quoted(event.text, 300),
             fix=(_fix(judged, observed, ending["fix"]),),
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
             ),
-            evidence=[event.origin],
+            evidence=[event],
             confidence=confidence,
         )
 

@@ -107,7 +107,7 @@ class FirstError(JobCheck, id="JOB005"):
             + (f", peer {peer}" if peer else "")
             + doubt,
             fix=(advice(first),),
-            evidence=[first.origin, *(event.origin for event in later)],
+            evidence=[first, *later],
             confidence=min(confidence, Confidence.MEDIUM) if goes_on else confidence,
         )
 
@@ -126,11 +126,10 @@ class FirstError(JobCheck, id="JOB005"):
             self.where([host] if host else hosts),
             "suspect",
             message,
-            observed=quoted(secondary[0].text) or secondary[0].kind,
             fix=(
                 f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",
             ),
-            evidence=[event.origin for event in secondary],
+            evidence=secondary,
         )
 
 

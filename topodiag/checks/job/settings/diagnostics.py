@@ -11,7 +11,7 @@ from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.units import percent, spell_us
@@ -144,7 +144,7 @@ class NcclReports(JobCheck, id="JOB013"):
             observed=quoted(f"{lines[0].subject}: {lines[0].text}", 200),
             fix=(kind.fix,),
             cost=Cost(text=kind.cost),
-            evidence=[line.origin for line in lines],
+            evidence=lines,
         )
 
     def _slow(self, nic: NicPosts) -> Finding:
@@ -154,7 +154,7 @@ class NcclReports(JobCheck, id="JOB013"):
             f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
             f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
             observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
-            evidence=[nic.origin],
+            evidence=[nic],
         )
 
     def _differing(self, job: Job, name: str, values: Mapping[str, Diagnosis]) -> Finding:
@@ -167,11 +167,10 @@ class NcclReports(JobCheck, id="JOB013"):
             "settings differ",
             f"{name} differs between ranks: "
             + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in list(values.items())[:4]),
-            severity=Severity.WARNING if must else Severity.INFO,
+            sure=must,
             observed=quoted(diagnosis.text),
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
-            evidence=[line.origin for line in values.values()],
-            confidence=Confidence.HIGH if must else Confidence.MEDIUM,
+            evidence=values.values(),
         )
 
 

@@ -90,7 +90,7 @@ class BelowModel(JobCheck, id="JOB015"):
                 share=1 - comparison.gbs / part,
                 text=f"{in_gbs(part - comparison.gbs)} of bus bandwidth, if nothing else used the links",
             ),
-            evidence=[next(iter(comparison.comm.members.values())).origin],
+            evidence=[next(iter(comparison.comm.members.values()))],
             coverage=Coverage(comparison.hosts_seen, comparison.hosts, "nodes captured"),
             confidence=Confidence.MEDIUM if comparison.hosts_seen == comparison.hosts else Confidence.LOW,
         )

@@ -122,7 +122,7 @@ class LateArriver(JobCheck, id="JOB008"):
             f" others wait {percent(late.share)} of the time in them",
             observed=f"the shortest kernel in {times}, where the others take {spell_s(late.wait_us / 1e6)} longer",
             cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
-            evidence=[place.origin for place in late.who],
+            evidence=late.who,
             coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
         )
 
@@ -157,7 +157,7 @@ class LateArriver(JobCheck, id="JOB008"):
             f" {group_words(job, group)} {spell_s(late_s)} after the others",
             observed=f"enqueued {spell_s(late_s)} later than by the median of the other ranks",
             cost=Cost(text=f"the other ranks wait {spell_s(late_s)}" + ("" if seq else " each time")),
-            evidence=[records[rank].origin for rank in ranks if rank in records],
+            evidence=[records[rank] for rank in ranks if rank in records],
             coverage=Coverage(seen, max(size, seen), "ranks with dumps"),
         )
 
@@ -180,7 +180,7 @@ class LateArriver(JobCheck, id="JOB008"):
                 f" less than the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
                 fix=self.steps(_STEPS_OF.get(worst.of, "late in computing"), "not the links", who=who),
                 cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
-                evidence=[part.step.origin for part in several],
+                evidence=[part.step for part in several],
                 coverage=Coverage(
                     worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"
                 ),

@@ -102,7 +102,7 @@ class SlowHoursOfJob(JobCheck, id="JOB012"):
             expected=f"the median of {len(hours)} hours",
             fix=self.steps("who used the network" if network else "GPUs in these hours"),
             cost=Cost(share=1 - 1 / times, text=f"in these hours {percent(1 - 1 / times)} of the rate"),
-            evidence=[next(iter(compared[number].members.values())).origin for number in slow[:3]],
+            evidence=[next(iter(compared[number].members.values())) for number in slow[:3]],
             coverage=Coverage(seen, len(compared), "communicators"),
         )
 

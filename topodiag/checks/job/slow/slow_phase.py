@@ -158,7 +158,7 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             expected=f"{in_gbs(worst.usual_gbs)}, the median of communicators of as many ranks and nodes",
             fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
             cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
-            evidence=[place.origin for place in who],
+            evidence=who,
             coverage=coverage,
             confidence=Confidence.MEDIUM if exact else Confidence.LOW,
         )

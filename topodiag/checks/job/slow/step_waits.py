@@ -93,7 +93,7 @@ class OddStepWaits(JobCheck, id="JOB014"):
             observed=f"{state.name} is {percent(share)} of the waiting of its steps",
             expected=f"{percent(median(rest))}, the median of the other ranks",
             fix=(state.fix,),
-            evidence=[wait.origin for wait in outliers],
+            evidence=outliers,
             coverage=Coverage(len(waits), len(waits), "ranks with traces"),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
@@ -188,7 +188,6 @@ class InitNotFinished(JobCheck, id="JOB001"):
             "without rank",
             f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
             f" names {'its rank' if count == 1 else 'their ranks'}",
-            observed=quoted(origins[0].text) or "a warning of NCCL",
             evidence=origins,
         )
 
@@ -313,10 +312,9 @@ def judge_alone(check: JobCheck, job: Job, peers: Sequence[Job]) -> Iterator[Fin
         f"{count} processes on {hosts_word(hosts) or 'a node'} came up as the only rank of a job each"
         if others
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
-        severity=Severity.WARNING if others else Severity.INFO,
+        sure=bool(others),
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        evidence=[one.world.origin for one in (job, *others) if one.world is not None],
-        confidence=Confidence.MEDIUM if others else Confidence.LOW,
+        evidence=[one.world for one in (job, *others) if one.world is not None],
     )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_word, quoted
+from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
@@ -111,7 +111,6 @@ class KnownLibraryFault(JobCheck, id="JOB007"):
             Advice(),
             f"a known fault of {f'{library} {version}' if version else library}: {fault.what}",
             severity=Severity.INFO if fault.setting else Severity.ERROR,
-            observed=quoted(events[0].text, 300),
             expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
             fix=(
                 *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck, quoted, rank_word
+from topodiag.checks.interface import JobCheck, rank_word
 from topodiag.checks.shared.job.text import MET
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -34,7 +34,6 @@ def absent_at_meeting(check: JobCheck, job: Job) -> Iterator[Finding]:
         + (f"; {rank_word(missing)} never came" if missing else ""),
         check.where(ranks=missing),
         severity=Severity.ERROR if events or ended else Severity.WARNING,
-        observed=quoted(lines[0].text, 200),
         confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
     )
 

@@ -105,7 +105,6 @@ class VersionsDiffer(JobCheck, id="JOB002"):
             events,
             "nccl versions",
             f"NCCL itself found different versions: {quoted(events[0].text, 120)}",
-            observed=quoted(events[0].text) or "NCCL says so",
         )
 
     def _by_notice(self, job: Job) -> Iterator[Finding]:
@@ -236,5 +235,4 @@ def not_as_built(check: JobCheck, job: Job) -> Iterator[Finding]:
         "not as built",
         f"a library by which ranks talk is of another version than what was built with it: {quoted(events[0].text)}",
         check.where(hosts_in(events)),
-        observed=quoted(events[0].text, 300),
     )

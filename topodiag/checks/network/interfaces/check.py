@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.network.interfaces.unreached import (
     addresses_of,
     by_connects,
@@ -110,8 +110,7 @@ class WrongInterface(JobCheck, id="NET002"):
             events,
             "no interface",
             f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
-            observed=events[0].text.strip(),
-            evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
+            evidence=[*events, *(given for _, given in wanted[:2])],
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
             settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
         )
@@ -281,7 +280,6 @@ def _unnamed(check: JobCheck, events: Sequence[Event]) -> Finding:
         events,
         "gloo",
         f"{_at(events)}Gloo finds no interface {value} (GLOO_SOCKET_IFNAME): {why}",
-        observed=quoted(events[0].text, 200),
         settings=(("GLOO_SOCKET_IFNAME", None),),
     )
 
@@ -295,7 +293,6 @@ def _looped(check: JobCheck, events: Sequence[Event]) -> Finding:
         events,
         "gloo over loopback",
         f"{_at(events)}Gloo {what}: loopback leads to no other node",
-        observed=quoted(events[0].text, 200),
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from topodiag.checks.interface import JobCheck, hosts_word, quoted, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_word, ranks_in
 from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.text import MET
 from topodiag.lazy import dataclass, regex
@@ -110,10 +110,9 @@ def by_connects(check: JobCheck, job: Job) -> Iterator[Finding]:
         "unreached",
         what,
         severity=Severity.ERROR if failed else Severity.WARNING,
-        observed=quoted(unreached[0].text),
         expected=words["expected"],
         fix=words["fix"],
-        evidence=[connect.origin for connect in unreached],
+        evidence=unreached,
     )
 
 
@@ -187,7 +186,6 @@ def by_own_bridge(check: JobCheck, job: Job) -> Iterator[Finding]:
             check.where([event.host] if event.host else []),
             "own name" if tried == OWN_NAME else "own bridge",
             f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
-            observed=quoted(event.text),
-            evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
+            evidence=[event, *(place_of(p) for p in job.processes if p.host == event.host)],
         )
         return
