@@ -9,10 +9,8 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, ran
 from topodiag.checks.job.hang.dumps import (
     Front,
     by_missing_dumps,
-    entries_by_name,
     entries_of_flight,
     fronts_of,
-    last_entries,
     roots_of,
 )
 from topodiag.checks.job.hang.lost_rank import by_leaving
@@ -94,17 +92,12 @@ class RankBehind(JobCheck, id="JOB006"):
         counted = [communicator for communicator in job.communicators if len(communicator.operations) > 1]
         for communicator in counted:
             late = None if communicator.destroyed else self._stragglers(job, communicator, hung)
-            other = self._mismatch(job, communicator, hung)
-            findings += [finding for finding in (other, late) if finding is not None]
-        findings = findings or reported
+            findings += filter(None, (self._mismatch(job, communicator, hung), late))
         seen = sum(len(communicator.operations) for communicator in counted)
         total = sum(communicator.nranks for communicator in counted)
         coverage = Coverage(seen, total, "members with operations") if counted else None
-        if findings:
-            return self.with_findings(job, findings, coverage)
-        if counted or job.flight:
-            return self.clean(job, coverage=coverage)
-        return self.unknown(job, _unseen(job))
+        unseen = "" if counted or job.flight else _unseen(job)
+        return self.any_of(job, findings or reported, coverage, unknown=unseen)
 
     def _without_operations(self, job: Job, hung: bool) -> list[Finding]:
         """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each
@@ -119,7 +112,7 @@ class RankBehind(JobCheck, id="JOB006"):
         return (
             reports
             or [*by_stacks(self, job, hung)]
-            or [*by_missing_dumps(self, job, hung, last_entries(entries_by_name(job), job.flight))]
+            or [*by_missing_dumps(self, job, hung)]
             or [*by_dead_peers(self, job)]
         )
 
@@ -173,11 +166,10 @@ class RankBehind(JobCheck, id="JOB006"):
                 "mismatch",
                 f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
                 f" call {number + 1} of {total}",
-                severity=Severity.ERROR if hung else Severity.WARNING,
+                sure=hung,
                 observed="; ".join(texts),
                 evidence=_evidence(communicator, [ordered[0][1][0], *numbers]),
                 coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
-                confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
             )
         return None
 
@@ -199,9 +191,9 @@ class RankBehind(JobCheck, id="JOB006"):
         certain = hung or front - lowest > 1
         return self.finding(
             self.where(hosts_with(job, worst), ranks=worst),
-            Advice(),
+            Advice(Severity.ERROR),
             f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            sure=certain,
             observed=f"last sequence number {lowest} on {rank_word(worst)};"
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
             expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
@@ -210,9 +202,8 @@ class RankBehind(JobCheck, id="JOB006"):
                 text=f"{plural(len(at.entries), 'rank')} wait in that collective"
                 + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else "")
             ),
-            evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
+            evidence=[records[rank] for rank in [*worst, waiting] if rank in records],
             coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
-            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
     def _differs_in_flight(
@@ -236,7 +227,7 @@ class RankBehind(JobCheck, id="JOB006"):
                 f"{rank_word(numbers)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
                 f" process group {words}",
                 observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
-                evidence=[records[rank].origin for rank in numbers if rank in records],
+                evidence=[records[rank] for rank in numbers if rank in records],
             )
             return
 

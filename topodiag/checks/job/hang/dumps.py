@@ -11,11 +11,9 @@ from topodiag.checks.interface import JobCheck, hosts_with, rank_word
 from topodiag.checks.shared.job.text import group_words
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding
-from topodiag.model.job import FlightRecord, Job
+from topodiag.model.job import Job
 from topodiag.words.units import plural
 
-Entries = Mapping[int, Sequence[tuple[int, str, str]]]
-"""Sequence number, operation and state of what each rank recorded."""
 Group = tuple[str, tuple[int, ...]]
 """Name and world ranks: groups of one kind may share a name, as those of one dimension of a mesh do."""
 
@@ -74,12 +72,17 @@ def roots_of(fronts: Sequence[Front]) -> list[Front]:
 
 
 def fronts_of(job: Job) -> Iterator[Front]:
-    """How far the ranks of each process group came."""
+    """How far the ranks of each process group came; none of one of which fewer than two dumped."""
     records = {record.rank: record for record in job.flight}
     for (group, members), by_rank in entries_of_flight(job).items():
-        front = _front(group, group_words(job, group), by_rank, members, records)
-        if front is not None:
-            yield front
+        # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
+        last = {
+            rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records
+        }
+        if len(last) > 1:
+            front = max(last.values())
+            at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
+            yield Front(group, group_words(job, group), last, tuple(at_front), members)
 
 
 def entries_of_flight(job: Job) -> dict[Group, dict[int, list[tuple[int, str, str]]]]:
@@ -93,27 +96,6 @@ def entries_of_flight(job: Job) -> dict[Group, dict[int, list[tuple[int, str, st
     return {(name, members or tuple(sorted(by_rank))): by_rank for (name, members), by_rank in rows.items()}
 
 
-def entries_by_name(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:
-    """The same by the names of the groups alone."""
-    rows: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
-    for (name, _), by_rank in entries_of_flight(job).items():
-        rows[name].update(by_rank)
-    return rows
-
-
-def _front(
-    group: str, words: str, by_rank: Entries, members: tuple[int, ...], records: Mapping[int, FlightRecord]
-) -> Front | None:
-    """How far the ranks of a group that dumped have come; None where fewer than two did."""
-    # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
-    last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records}
-    if len(last) < 2:
-        return None
-    front = max(last.values())
-    at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
-    return Front(group, words, last, tuple(at_front), members)
-
-
 TIMED_OUT = "timed out"
 """State of an operation that the watchdog took from its list before it was complete."""
 MOST_SHARE = 0.25
@@ -123,10 +105,9 @@ LastEntry = tuple[int, int, str, str]
 """Rank, sequence number, operation and state."""
 
 
-def by_missing_dumps(
-    check: JobCheck, job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
-) -> Iterator[Finding]:
-    """`waiting`: by process group, the last entry of each rank. Of several groups the largest is told."""
+def by_missing_dumps(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
+    """Of several groups the largest is told."""
+    waiting = _last_entries(job)
     records = {record.rank: record for record in job.flight}
     missing_of = {group: sorted(set(_members(job, group)) - records.keys()) for group in waiting}
     groups = [group for group, last in waiting.items() if _all_wait(job, hung, group, last, missing_of[group])]
@@ -143,7 +124,7 @@ def by_missing_dumps(
         f" {operation} number {number}",
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),
-        evidence=[*(event.origin for event in ended), *(records[rank].origin for rank, *_ in last[:2])],
+        evidence=[*ended, *(records[rank] for rank, *_ in last[:2])],
         coverage=Coverage(len(last), len(_members(job, group)), "flight recorder dumps"),
     )
 
@@ -161,17 +142,16 @@ def _members(job: Job, group: str) -> tuple[int, ...]:
     return next((record.groups[group] for record in job.flight if record.groups.get(group)), ())
 
 
-def last_entries(
-    entries: Mapping[str, Mapping[int, Sequence[tuple[int, str, str]]]], records: Sequence[FlightRecord]
-) -> dict[str, list[LastEntry]]:
-    """Of each process group, the last entry of each rank that dumped and belongs to it; number 0 where it has none."""
-    rows: dict[str, list[LastEntry]] = {}
-    for group, by_rank in entries.items():
-        for record in records:
+def _last_entries(job: Job) -> dict[str, list[LastEntry]]:
+    """By name of the process group, the last entry of each rank that dumped and belongs to it; number 0 where it has
+    none."""
+    by_name: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
+    for (name, _), by_rank in entries_of_flight(job).items():
+        by_name[name].update(by_rank)
+    rows: dict[str, list[LastEntry]] = defaultdict(list)
+    for group, by_rank in by_name.items():
+        for record in job.flight:
             own = by_rank.get(record.rank, ())
-            if own:
-                number, operation, state = max(own)
-                rows.setdefault(group, []).append((record.rank, number, operation, state))
-            elif record.rank in record.groups.get(group, ()):
-                rows.setdefault(group, []).append((record.rank, 0, "", ""))
+            if own or record.rank in record.groups.get(group, ()):
+                rows[group].append((record.rank, *max(own, default=(0, "", ""))))
     return rows

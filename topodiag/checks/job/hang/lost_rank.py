@@ -140,7 +140,7 @@ def lost_rank_findings(check: JobCheck, job: Job, lost: LostRanks) -> Finding:
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{words}",
         fix=check.steps("exit code", place=hosts_word(hosts) or "its node"),
-        evidence=[*([lost.report.origin] if lost.report is not None else []), *(event.origin for event in lost.closed)],
+        evidence=[lost.report, *lost.closed],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if certain else Confidence.LOW,
     )
@@ -159,10 +159,7 @@ def by_leaving(check: JobCheck, job: Job) -> Iterator[Finding]:
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
-        evidence=[
-            *(e.origin for e in job.events if e.rank in lost.ranks and "ended well" in e.details),
-            *(event.origin for event in lost.closed),
-        ],
+        evidence=[*(e for e in job.events if e.rank in lost.ranks and "ended well" in e.details), *lost.closed],
         coverage=lost.coverage,
     )
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
-from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
+from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Silent, Standing, Stragglers, Who
 from topodiag.checks.shared.job.evidence import named_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job
@@ -48,13 +48,12 @@ def by_ras_in_init(check: JobCheck, job: Job) -> Iterator[Finding]:
         severity=Severity.ERROR if count > 1 else Severity.WARNING,
         observed="No communicator data collected!",
         fix=check.steps("" if count > 1 else "ask again", "compare the processes"),
-        evidence=[answer.origin for answer in standing.status[-2:]],
+        evidence=standing.status[-2:],
     )
 
 
 def _stragglers(check: JobCheck, late: Stragglers, standing: Standing) -> Finding:
-    stays = late.lasting is Lasting.STAYS
-    operation = late.collective or "operation"
+    stays, operation = late.stays, late.collective or "operation"
     who = _ranks(late.who, late.communicator) if late.who else plural(late.count, "rank")
     others = plural(late.others, "other rank")
     own, theirs = (late.front, late.at) if late.ahead else (late.at, late.front)
@@ -82,25 +81,23 @@ def _stragglers(check: JobCheck, late: Stragglers, standing: Standing) -> Findin
 
 
 def _left(check: JobCheck, member: DepartedRanks) -> Finding:
-    stays = member.lasting is Lasting.STAYS
     who = _ranks(member.who, member.communicator)
     return check.finding(
         check.where(hosts_in(member.who), ranks=ranks_in(member.who)),
         "left by ras",
         f"{who} left {member.communicator} ({', then '.join(member.states)}), and {plural(member.others, 'other rank')}"
         f" {'goes' if member.others == 1 else 'go'} on with it",
-        severity=Severity.ERROR if stays else Severity.WARNING,
+        sure=member.stays,
         observed=f"state {', then '.join(member.states)}; RUNNING on {plural(member.others, 'rank')}",
-        fix=check.steps("" if stays else "ask again", "why early", who=who),
+        fix=check.steps("" if member.stays else "ask again", "why early", who=who),
         evidence=member.origins,
-        confidence=Confidence.HIGH if stays else Confidence.MEDIUM,
     )
 
 
 def _silent(check: JobCheck, silent: Silent) -> Finding:
     hosts = hosts_in(silent.who)
     whole = silent.answering == 0
-    reach, stays = "can it be reached" if whole else "", silent.lasting is Lasting.STAYS
+    reach, stays = "can it be reached" if whole else "", silent.stays
     places = "; ".join(who.place for who in silent.who[:8])
     who = _ranks(silent.who, "")
     if silent.both_ways:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from functools import cached_property
 
 from topodiag.lazy import dataclass
@@ -17,13 +16,6 @@ from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicato
 from topodiag.words.units import grouped
 
 _LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
-
-
-class Lasting(Enum):
-    """How long it is so: seen once, or unchanged over several answers."""
-
-    ONCE = "once"
-    STAYS = "stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,8 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Stragglers:
-    """Members that launched fewer operations of one collective than the others. `at` and `front` count operations.
+    """Members that launched fewer operations of one collective than the others. `stays`: it is so in several answers,
+    unchanged. `at` and `front` count operations.
     `ahead`: those named are fewer and in front, which the rest is not known to follow. `instead` is the collective
     that they launched more often than the others. `who` is empty where RAS lists none of them; `count` is how many."""
 
@@ -54,7 +47,7 @@ class Stragglers:
     at: int
     front: int
     others: int
-    lasting: Lasting
+    stays: bool
     ahead: bool = False
     instead: str = ""
     origins: tuple[Origin, ...] = ()
@@ -71,7 +64,7 @@ class DepartedRanks:
     who: tuple[Who, ...]
     states: tuple[str, ...]
     others: int
-    lasting: Lasting
+    stays: bool
     origins: tuple[Origin, ...] = ()
 
 
@@ -82,7 +75,7 @@ class Silent:
 
     who: tuple[Who, ...]
     dead: bool
-    lasting: Lasting
+    stays: bool
     answering: int | None = None
     both_ways: bool = False
     origins: tuple[Origin, ...] = ()
@@ -153,12 +146,10 @@ class Standing:
             same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
             if before and not same:
                 continue  # the counts move: the job runs
-            lasting = Lasting.STAYS if same else Lasting.ONCE
-            stragglers = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
-            late_ranks += _merged(stragglers)
+            late_ranks += _merged([self._late(comm, name, bool(same)) for name in collectives])
         return _without_held_up(late_ranks)
 
-    def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Stragglers | None:
+    def _late(self, comm: RasCommunicator, collective: str, stays: bool) -> Stragglers:
         by_count = comm.counts[collective]
         front, low = max(by_count), min(by_count)
         ranks = sum(by_count.values())
@@ -172,7 +163,7 @@ class Standing:
         origins = tuple(member.origin for member in members if member.origin is not None)
         origins = origins or ((comm.origin,) if comm.origin is not None else ())
         return Stragglers(
-            self.label(comm), collective, who, low, front, ranks - count, lasting, ahead, origins=origins, count=count
+            self.label(comm), collective, who, low, front, ranks - count, stays, ahead, origins=origins, count=count
         )
 
     def left(self) -> Iterator[DepartedRanks]:
@@ -189,7 +180,7 @@ class Standing:
                 tuple(self.who(member, comm) for member in members),
                 tuple(dict.fromkeys(member.state for old in (*same, comm) for member in _lost_members(old))),
                 running,
-                Lasting.STAYS if same else Lasting.ONCE,
+                bool(same),
                 tuple(member.origin for member in members if member.origin is not None),
             )
 
@@ -208,7 +199,7 @@ class Standing:
         return Silent(
             placed,
             given_up,
-            Lasting.STAYS if given_up or len(seen) > 1 else Lasting.ONCE,
+            given_up or len(seen) > 1,
             self._answering(lost),
             self._both_ways(),
             tuple(origin for origin in origins if origin is not None),

@@ -14,8 +14,6 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.units import plural
 
-_NVLS_OFF = frozenset({"0"})
-
 
 class RanksUneven(JobCheck, id="JOB010"):
     """JOB010: ranks per node differ where NCCL or the layout needs them equal
@@ -87,7 +85,7 @@ def _ranks_by_host(job: Job, world: Communicator) -> dict[str, int]:
 def _multicast(job: Job) -> Origin | None:
     """A line by which NVLink SHARP is being set up; None where it is off, or no line shows it."""
     given = [process.settings.get("NCCL_NVLS_ENABLE") for process in job.processes]
-    if any(setting is not None and setting.value in _NVLS_OFF for setting in given):
+    if any(setting is not None and setting.value == "0" for setting in given):
         return None
     for process in job.processes:
         for message in process.said("nvls"):

@@ -122,8 +122,8 @@ def _stragglers(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], lo
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: --flight reads the dumps",
         ),
         evidence=[
-            *(ranks[rank].event.origin for rank in worst),
-            *(standing.event.origin for standing in ranks.values() if standing.completed == high),
+            *(ranks[rank].event for rank in worst),
+            *(standing.event for standing in ranks.values() if standing.completed == high),
         ],
         coverage=Coverage(len(ranks), max(job.world_size, len(ranks)), "ranks reported"),
     )
@@ -155,7 +155,7 @@ def _silent(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: i
         f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
         " look there first",
         observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
-        evidence=[standing.event.origin for standing in ranks.values()],
+        evidence=[standing.event for standing in ranks.values()],
         coverage=Coverage(len(ranks), size, "ranks reported"),
     )
 
@@ -183,7 +183,7 @@ def _waits(check: JobCheck, job: Job) -> Iterable[Finding]:
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        evidence=[event.origin for event in events],
+        evidence=events,
     )
 
 
@@ -202,12 +202,11 @@ def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
     events = [event for event in job.events if event.kind == "watchdog" and "watchdog ends" in event.details]
     if not events:
         return
-    yield check.finding(
-        check.where(ranks=ranks_in(events)[:4096]),
+    yield check.of_events(
+        events,
         "hung without an operation",
         f"ranks waited in an operation until the watchdog ended them: {quoted(events[0].text)}",
-        observed=quoted(events[0].text, 300),
-        evidence=[event.origin for event in events],
+        check.where(ranks=ranks_in(events)[:4096]),
     )
 
 
@@ -252,7 +251,7 @@ def by_calls(check: JobCheck, job: Job) -> Iterator[Finding]:
             f"{rank_word(numbers)} {'waits' if len(numbers) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
             f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
-            evidence=[waits[ranks[0]].origin for _, ranks in ordered],
+            evidence=[waits[ranks[0]] for _, ranks in ordered],
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )
         return

@@ -29,9 +29,9 @@ def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
     name = max(sorted(set(named)), key=named.count)
     yield check.finding(
         check.where(hosts_with(job, late), ranks=late),
-        Advice(),
+        Advice(Severity.ERROR, Confidence.MEDIUM),
         f"{rank_word(late)} did not enter the split of {parent.label} into {name}, in which the others wait",
-        severity=Severity.ERROR if hung else Severity.WARNING,
+        sure=hung,
         observed=f"{plural(len(entered), 'rank')} named the new communicator {name} and none began it;"
         f" nothing of it from {rank_word(late)}",
         expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
@@ -40,7 +40,6 @@ def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
         cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
         evidence=[message.origin for _, message in sorted(entered.items())][:2],
         coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),
-        confidence=Confidence.MEDIUM if hung else Confidence.LOW,
     )
 
 
@@ -133,7 +132,7 @@ def _elsewhere(
         f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
         severity=Severity.ERROR if hung else Severity.WARNING if confidence is Confidence.MEDIUM else Severity.INFO,
         observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
-        evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
+        evidence=(*others[:3], *waiting[:2]),
         confidence=confidence,
     )
 
@@ -172,15 +171,13 @@ def by_words(check: JobCheck, job: Job) -> Iterator[Finding]:
     events = [event for event in job.events if "told" in event.details]
     if events and not (stalled or mismatched or job.ras):
         yield _by_report(check, job, events)
-    if not (stalled or mismatched or events):
-        yield from _ended_early(check, job)
-    if not mismatched:
-        yield from _cut_short(check, job)
-
-
-def _cut_short(check: JobCheck, job: Job) -> Iterator[Finding]:
+    over = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
+    if over and not (stalled or mismatched or events):
+        after = place_of(over[0])[1]
+        if not any(_names_cause(event, after) for event in job.events):
+            yield _through(check, job, over)
     cut = [event for event in job.events if event.level == "WARN" and "truncated" in event.details]
-    if cut:
+    if cut and not mismatched:
         yield _truncated(check, cut)
 
 
@@ -198,12 +195,6 @@ def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
         + (f", after {in_s(int(waited) / 1000)}" if waited else ""),
         fix=check.steps("doing instead", who=who if ranks else "the ranks that the log names below"),
     )
-
-
-def _ended_early(check: JobCheck, job: Job) -> Iterator[Finding]:
-    over = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
-    if over and not any(_names_cause(event, place_of(over[0])[1]) for event in job.events):
-        yield _through(check, job, over)
 
 
 def _names_cause(event: Event, after: int) -> bool:
@@ -268,9 +259,6 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
 
 
 def _truncated(check: JobCheck, events: Sequence[Event]) -> Finding:
-    first = events[0]
-    named = first.details
+    named = events[0].details
     sizes = f": {named['received']} bytes came where {named['awaited']} were expected" if "received" in named else ""
-    return check.of_events(
-        events, "truncated message", f"ranks do not agree on an operation{sizes}", observed=first.text[:300]
-    )
+    return check.of_events(events, "truncated message", f"ranks do not agree on an operation{sizes}")
