@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.checks.env.job_machine import LogMachines
@@ -65,12 +65,9 @@ class SettingsInLog(JobCheck):
             settings=((force.name, meant),),
         )
 
-    def answer(self, job: Job, findings: Sequence[Finding]) -> Outcome:
-        if findings:
-            return self.with_findings(job, findings)
-        if "ENV" not in job.subsystems and not any(map(prints_settings, job.processes)):
-            return self.unknown(job, f"settings were not logged: {ask_for(job)}")
-        return self.clean(job)
+    def answer(self, job: Job, findings: Iterable[Finding]) -> Outcome:
+        logged = "ENV" in job.subsystems or any(map(prints_settings, job.processes))
+        return self.any_of(job, findings, unknown="" if logged else f"settings were not logged: {ask_for(job)}")
 
 
 class CostlySettingInLog(SettingsInLog, id="ENV001"):

@@ -126,10 +126,8 @@ class CostlySetting(NodeCheck, id="ENV001"):
             left = _nics_left(node, setting)
             if left is not None:
                 findings.append(self._few_nics(node, setting, left))
-        if findings:
-            return self.with_findings(node, findings)
         unsure = [setting.name for setting in given(node) if undecided("node", machine, setting.name, setting.value)]
-        return self.unknown(node, NOT_JUDGED.format(few(unsure, 4))) if unsure else self.clean(node)
+        return self.any_of(node, findings, unknown=NOT_JUDGED.format(few(unsure, 4)) if unsure else "")
 
     def _report(self, node: Node, setting: NodeSetting, rule: Rule) -> Finding:
         return self.finding(

@@ -195,16 +195,6 @@ _MORE_IS_BETTER = frozenset({
 _NUMBER = regex(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureChange:
-    """What changed, between which captures."""
-
-    before: Capture
-    now: Capture
-    basis: str
-    changes: Changes
-
-
 class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
     """FLT003: changed since the last good capture of this node
 
@@ -250,55 +240,55 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
             later = "; states of links were left out, the node had just booted" if changes.training else ""
             why = f"{compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
             return self.clean(judged, why)
-        change = CaptureChange(judged.before, judged.now, judged.basis, changes)
-        return self.with_findings(judged, self._told(judged, change))
+        return self.with_findings(judged, self._told(judged, judged.before, judged.now, changes))
 
-    def _told(self, judged: NodeHistory, observed: CaptureChange) -> Iterator[Finding]:
-        changes = observed.changes
+    def _told(self, judged: NodeHistory, before: Capture, now: Capture, changes: Changes) -> Iterator[Finding]:
         if changes.another:
             words = "this is another machine under the same name"
-            yield self._note(judged, observed, words, "no GPU and no network card is the same")
+            yield self._note(judged, before, words, "no GPU and no network card is the same")
             return
         for part in changes.replaced:
             seen = "another serial number in the same place"
-            yield self._note(judged, observed, "a part was replaced", seen, (part,))
+            yield self._note(judged, before, "a part was replaced", seen, (part,))
         if changes.renamed:
-            renames = ", ".join(f"{before} is {now}" for before, now in changes.renamed[:8])
-            yield self._note(judged, observed, "parts are numbered otherwise", renames)
+            renames = ", ".join(f"{old} is {new}" for old, new in changes.renamed[:8])
+            yield self._note(judged, before, "parts are numbered otherwise", renames)
         linked = any(change.family in _LINKS for change in changes.changes)
         pairs = sorted(((severity_of(change, linked), change) for change in changes.changes), key=lambda pair: -pair[0])
         for severity, change in pairs[:MAX_TOLD]:
-            yield self._change(judged, observed, change, severity)
+            yield self._change(judged, before, now, change, severity)
         if len(pairs) > MAX_TOLD:
             words = f"{len(pairs) - MAX_TOLD} more facts changed"
-            yield self._note(judged, observed, words, "the changes in full: --format json of both captures")
+            yield self._note(judged, before, words, "the changes in full: --format json of both captures")
 
-    def _change(self, judged: NodeHistory, observed: CaptureChange, change: FactChange, severity: Severity) -> Finding:
-        before, after = _short(change.before, change.unit), _short(change.after, change.unit)
+    def _change(
+        self, judged: NodeHistory, before: Capture, now: Capture, change: FactChange, severity: Severity
+    ) -> Finding:
+        was, after = _short(change.before, change.unit), _short(change.after, change.unit)
         return self.finding(
             Where(nodes=(judged.host,), **labels(change.parts)),
             Advice(severity),
-            f"{_label(change)} changed from {before} to {after}",
+            f"{_label(change)} changed from {was} to {after}",
             observed=after,
-            expected=f"{before}, as in the {observed.basis}",
+            expected=f"{was}, as in the {judged.basis}",
             cost=Cost(text="" if severity is Severity.INFO else "it may cost bandwidth or stability"),
             fix=() if severity is Severity.INFO else ("find out who changed it; if nobody did, the part is at fault",),
             evidence=[
-                Origin(observed.before.source, None, f"{observed.before.day}: {change.key} {before}"),
-                Origin(change.source or observed.now.source, None, f"{observed.now.day}: {change.key} {after}"),
+                Origin(before.source, None, f"{before.day}: {change.key} {was}"),
+                Origin(change.source or now.source, None, f"{now.day}: {change.key} {after}"),
             ],
         )
 
     def _note(
-        self, judged: NodeHistory, observed: CaptureChange, message: str, seen: str, parts: Sequence[str] = ()
+        self, judged: NodeHistory, before: Capture, message: str, seen: str, parts: Sequence[str] = ()
     ) -> Finding:
         return self.finding(
             Where(nodes=(judged.host,), **labels(parts)),
             Advice(Severity.INFO),
             message,
             observed=seen,
-            expected=f"the parts of the {observed.basis}",
-            evidence=[Origin(observed.before.source, None, observed.before.day)],
+            expected=f"the parts of the {judged.basis}",
+            evidence=[Origin(before.source, None, before.day)],
         )
 
 

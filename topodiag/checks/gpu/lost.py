@@ -113,11 +113,10 @@ class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
         total = len(judged.gpus)
         seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
-        if lost or short is not None:
-            missing = self._missing(judged, short) if short is not None else None
-            return self.any_of(judged, [*(self._lost(judged, loss) for loss in lost), missing], coverage)
-        if seen == total and (seen or Topic.GPUS in judged.topics):
-            return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
+        missing = [] if short is None else [self._missing(judged, short)]
+        findings = [*(self._lost(judged, loss) for loss in lost), *missing]
+        if findings or (seen == total and (seen or Topic.GPUS in judged.topics)):
+            return self.any_of(judged, findings, coverage, "" if judged.gpus else "no GPU is in this node")
         if log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))

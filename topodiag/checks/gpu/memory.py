@@ -79,16 +79,15 @@ class GpuMemory(FaultCheck, id="GPU002", unless=no_gpu):
         coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
         logged = [(group.label, _of_xid(group)) for group in xid_groups(judged, {"memory"})]
         signs = grouped([*logged, *((gpu.label, sign) for gpu in counted for sign in _of_counters(gpu))])
-        if signs:
-            return self.any_fault(judged, [_fault(judged, label, own) for label, own in signs.items()], coverage)
-        if log_was_read(judged):
-            return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
-        if not counted:
-            return self.unknown(judged, f"no memory counters are in the evidence, and {no_log(judged)}")
-        if len(counted) < len(judged.gpus):
-            return self.unknown(judged, f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}")
-        whole = all(map(_is_counted_since_made, judged.gpus))
-        return self.clean(judged, "" if whole else SINCE_RESET, coverage)
+        clean = "" if counted else "the kernel log shows no memory error"
+        unseen = ""
+        if not log_was_read(judged):
+            if not counted:
+                unseen = f"no memory counters are in the evidence, and {no_log(judged)}"
+            elif len(counted) < len(judged.gpus):
+                unseen = f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}"
+            clean = "" if all(map(_is_counted_since_made, judged.gpus)) else SINCE_RESET
+        return self.any_fault(judged, [_fault(judged, *sign) for sign in signs.items()], coverage, clean, unseen)
 
 
 def _is_counted(gpu: Gpu) -> bool:

@@ -76,12 +76,10 @@ class GpuRecovery(NodeCheck, id="GPU005", unless=no_gpu):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
         coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
-        asked = _asked(judged)
-        if asked:
-            return self.any_of(judged, [self._report(judged, request) for request in asked.values()], coverage)
-        if gpus or log_was_read(judged):
-            return self.clean(judged, "" if gpus else "the kernel log shows no Xid 154", coverage)
-        return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
+        findings = [self._report(judged, request) for request in _asked(judged).values()]
+        unseen = f"no source says whether a GPU asks for recovery, and {no_log(judged)}"
+        unseen = "" if gpus or log_was_read(judged) else unseen
+        return self.any_of(judged, findings, coverage, "" if gpus else "the kernel log shows no Xid 154", unseen)
 
     def _report(self, node: Node, request: Request) -> Finding:
         do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])

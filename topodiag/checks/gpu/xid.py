@@ -100,11 +100,8 @@ class XidInLog(FaultCheck, id="GPU003", unless=no_gpu):
         troubles += _of_switches(judged)
         troubles += amd_troubles(judged)
         troubles += silent_firmware(judged, all_groups)
-        if troubles:
-            return self.any_fault(judged, troubles)
-        if not log_was_read(judged):
-            return self.unknown(judged, no_log(judged))
-        return self.clean(judged, "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid")
+        clean = "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid"
+        return self.any_fault(judged, troubles, clean=clean, unknown="" if log_was_read(judged) else no_log(judged))
 
 
 _STOPPED = "work on this GPU stopped, and every rank of its job waits for it"

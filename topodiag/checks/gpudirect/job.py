@@ -252,40 +252,35 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
+        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        given = [setting for pairs in by_setting.values() for _, setting in pairs]
+        by_level = f"{given[0].name}={given[0].value} is set: ENV001 judges it" if given else ""
         off, seen = without_gdr(job)
         if not seen:
-            return self._by_lines(job)
+            return self._by_lines(job, by_level)
         coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
         if not off:
             return self.clean(job, "", coverage)
         notes = _said_too_far(job)
         listed = hcas_by_host(job)
-        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
         hosts = [host for host in off if notes.get(host) and host in able]
         findings = [self._report(job, host, off[host], notes[host], seen[host]) for host in hosts]
         if findings:
-            if by_setting:
-                given = next(iter(by_setting.values()))[0][1]
-                return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-            return self.with_findings(job, fold(findings), coverage)
+            return self.any_of(job, () if by_level else fold(findings), coverage, by_level)
         if all(any(hca.gdr is False for hca in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
-    def _by_lines(self, job: Job) -> Outcome:
+    def _by_lines(self, job: Job, by_level: str) -> Outcome:
         """By NCCL's decisions alone, where no connection over NET/IB was seen: a GPU that goes without for each NIC."""
         pairs = _pairs_of_gpus(job)
         if not pairs:
             return self.unknown(job, unconnected(job, "a connection over NET/IB"))
         far = {gpu: decisions for gpu, decisions in pairs.items() if all(decision.limit for decision in decisions)}
         coverage = Coverage(len(far) or len(pairs), len(pairs), "GPUs that NCCL decided on")
-        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
-        if by_setting:
-            given = next(iter(by_setting.values()))[0][1]
-            return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-        if not far:
-            return self.clean(job, "each GPU has a NIC that is near enough", coverage)
+        if by_level or not far:
+            return self.clean(job, by_level or "each GPU has a NIC that is near enough", coverage)
         hosts = list(dict.fromkeys(host for host, _ in far))
         first = next(iter(far.values()))[0]
         finding = self.finding(

@@ -208,7 +208,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
         )
         findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
         findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
-        return self.with_findings(job, fold(findings), coverage) if findings else self.clean(job, "", coverage)
+        return self.any_of(job, fold(findings), coverage)
 
     def _report(self, job: Job, host: str, numbers: list[int], cores: Mapping[int, Cores]) -> Finding:
         on_host = [cores[number] for number in cores if job.processes[number].host == host]

@@ -47,10 +47,7 @@ class MachineStops(NodeCheck, id="HST007"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        findings = [*self._faults(judged)]
-        if not findings and not log_was_read(judged):
-            return self.unknown(judged, no_log(judged))
-        return self.any_of(judged, findings)
+        return self.any_of(judged, self._faults(judged), unknown="" if log_was_read(judged) else no_log(judged))
 
     def _faults(self, node: Node) -> Iterator[Finding]:
         for fault in own_data("checks/host/machine_faults")["fault"]:

@@ -74,11 +74,8 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
         if len(away) < len(judged.gpus):
             away = [gpu for gpu in away if not _covered(judged, gpu, at_home, homes)]
         findings = [*self._away(judged, away, nics, homes), *self._homeless(judged, *_homeless(judged, nics))]
-        if findings:
-            return self.any_of(judged, findings, coverage)
-        if known < len(judged.gpus):
-            return self.unknown(judged, f"the sockets of GPUs and NICs are not known ({coverage})", coverage)
-        return self.clean(judged, coverage=coverage)
+        unplaced = f"the sockets of GPUs and NICs are not known ({coverage})" if known < len(judged.gpus) else ""
+        return self.any_of(judged, findings, coverage, unknown=unplaced)
 
     def _without_question(self, node: Node, nics: tuple[Nic, ...], homes: Mapping[int, int]) -> Outcome | None:
         """Why there is nothing to judge, or no way to."""

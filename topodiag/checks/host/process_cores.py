@@ -91,11 +91,8 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
         away = [
             at for at in bound if not at.allowed >= _local_cores(judged, at.gpu, at.local) and at.share < AWAY_SHARE
         ]
-        if away:
-            return self.any_of(judged, self._of_groups(judged, away), coverage)
-        if len(bound) < len(single):
-            return self.unknown(judged, str(coverage), coverage)
-        return self.clean(judged, coverage=coverage)
+        unseen = str(coverage) if len(bound) < len(single) else ""
+        return self.any_of(judged, self._of_groups(judged, away), coverage, unknown=unseen)
 
     def _of_groups(self, node: Node, away: Sequence[BoundProcess]) -> Iterator[Finding]:
         """Processes wholly outside the socket of their GPU, then those mostly outside."""

@@ -167,13 +167,10 @@ class SharedGpu(JobCheck, id="JOB004"):
 
     def _without(self, judged: Job) -> Outcome:
         """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
-        if findings := list(by_taken(self, judged)):
-            return self.with_findings(judged, findings)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
-        if not with_gpu:
-            return self.unknown(judged, f"no bus id: {ask_for(judged)}")
-        return self.clean(judged, coverage=coverage)
+        unseen = "" if with_gpu else f"no bus id: {ask_for(judged)}"
+        return self.any_of(judged, by_taken(self, judged), coverage, unknown=unseen)
 
     def _refused(self, events: Sequence[Event], shared: SameGpu) -> Finding:
         """By NCCL's own warning."""

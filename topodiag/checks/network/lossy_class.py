@@ -199,7 +199,9 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
     devices = _interfaces_of(node, nic)
     places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
     places += [device.counters for device in devices]
-    grown = [counter for place in places for name, counter in place.items() if _is_loss(name) and counter.delta]
+    grown = [
+        counter for place in places for name, counter in place.items() if limit_name(name) in LOSSES and counter.delta
+    ]
     if not grown:
         return None
     carried = {
@@ -220,7 +222,3 @@ def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
         (nic.name,),
         words={"meant": "flow control on the priority of the traffic: pause frames instead of loss"},
     )
-
-
-def _is_loss(name: str) -> bool:
-    return limit_name(name) in LOSSES

@@ -74,11 +74,8 @@ class NodesDiffer(JobCheck, id="NET007"):
         if not any("network differs" in finding.message for finding in findings):
             findings += met
         seen = set(networks) | set(listed)
-        if findings:
-            return self.with_findings(job, findings, Coverage(len(seen), len(job.hosts), "nodes"))
-        if len(seen) < 2:
-            return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
-        return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+        unseen = f"fewer than two nodes say what they use; {ask_for(job, *NET)}" if len(seen) < 2 else ""
+        return self.any_of(job, findings, Coverage(len(seen), len(job.hosts), "nodes"), unknown=unseen)
 
     def _devices(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
         """Rates, link layers and GPUDirect states of the RDMA devices of nodes."""
@@ -106,7 +103,7 @@ class NodesDiffer(JobCheck, id="NET007"):
             return
         usual = majority(values.values())
         if usual is None:
-            usual = _better(values)
+            usual = max(set(values.values()), key=_merit)
         texts = [host for host, value in values.items() if value != usual]
         shown = grouped((value, host) for host, value in values.items())
         listed = hcas_by_host(job)
@@ -212,10 +209,6 @@ def _rate(mbps: int) -> str:
     return in_gbps(mbps / 1000)
 
 
-def _better(values: Mapping[str, Hashable]) -> Hashable:
-    """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
-    return max(set(values.values()), key=_merit)
-
-
 def _merit(value: Hashable) -> tuple[int, bool, str]:
+    """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
     return (value if isinstance(value, int) else 0, "socket" not in str(value).lower(), str(value))

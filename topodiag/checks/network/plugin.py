@@ -25,15 +25,12 @@ Said = tuple[int, Message | Event]
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """What happened to a plugin, the lines that say it, by process, and the processes that go on without it."""
+    """What happened to a plugin, the lines that say it, by process, and the processes that go on without it: none is
+    known where the job ended with it."""
 
     what: str
     lines: tuple[Said, ...]
     without: tuple[int, ...]
-    ended: bool = False
-    """The job ended with it: no process is known to go on."""
-    sharp: bool = False
-    """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
 
 class PluginNotLoaded(JobCheck, id="NET005"):
@@ -76,21 +73,15 @@ class PluginNotLoaded(JobCheck, id="NET005"):
         missing += [(-1, event) for event in judged.events if _of_plugin(event)]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
-        if not named and not missing and sharp is None:
+        if not named and not missing and not sharp:
             return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
-        failure = _failure(judged, missing) or _on_slingshot(judged) or sharp
-        if failure is not None:
-            return self.with_findings(judged, [self._told(judged, failure)])
-        if not named:
-            return self.unknown(judged, f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}")
-        return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
-
-    def _told(self, job: Job, failure: PluginFailure) -> Finding:
-        if failure.sharp:
-            return self._sharp(job, failure)
-        if failure.ended:
-            return self._ended(failure)
-        return self._report(job, failure.what, failure.lines, failure.without)
+        failure = _failure(judged, missing) or _on_slingshot(judged)
+        if failure is None:
+            finding = self._sharp(judged, sharp) if sharp else None
+        else:
+            finding = self._report(judged, failure) if failure.without else self._ended(failure)
+        unseen = "" if named else f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}"
+        return self.any_of(judged, [finding], Coverage(named, len(judged.processes), "processes"), unknown=unseen)
 
     def _ended(self, observed: PluginFailure) -> Finding:
         return self.finding(
@@ -101,38 +92,36 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             evidence=[line for _, line in observed.lines],
         )
 
-    def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
-        hosts = list(dict.fromkeys(job.processes[n].host for n, _ in observed.lines if n >= 0))
+    def _sharp(self, job: Job, lines: Sequence[Said]) -> Finding:
+        """SHARP (CollNet) that does not come up: the network goes on without reductions in its switches."""
+        hosts = list(dict.fromkeys(job.processes[n].host for n, _ in lines if n >= 0))
         asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
-        works = outlived(job, (line.origin for _, line in observed.lines))
+        works = outlived(job, (line.origin for _, line in lines))
         return self.finding(
             self.where(hosts),
             "no sharp",
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             severity=Severity.INFO if works else Severity.WARNING,
-            evidence=[*(line for _, line in observed.lines), *(given for _, given in asked[:1])],
+            evidence=[*(line for _, line in lines), *(given for _, given in asked[:1])],
         )
 
-    def _report(self, job: Job, what: str, lines: Sequence[Said], numbers: Sequence[int]) -> Finding:
+    def _report(self, job: Job, failure: PluginFailure) -> Finding:
+        numbers, first = failure.without, failure.lines[0][1]
         networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
         sockets = any(network.lower() == "socket" for network in networks)
         return self.finding(
             self.where_of(job, numbers),
             "sockets without the plugin" if sockets else "plugin not loaded",
-            f"{what}; it goes on with {'/'.join(networks)}",
+            f"{failure.what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,
-            fix=self._steps(lines[0][1]),
-            evidence=[line for _, line in lines],
+            fix=self.steps("slingshot")
+            if SLINGSHOT in first.details
+            else self.steps("efa devices" if _started(first) else "ldd", "own ib"),
+            evidence=[line for _, line in failure.lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
             # What NCCL took instead stands below the line, which may be all that there is of the log.
             confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,
         )
-
-    def _steps(self, line: Message | Event) -> tuple[str, ...]:
-        """What to look at, by the line that says what happened."""
-        if SLINGSHOT in line.details:
-            return self.steps("slingshot")
-        return self.steps("efa devices" if _started(line) else "ldd", "own ib")
 
 
 def _of_plugin(event: Event) -> bool:
@@ -181,11 +170,11 @@ def _ended(missing: Sequence[Said]) -> PluginFailure | None:
     if broken:
         empty = NO_PROVIDER in broken[0][1].details
         what = "finds no provider for its fabric" if empty else "cannot be loaded"
-        return PluginFailure(f"the network plugin {what}", broken, (), ended=True)
-    return PluginFailure("the network plugin that is asked for is not found", named, (), ended=True) if named else None
+        return PluginFailure(f"the network plugin {what}", broken, ())
+    return PluginFailure("the network plugin that is asked for is not found", named, ()) if named else None
 
 
-def _no_sharp(job: Job) -> PluginFailure | None:
+def _no_sharp(job: Job) -> list[Said]:
     """SHARP that was tried and did not come up, by warnings of NCCL and of its plugin."""
     numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
     lines: list[Said] = [
@@ -194,8 +183,7 @@ def _no_sharp(job: Job) -> PluginFailure | None:
         if event.level == "WARN" and NO_SHARP in event.details
     ]
     messages = [entry for kind in ("sharp", "ib note") for entry in job.messages.get(kind, ())]
-    lines = lines or [entry for entry in messages if NO_SHARP in entry[1].details]
-    return PluginFailure("SHARP does not come up", tuple(lines), (), sharp=True) if lines else None
+    return lines or [entry for entry in messages if NO_SHARP in entry[1].details]
 
 
 def _goes_without(process: Process) -> bool:

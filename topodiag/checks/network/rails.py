@@ -96,11 +96,8 @@ class FarNic(JobCheck, id="NET004"):
         coverage = Coverage(judged, sum(use.entries for use in net_uses(job.connections)), "connections")
         reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
         reports = [*fold(reports), *self._rails(job)]
-        if reports:
-            return self.with_findings(job, reports, coverage)
-        if not judged:
-            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
-        return self.clean(job, "", coverage)
+        unseen = "" if judged else f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}"
+        return self.any_of(job, reports, coverage, unknown=unseen)
 
     def _rails(self, job: Job) -> Iterator[Finding]:
         """Connections that leave by another NIC than they arrive by."""

@@ -68,17 +68,20 @@ class RdmaErrors(JobCheck, id="NET008"):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         completions = _of_nccl([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
-        pairs = _of_nccl([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
+        pairs = _of_nccl(
+            [
+                event
+                for event in judged.events
+                if event.level != "UNWIND" and event.details.keys() & {"errno", "refused"}
+            ]
+        )
         pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
         gids = _gids_changed(judged)
-        if not completions and not ports and not pairs and not gids:
-            if not met(judged):
-                return self.unknown(judged, "no line shows that ranks connected, over RDMA or otherwise")
-            if others_fell_first(judged):
-                return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
-            return self.clean(judged)
+        unseen = f"ranks lost others, whose logs are not there; {ask_for(judged)}" if others_fell_first(judged) else ""
+        unseen = unseen if met(judged) else "no line shows that ranks connected, over RDMA or otherwise"
         gids_changed = (self._gids(host, devices) for host, devices in gids.items())
-        return self.any_of(judged, [*self._of_events(judged, completions, ports, pairs), *gids_changed])
+        findings = [*self._of_events(judged, completions, ports, pairs), *gids_changed]
+        return self.any_of(judged, findings, unknown=unseen)
 
     def _of_events(
         self, job: Job, completions: Sequence[Event], ports: Sequence[Event], pairs: Sequence[Event]
@@ -174,16 +177,10 @@ def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
         connected = [message.origin for message in job.processes[number].said("connected")] if number >= 0 else []
         if where is None:
             continue
-        if any(
-            origin is not None and origin.source == where.source and _line(origin) < _line(where)
-            for origin in connected
-        ):
+        at = where.line or 0
+        if any(line is not None and line.source == where.source and (line.line or 0) < at for line in connected):
             changed.setdefault(job.processes[number].host, {}).setdefault(named["nic"], where)
     return changed
-
-
-def _line(where: Origin) -> int:
-    return where.line or 0
 
 
 def _who(events: Sequence[Event]) -> str:
@@ -218,7 +215,3 @@ def _of_nccl(events: list[Event]) -> list[Event]:
 
 def _errno(event: Event) -> str:
     return event.details.get("errno", "").strip() or event.details.get("refused", "")
-
-
-def _is_refused(event: Event) -> bool:
-    return not event.details.keys().isdisjoint({"errno", "refused"})

@@ -90,11 +90,8 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
         if used and not limited:
             findings += self._left_out(job, listed, used, carried)
-        if findings:
-            return self.with_findings(job, findings)
-        if not used:
-            return self.unknown(job, unconnected(job, "a connection for collectives between nodes"))
-        return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))
+        unseen = "" if used else unconnected(job, "a connection for collectives between nodes")
+        return self.any_of(job, findings, Coverage(len(used), len(job.hosts), "nodes"), unknown=unseen)
 
     def _left_out(
         self, job: Job, listed: dict[str, dict[int, Hca]], used: dict[str, set[int]], carried: dict[str, int]

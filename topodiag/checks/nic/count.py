@@ -127,7 +127,8 @@ class MissingComputeNic(NodeCheck, id="NIC005"):
         gbps = gap.gbps or max((port.rate or 0.0 for port in ports_of(node)), default=0.0)
         total = len(present) + gap.missing
         lost, full = slow_ports(0, gbps, gap.missing), slow_ports(0, gbps, total)
-        words = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
+        share = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
+        words = [word(node, gpu, nic.name) for gpu in sides for nic in compute_nics(node)[:4]]
         return self.finding(
             self.where(node, gpus=sides, nics=[nic.name for nic in idle[: gap.missing]]),
             Advice(),
@@ -139,9 +140,9 @@ class MissingComputeNic(NodeCheck, id="NIC005"):
             cost=Cost(
                 round(lost, 3) or None,
                 round(gap.missing / total, 4),
-                f"{words} of the node's network is missing, and every other node of the job waits for this one",
+                f"{share} of the node's network is missing, and every other node of the job waits for this one",
             ),
-            evidence=[gap.shown, *_words(node, sides), *(nic.driver for nic in idle)],
+            evidence=[gap.shown, *words, *(nic.driver for nic in idle)],
             confidence=gap.confidence,
         )
 
@@ -242,10 +243,6 @@ def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
     if len(served) < RAIL_SHARE * len(near) or len(set().union(*served)) * GPUS_PER_RAIL_NIC < len(served):
         return ()
     return tuple(label for label, texts in near.items() if not texts)
-
-
-def _words(node: Node, sides: Sequence[str]) -> list[Fact[str]]:
-    return [word(node, gpu, nic.name) for gpu in sides for nic in compute_nics(node)[:4]]
 
 
 def _idle(node: Node) -> tuple[Nic, ...]:

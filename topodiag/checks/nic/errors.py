@@ -130,18 +130,11 @@ class NicPortErrors(NodeCheck, id="NIC003"):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
         findings = [self._report(node, counts) for counts in _groups(node, nics, ports, judged)]
-        if findings:
-            return self.any_of(node, findings, coverage)
-        if not compute and not ports:
-            return self.unknown(node, NO_RDMA_PORTS)
-        return self._without_errors(node, judged, coverage)
-
-    def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
-        if high := high_totals(judged):
-            why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
-            return self.unknown(node, why, coverage)
+        unseen = "" if compute or ports else NO_RDMA_PORTS
+        if not unseen and (high := high_totals(judged)):
+            unseen = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
-        return self.clean(node, "" if sampled else ONE_SAMPLE, coverage)
+        return self.any_of(node, findings, coverage, "" if sampled else ONE_SAMPLE, unseen)
 
     def _report(self, node: Node, counts: Sequence[Count]) -> Finding:
         worst = max(counts, key=lambda count: count.weight)

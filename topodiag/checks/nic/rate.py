@@ -80,9 +80,8 @@ class NicPortSlow(NodeCheck, id="NIC002"):
             if (wanted := _wanted(port, seen, elsewhere)) is not None
         )
         findings = [self._report(node, *key[-3:], bad) for key, bad in slow.items()]
-        if not findings and lists_no_nics(node, nics):
-            return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
-        return self.any_of(node, findings, coverage, _built_so(node, seen))
+        unseen = ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])) if lists_no_nics(node, nics) else ""
+        return self.any_of(node, findings, coverage, _built_so(node, seen), unseen)
 
     def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:
         if ports and all(port.state and not port.is_up for port in ports):

@@ -246,18 +246,11 @@ class NicPortDown(NodeCheck, id="NIC001"):
             elif kind:
                 faults[kind, port.state, port.phys].append(port)
         findings = [self._report(node, kind, bad, known) for (kind, _, _), bad in faults.items()]
-        if findings:
-            return self.any_of(node, findings, coverage)
-        return self._without_fault(node, spare, unsure, coverage)
-
-    def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
-        if unsure:
-            why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
-            return self.unknown(node, why, coverage)
-        nics = compute_nics(node)
-        if lists_no_nics(node, nics):
-            return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
-        return self.clean(node, f"second ports that no card uses: {fold_runs(spare)}" if spare else "", coverage)
+        unseen = f"without bus ids {fold_runs(unsure)} may be second ports without a cable" if unsure else ""
+        if not unseen and lists_no_nics(node, nics):
+            unseen = ONE_OF_MORE.format(fold_runs([nic.name for nic in nics]))
+        unused = f"second ports that no card uses: {fold_runs(spare)}" if spare else ""
+        return self.any_of(node, findings, coverage, unused, unseen)
 
     def _report(self, node: Node, kind: str, bad: Sequence[Port], ports: Sequence[Port]) -> Finding:
         names = list(dict.fromkeys(port.nic.name for port in bad))

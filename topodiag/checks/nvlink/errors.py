@@ -98,15 +98,11 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
             return self.unknown(judged, reset if counted else "no NVLink error counter was read")
         links = {(gpu.index, link.index) for gpu, link, _ in readable}
         coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
-        findings = list(self._of_counters(judged, asked, readable))
-        if findings:
-            return self.any_of(judged, findings, coverage)
-        if len(readable) < len(counted):
-            why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
-            return self.unknown(judged, why, coverage)
+        unread = len(counted) - len(readable)
+        reset = f"{unread} of {len(counted)} counters went back between the samples (reset)" if unread else ""
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
-        return self.clean(judged, why, coverage)
+        return self.any_of(judged, self._of_counters(judged, asked, readable), coverage, why, reset)
 
     def _of_counters(
         self, node: Node, asked: Sequence[Gpu], readable: Sequence[tuple[Gpu, NvLink, Counter]]

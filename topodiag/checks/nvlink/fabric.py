@@ -95,9 +95,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         findings = list(self._of_registered(judged, registered, gpus))
         if not findings and (error := _not_ready_error(judged)):
             findings = [self._driver_waits(judged, error)]
-        if not findings:
-            return self._without_fault(judged, gpus, registered, coverage)
-        return self.any_of(judged, findings, coverage)
+        return self.any_of(judged, findings, coverage) if findings else self._without_fault(judged, gpus, coverage)
 
     def _of_registered(self, judged: Node, registered: list[Gpu], gpus: list[Gpu]) -> Iterator[Finding]:
         """What the services and the GPUs say that register with the fabric."""
@@ -126,14 +124,14 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             return self.any_of(node, [self._manager(node, ABSENT_ALONE, ())], replace(unseen, total=len(gpus)))
         return None
 
-    def _without_fault(self, node: Node, gpus: Sequence[Gpu], registered: Sequence[Gpu], coverage: Coverage) -> Outcome:
-        service = node.os.services.get(FABRIC_MANAGER, Fact())
+    def _without_fault(self, node: Node, gpus: Sequence[Gpu], coverage: Coverage) -> Outcome:
+        service = node.os.services.get(FABRIC_MANAGER, Fact()).value
         answered = any(gpu.fabric.state.known for gpu in gpus) or links_up(node)
-        if len(registered) == len(gpus) or (not registered and answered and service.value == "active"):
+        if coverage.seen == len(gpus) or (not coverage.seen and answered and service == "active"):
             return self.clean(node, coverage=coverage)
-        if not registered and service.value is not None and links_up(node):
-            return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
-        why = "the driver says nothing of the fabric or the links of any GPU" if not registered else f"{coverage}"
+        if not coverage.seen and service is not None and links_up(node):
+            return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service})", coverage)
+        why = f"{coverage}" if coverage.seen else "the driver says nothing of the fabric or the links of any GPU"
         return self.unknown(node, why, coverage)
 
     def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:

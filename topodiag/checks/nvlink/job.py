@@ -88,11 +88,10 @@ class FabricInLog(JobCheck, id="NVL005"):
         findings = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
         findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]
         findings += judge_domains(self, job, members)
-        if findings:
-            return self.with_findings(job, findings)
-        if not hosts:
+        if not findings and not hosts:
             return self.not_applicable(job, "no line speaks of an NVLink fabric")
-        return self.clean(job, "", Coverage(sum(map(len, hosts.values())), sum(map(len, hosts.values())), "GPUs"))
+        count = sum(map(len, hosts.values()))
+        return self.any_of(job, findings, Coverage(count, count, "GPUs"))
 
     def _report(
         self, job: Job, severity: Severity, words: str, by_host: dict[str, list[tuple[str, Origin | None]]]

@@ -78,13 +78,10 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
             return self.any_of(judged, [self._none_up(judged, seen)])
         groups, unseen = _sorted_by_loss(judged, asked, counts)
         coverage = Coverage(len(asked) - sum(len(labels) for labels in unseen.values()), len(asked), "GPUs")
-        if groups:
-            findings = [self._report(judged, group, wanted) for (_, wanted), group in groups.items()]
-            return self.any_of(judged, findings, coverage)
-        if unseen:
-            why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
-            return self.unknown(judged, why, coverage)
-        return self.clean(judged, _why_clean(asked), coverage)
+        findings = [self._report(judged, group, wanted) for (_, wanted), group in groups.items()]
+        why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
+        bridged = "the links of this product come by bridges, and no GPU has fewer than its peers"
+        return self.any_of(judged, findings, coverage, bridged if all(map(_is_bridged, asked)) else "", why)
 
     def _none_up(self, node: Node, seen: Sequence[LinkCount]) -> Finding:
         """GPUs without a link, of which MIG may be the reason."""
@@ -203,9 +200,3 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         " the narrowest GPU, so the whole node loses it"
     )
     return Cost(lost, share, text)
-
-
-def _why_clean(asked: list[LinkCount]) -> str:
-    if all(map(_is_bridged, asked)):
-        return "the links of this product come by bridges, and no GPU has fewer than its peers"
-    return ""

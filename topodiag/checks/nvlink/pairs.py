@@ -105,13 +105,11 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
             return self.unknown(judged, NO_PAIR)
         lost, inferred = _lost(asked, specs, seen)
         untold, texts = _parted(judged, lost)
-        if untold:
-            return self.any_of(judged, [self._report(judged, asked, untold, inferred)], coverage)
-        if texts:
-            return self.clean(judged, f"{len(texts)} pairs without NVLink, explained by {texts[0]}", coverage)
-        if len(seen) < len(pairs):
-            return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
-        return self.clean(judged, inferred or "", coverage)
+        findings = [self._report(judged, asked, untold, inferred)] if untold else []
+        why = f"{len(texts)} pairs without NVLink, explained by {texts[0]}" if texts else inferred or ""
+        unread = len(pairs) - len(seen)
+        unseen = f"{unread} of {len(pairs)} pairs were not seen" if unread and not texts else ""
+        return self.any_of(judged, findings, coverage, why, unseen)
 
     def _report(self, node: Node, asked: Sequence[Gpu], lost: Sequence[GpuPair], inferred: str | None) -> Finding:
         """Pairs that NVLink should join and does not; `inferred` says how that is known where no datasheet says it."""

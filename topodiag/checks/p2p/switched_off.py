@@ -58,18 +58,13 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._refused(job)]
-        if ranks_per_node(job) < 2:
-            if findings:
-                return self.with_findings(job, findings)
+        several = ranks_per_node(job) > 1
+        if not findings and not several:
             return self.not_applicable(job, "one rank on each node")
-        off = switched_off(job)
-        if off:
+        if several and (off := switched_off(job)):
             findings.append(self._by_setting(job, off))
-        if findings:
-            return self.with_findings(job, findings)
-        if not job.subsystems & {"ENV", "INIT", "GRAPH"}:
-            return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
-        return self.clean(job)
+        seen = job.subsystems & {"ENV", "INIT", "GRAPH"}
+        return self.any_of(job, findings, unknown="" if seen else f"no settings were seen; {ask_for(job, *NET)}")
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         texts = [(text, where, -1) for _, text, where in said_by(job, "p2p off")]

@@ -87,12 +87,9 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
         coverage = Coverage(len(read), len(ports), "switch ports")
         redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
         findings = [*self._acs(judged, redirecting), *self._iommu(judged, _translated(judged, devices))]
-        if findings:
-            return self.any_of(judged, findings, coverage)
         unseen = _unseen(judged, devices, [port for port in ports if port not in read])
-        if unseen:
-            return self.unknown(judged, unseen)
-        return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
+        clean = "" if ports else "no two devices share a PCIe switch"
+        return self.any_of(judged, findings, coverage, clean, unseen)
 
     def _by_registers_alone(self, node: Node) -> Outcome | None:
         """What the registers say where nothing shows whether this is a guest: redirection anywhere is a hint."""

@@ -87,13 +87,12 @@ class NarrowPcieLink(NodeCheck, id="PCI001"):
             return self.unknown(judged, links[0].lower.width.why or "no link width in the evidence")
         short = [hop for hop in seen if (hop.lower.width.value or 0) < (_able(hop, seen) or 0)]
         certain = [hop for hop in short if _is_proven(hop, seen) or _is_stump(judged, hop)]
-        if certain:
-            return self.any_of(judged, [_narrow(self, judged, hop, links) for hop in certain], coverage)
+        findings = [_narrow(self, judged, hop, links) for hop in certain]
         why = _widths_that_differ(seen)
         if short:
             hop, able = short[0], _able(short[0], seen)
             why = f"{hop.name} is at x{hop.lower.width.value} of x{able}: nothing tells whether it is built so"
-        return self.unknown(judged, why, coverage) if why else self.clean(judged, "", coverage)
+        return self.any_of(judged, findings, coverage, unknown=why)
 
 
 def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
@@ -229,12 +228,8 @@ class SlowPcieLink(NodeCheck, id="PCI002"):
         uplinks, low_uplinks = _low_uplinks(judged, all_hops)
         load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _all_at_one_speed(hop, [*seen, *uplinks])]
         at_fault = [hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy)]
-        if at_fault:
-            return self.any_of(judged, [self._report(judged, hop, links) for hop in at_fault], coverage)
-        why = _why_unknown(load)
-        if why:
-            return self.unknown(judged, why, coverage)
-        return self.clean(judged, _resting(low), coverage)
+        findings = [self._report(judged, hop, links) for hop in at_fault]
+        return self.any_of(judged, findings, coverage, _resting(low), _why_unknown(load))
 
     def _report(self, node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
         gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, links) or 0, hop.lower.width.value

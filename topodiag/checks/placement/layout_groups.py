@@ -9,7 +9,7 @@ import numpy as np
 
 from topodiag.checks.interface import Advice, PlacementCheck, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity, Where
 from topodiag.model.layout import of_label
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
 from topodiag.words.units import few, in_ms, plural
@@ -40,10 +40,10 @@ def cost_of(audit: Audit, share: float, text: str) -> Cost:
     return Cost(share=share, text=text, communication_share=share)
 
 
-def where(audit: Audit, dim: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
-    """(nodes, ranks) of these groups."""
+def where(audit: Audit, dim: DimensionAudit, groups: Ints) -> Where:
+    """The nodes and ranks of these groups."""
     ranks = np.sort(dim.groups[groups].ravel())[:MAX_RANKS]
-    return list(names_of(audit.cluster, audit.assignment, ranks)), ranks.tolist()
+    return Where(tuple(names_of(audit.cluster, audit.assignment, ranks)), ranks=tuple(ranks.tolist()))
 
 
 def named(audit: Audit, dim: DimensionAudit, groups: Ints) -> str:
@@ -100,13 +100,12 @@ class SplitGroups(PlacementCheck):
     def _split(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
         groups, size = dim.split, dim.demand.size
         spans = int(dim.domains[groups].max())
-        nodes, ranks = where(audit, dim, groups)
         least = int(min(dim.domains.min(), dim.best_domains.min()))
         verb = "spans" if groups.size == 1 else "span"
         instead = audit.instead_of(dim)
         paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, groups),
             self.advice("split", least=plural(least, "domain"), paid=paid, dimension=dim.dimension),
             f"{groups.size} of {plural(len(dim.groups), f'{dim.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
@@ -117,9 +116,8 @@ class SplitGroups(PlacementCheck):
 
     def _large(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
         size = dim.demand.size
-        nodes, ranks = where(audit, dim, np.arange(len(dim.groups)))
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, np.arange(len(dim.groups))),
             "larger than a domain",
             f"{dim.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
             observed=f"each {dim.dimension} group spans {int(dim.domains.max())} domains",
@@ -257,7 +255,6 @@ class Fragmented(PlacementCheck, id="PLC005"):
             [f"{plural(int(count), 'domain')} with {left}" for left, count in enumerate(parts) if left and count]
         )
         wide = np.flatnonzero(dim.domains > 1)
-        nodes, ranks = where(audit, dim, wide)
         whole = largest_domain(audit)
         if -(-int(own.sum()) // whole) * (whole // size) < wanted:
             # Not even whole domains would do: the size does not divide them.
@@ -267,7 +264,7 @@ class Fragmented(PlacementCheck, id="PLC005"):
         if elsewhere >= wanted:
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, wide),
             Advice(),
             f"{plural(wanted - room, f'{dim.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",

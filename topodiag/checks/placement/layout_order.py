@@ -69,10 +69,9 @@ class StagesApart(PlacementCheck, id="PLC003"):
         name = audit.level_name(level)
         levels = pair_levels(audit.cluster, dim.groups, audit.assignment).max(axis=1)
         groups = np.flatnonzero(levels >= level)
-        nodes, ranks = where(audit, dim, groups)
         cost = lost(audit, dim)
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, groups),
             "stages apart",
             f"{now} of {plural(dim.groups.shape[0] * (dim.demand.size - 1), 'pair')} of neighbouring stages meet at"
             f" the {name}, {best} would be enough",
@@ -159,14 +158,13 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
         return self.with_findings(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
 
     def _report(self, audit: Audit, dim: DimensionAudit, wrong: Ints) -> Finding:
-        nodes, ranks = where(audit, dim, wrong)
         slots = audit.assignment.slot[dim.groups[wrong[0]]]
         gpus = audit.cluster.gpu_of(slots).tolist()
         hosts = [audit.cluster.names[node] for node in audit.cluster.node_of(slots).tolist()]
         texts = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
         cost = _off_rail_cost(audit, dim)
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, wrong),
             "peers on other rails",
             f"{wrong.size} of {plural(len(dim.groups), f'{dim.dimension} group')} use different GPU positions, and"
             " so rails, per node",
@@ -229,9 +227,8 @@ class LayoutRings(PlacementCheck, id="PLC007"):
         return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _report(self, audit: Audit, dim: DimensionAudit, back: Ints, times: float) -> Finding:
-        nodes, ranks = where(audit, dim, back)
         return self.finding(
-            self.where(nodes, ranks=ranks),
+            where(audit, dim, back),
             "ring returns in layout",
             f"{back.size} of {plural(len(dim.groups), f'{dim.dimension} ring')}"
             f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",

@@ -139,17 +139,13 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        one_sided = [finding for system_print in seen if (finding := self._one_sided(job, system_print))]
-        if one_sided:
-            return self.with_findings(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
-        if findings := [finding for system_print in seen if (finding := self._pair_apart(job, system_print))]:
-            return self.with_findings(job, findings, Coverage(len(seen), len(job.hosts), "nodes printed"))
-        switched = [system_print for system_print in seen if system_print.system.of_kind("NVS")]
-        if not switched:
-            return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
-        reports = [finding for system_print in switched if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.with_findings(job, reports, coverage) if reports else self.clean(job, "", coverage)
+        for look in (self._one_sided, self._pair_apart, self._short):
+            if findings := [finding for system_print in seen if (finding := look(job, system_print))]:
+                return self.with_findings(job, findings, coverage)
+        if not any(system_print.system.of_kind("NVS") for system_print in seen):
+            return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
+        return self.clean(job, "", coverage)
 
     def _one_sided(self, job: Job, printed: SystemPrint) -> Finding | None:
         """NVLinks between two GPUs that the print gives one direction of more than the other."""
@@ -194,13 +190,13 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             evidence=[system],
         )
 
-    def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
+    def _short(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system
         # Where the print is cut, the rows of the GPU at the cut may stand in another part of the log.
         totals = {name: gbs for name, gbs in nvlink_gbs(system).items() if gbs or system.whole}
         best = max(totals.values(), default=0.0)
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
-        if not short or best <= 0 or len(totals) - len(short) < 2:
+        if not short or best <= 0 or len(totals) - len(short) < 2 or not system.of_kind("NVS"):
             return None
         ranks, labels = ranks_and_labels(job, printed, short)
         lowest = min(short.values())
@@ -252,9 +248,8 @@ class DeviceTwice(JobCheck, id="TOP005"):
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        findings = [finding for system_print in seen if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.any_of(job, (self._look(job, system_print) for system_print in seen), coverage)
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system

@@ -60,7 +60,8 @@ class EndContext:
         self._heads = lines_of([event for event in events if event.details.get("root")])
         """Where torch's launcher tells of the process that failed first."""
         self._notes = _last_notes(job)
-        self._by_hand = lines_of(_by_hand(events))
+        self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
+        """Where somebody stopped a program at the terminal."""
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
@@ -151,11 +152,6 @@ def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
     """By file the lines of these events, in their order."""
     lines = grouped((source, line) for source, line in map(place_of, events) if source is not None)
     return {source: sorted(of_file) for source, of_file in lines.items()}
-
-
-def _by_hand(events: Sequence[Event]) -> list[Event]:
-    """The ends of programs that somebody stopped at their terminal."""
-    return [event for event in events if event.details.get("what") == "KeyboardInterrupt"]
 
 
 def _last_notes(job: Job) -> dict[str, list[int]]:

@@ -147,7 +147,8 @@ class ProcessDied(JobCheck, id="JOB009"):
         where = f" on {hosts_word(hosts)}" if hosts else ""
         phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
         cause = phrase.says if phrase is not None else ""
-        what = _what(event, with_message=len(observed.alike) > 1 and not cause)
+        parts = ("what", "message") if len(observed.alike) > 1 and not cause else ("what",)
+        what = ": ".join(filter(None, map(event.details.get, parts)))
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
@@ -167,11 +168,6 @@ class ProcessDied(JobCheck, id="JOB009"):
             evidence=[event],
             confidence=confidence,
         )
-
-
-def _what(event: Event, *, with_message: bool) -> str:
-    """What an end names: an exception, a signal, a library; "" where it names nothing."""
-    return ": ".join(filter(None, map(event.details.get, ("what", "message")[: 1 + with_message])))
 
 
 def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:

@@ -78,11 +78,8 @@ class FirstError(JobCheck, id="JOB005"):
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
-        if primary:
-            return self.with_findings(job, [self._first(job, primary, errors)])
-        repeated = repeated_errors(job, secondary)
-        if repeated:
-            return self.with_findings(job, [self._first(job, repeated, errors)])
+        if first := primary or repeated_errors(job, secondary):
+            return self.with_findings(job, [self._first(job, first, errors)])
         if secondary:
             return self.with_findings(job, [self._suspect(job, secondary)])
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
@@ -138,11 +135,9 @@ def _told_elsewhere(errors: Sequence[Event]) -> str:
     named = {event.details.get("fault", "") for event in errors}
     rest = [e for e in errors if "fault" not in e.details and not (e.level == "APP" and e.kind == "other")]
     fault = next(iter(named - {""}), "")
-    return fault if len(named - {""}) == 1 and not rest and _has_own_check(fault) else ""
-
-
-def _has_own_check(fault: str) -> bool:
-    return fault in _OF_OTHER_CHECKS or any(name == fault and check != _STORAGE for check, name in named_faults())
+    is_of_device = any(name == fault and check != _STORAGE for check, name in named_faults())
+    has_own_check = fault in _OF_OTHER_CHECKS or is_of_device
+    return fault if len(named - {""}) == 1 and not rest and has_own_check else ""
 
 
 def _cascade(first: Event, later: Sequence[Event]) -> str:

@@ -127,9 +127,8 @@ class NcclReports(JobCheck, id="JOB013"):
             *(self._differing(judged, name, values) for name, values in _settings(judged, failed)),
         ]
         blind = next((diagnosis for diagnosis in failed if _NO_DATA.search(diagnosis.text)), None)
-        if not findings and blind is not None:
-            return self.unknown(judged, quoted(f"{blind.subject}: {blind.text}"))
-        return self.any_of(judged, findings)
+        unseen = quoted(f"{blind.subject}: {blind.text}") if blind is not None else ""
+        return self.any_of(judged, findings, unknown=unseen)
 
     def _reported(self, job: Job, kind: Phrase, lines: Sequence[Diagnosis]) -> Finding:
         """Lines of one kind."""

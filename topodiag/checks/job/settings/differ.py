@@ -11,7 +11,7 @@ from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import ChoiceApart, Job, Process
+from topodiag.model.job import Job, Process
 from topodiag.words.own_data import own_data
 from topodiag.words.units import few, number, plural
 
@@ -92,11 +92,9 @@ class SettingsDiffer(JobCheck, id="JOB003"):
                 reports.append(accused(job, report, groups) if by_ring else report)
         reports += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
-        if reports:
-            return self.with_findings(job, reports, coverage)
-        if len(talking) < 2 and "ENV" not in job.subsystems:
-            return self.unknown(job, f"settings were not logged: {ask_for(job)} on all ranks")
-        return self.clean(job, coverage=coverage)
+        silent_job = len(talking) < 2 and "ENV" not in job.subsystems
+        unseen = f"settings were not logged: {ask_for(job)} on all ranks" if silent_job else ""
+        return self.any_of(job, reports, coverage, unknown=unseen)
 
     def _would_have_said(self, job: Job, name: str, having: set[int]) -> list[int]:
         """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
@@ -263,17 +261,14 @@ def choice_findings(check: JobCheck, job: Job) -> Iterator[Finding]:
     ordered = sorted(first.by_choice.items(), key=lambda item: (-len(item[1]), item[0]))
     numbers = [at for _, processes in ordered[1:] for at in processes]
     words = "; ".join(f"{choice} on {processes_word(job, processes)}" for choice, processes in ordered[:4])
+    operation = f"{first.collective or 'an operation'} of {number(first.bytes)} bytes"
     sizes = len(job.choices_apart)
     yield check.finding(
         check.where_of(job, numbers),
         "different choices",
-        f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
+        f"ranks choose differently for {operation}: {few([choice for choice, _ in ordered], 4)}",
         severity=Severity.ERROR if failed(job) else Severity.WARNING,
         observed=words + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
         evidence=first.origins,
         confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
     )
-
-
-def _operation(first: ChoiceApart) -> str:
-    return f"{first.collective or 'an operation'} of {number(first.bytes)} bytes"

@@ -121,7 +121,7 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
         names = Names(judged)
         coverage = Coverage(len(beside), len(judged.inspection.communicators), "communicators")
         findings = [self._slow_together(slow, shared, names, coverage) for slow, shared in _grouped(beside)]
-        return self.with_findings(judged, findings) if findings else self.clean(judged, coverage=coverage)
+        return self.any_of(judged, findings, coverage)
 
     def _slow_together(
         self, slow: Sequence[SlowCommunicator], shared: Set[Process], names: Names, coverage: Coverage

@@ -52,16 +52,10 @@ class OpenInit:
     went_on: Progress | None = None
 
     @property
-    def severity(self) -> Severity:
+    def certainty(self) -> tuple[Severity, Confidence]:
         if self.cut or self.torn or self.went_on is not None:
-            return Severity.INFO
-        return Severity.WARNING if self.nearly else Severity.ERROR
-
-    @property
-    def confidence(self) -> Confidence:
-        if self.cut or self.torn or self.went_on is not None:
-            return Confidence.LOW
-        return Confidence.MEDIUM if self.nearly else Confidence.HIGH
+            return Severity.INFO, Confidence.LOW
+        return (Severity.WARNING, Confidence.MEDIUM) if self.nearly else (Severity.ERROR, Confidence.HIGH)
 
     @property
     def words(self) -> str:
@@ -134,7 +128,8 @@ class InitNotFinished(JobCheck, id="JOB001"):
                 stuck = self._stuck(job, communicator, open_at)
                 stuck_world |= communicator.index == 0 and stuck.severity is not Severity.INFO
                 findings.append(stuck)
-        findings = _folded(findings)
+        # The first few of many communicators that did not come up: the rest follows from the same ranks.
+        findings = sorted(findings, key=lambda finding: -len(finding.where.ranks))[:3]
         numbers = list(wrong_numbers(self, job))
         lone = self._without_rank(job) if not numbers else None  # what such a process says is told with its number
         if lone is not None:
@@ -147,30 +142,28 @@ class InitNotFinished(JobCheck, id="JOB001"):
         if not findings and not judged:
             findings += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
-        if findings:
-            return self.with_findings(job, findings, coverage)
-        if not judged:
-            return self.unknown(job, f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job")
-        return self.clean(job, coverage=coverage)
+        start = "" if judged else f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job"
+        return self.any_of(job, findings, coverage, unknown=start)
 
     def _stuck(self, job: Job, communicator: Communicator, open_at: Sequence[int]) -> Finding:
         by_rank = job.by_rank
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = hosts_with(job, ranks)
         init = _init_of(job, communicator, open_at, hosts)
+        severity, confidence = init.certainty
         first = f"look first at {init.who}, which printed no line" if init.missing else _first(job, communicator, ranks)
-        silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
+        silent = _silent(job, communicator) if severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
             self.where([host] if silent and (host := silent_host(job)) else hosts, ranks=silent or ranks),
             self.advice("init not finished", nranks=communicator.nranks, first=first),
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
-            severity=init.severity,
+            severity=severity,
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - init.missing, communicator.nranks, "members seen"),
-            confidence=init.confidence,
+            confidence=confidence,
         )
 
     def _without_rank(self, job: Job) -> Finding | None:
@@ -249,11 +242,6 @@ def _informed(process: Process) -> bool:
     if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
         return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
-
-
-def _folded(findings: list[Finding]) -> list[Finding]:
-    """The first few of many communicators that did not come up: the rest follows from the same ranks."""
-    return sorted(findings, key=lambda finding: -len(finding.where.ranks))[:3]
 
 
 def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:

@@ -91,13 +91,9 @@ class KnownLibraryFault(JobCheck, id="JOB007"):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         versions = _versions(judged)
         findings = [self._met(fault, events, version) for fault, events, version in _shown(judged, versions)]
-        if not findings and not judged.events:
-            return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
-        if not findings and not versions:
-            return self.unknown(
-                judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
-            )
-        return self.any_of(judged, findings)
+        unseen = "" if versions else "no signature of a known fault is met, and no line tells NCCL's version: "
+        unseen = unseen if judged.events else "no error and no stack trace in the text; "
+        return self.any_of(judged, findings, unknown=unseen and unseen + ask_for(judged))
 
     def _met(self, fault: LibraryFault, events: Sequence[Event], version: str) -> Finding:
         """A fault with the lines that show it, and the version that has it, "" if unknown."""
@@ -141,8 +137,10 @@ def _shown(job: Job, versions: dict[str, Release]) -> Iterator[tuple[LibraryFaul
     fault. A line counts once, for the first that fits."""
     numbers: set[int] = set()
     events = (*job.events, *_settings(job))
+    texts = [message.text for process in job.processes for message in process.messages]
     for fault in library_faults():
-        if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
+        beside = not fault.beside or any(re.search(fault.beside, text) for text in texts)
+        if fault.library.upper() != job.library or not beside:
             continue
         shown = [event for event in events if id(event) not in numbers and _shows(fault, event)]
         shown = [event for event in shown if not fault.after or _stands_after(job, fault.after, event)]
@@ -160,11 +158,6 @@ def _stands_after(job: Job, call: str, event: Event) -> bool:
     return line is not None and any(
         where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in origins
     )
-
-
-def _says(job: Job, pattern: str) -> bool:
-    """Whether a line that a process printed of itself fits a pattern."""
-    return any(re.search(pattern, message.text) for process in job.processes for message in process.messages)
 
 
 def _settings(job: Job) -> Iterator[Event]:

@@ -42,7 +42,8 @@ def open_barrier(job: Job, *, over: bool) -> tuple[list[Event], list[int]]:
     """The lines of ranks that wait for others at the store's last barrier, and the ranks that never came; none where
     nothing shows that it stays open. `over`: whether what ranks do behind the barrier shows its end; where its time ran
     out, its end is known."""
-    events = [] if over and _went_on(job) else _last_barrier(job)
+    went_on = bool(job.steps) or any(bool(communicator.completed.any()) for communicator in job.communicators)
+    events = [] if over and went_on else _last_barrier(job)
     waits = [event for event in events if "came" in event.details]
     if not waits or any("all" in event.details for event in events):
         return [], []
@@ -54,10 +55,6 @@ def open_barrier(job: Job, *, over: bool) -> tuple[list[Event], list[int]]:
     if over and not (any("last" in event.details for event in events) and _wait_long(waits, came)):
         return [], []
     return waits, sorted(set(range(world)) - seen) if len(seen) == came else []
-
-
-def _went_on(job: Job) -> bool:
-    return bool(job.steps) or any(bool(communicator.completed.any()) for communicator in job.communicators)
 
 
 def _last_barrier(job: Job) -> list[Event]:

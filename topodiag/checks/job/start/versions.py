@@ -88,24 +88,17 @@ class VersionsDiffer(JobCheck, id="JOB002"):
         findings += [] if findings else not_as_built(self, job)
         total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
         coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
-        if findings:
-            return self.with_findings(job, findings, coverage)
-        if max(len(job.processes), job.world_size) < 2:
+        if not findings and max(len(job.processes), job.world_size) < 2:
             return self.not_applicable(job, "one process: nothing to compare")
-        if total < 2:
-            return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
-        return self.clean(job, coverage=coverage) if total else self.unknown(job, f"no version: {ask_for(job)}")
+        unseen = f"fewer than two processes told a version: {ask_for(job)} on all ranks" if total < 2 else ""
+        return self.any_of(job, findings, coverage, unknown=unseen)
 
     def _by_nccl(self, job: Job) -> Iterator[Finding]:
         """NCCL's own warning. A driver that is too old for the library is of this kind too, and no difference."""
         events = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
-        if not events:
-            return
-        yield self.of_events(
-            events,
-            "nccl versions",
-            f"NCCL itself found different versions: {quoted(events[0].text, 120)}",
-        )
+        if events:
+            message = f"NCCL itself found different versions: {quoted(events[0].text, 120)}"
+            yield self.of_events(events, "nccl versions", message)
 
     def _by_notice(self, job: Job) -> Iterator[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""

@@ -88,16 +88,12 @@ class WrongInterface(JobCheck, id="NET002"):
             findings += by_connects(self, job)
             findings += by_own_bridge(self, job) if not findings else []
             findings += self._of_this_node(job) if not findings else []
-        if findings:
-            return self.with_findings(job, findings)
-        if not several:
+        if not findings and not several:
             return self.not_applicable(job, "one node: any interface does")
         count = sum(bool(process.bootstrap) for process in job.processes)
-        if not count:
-            return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
-        if not met(job):
-            return self.unknown(job, "no line shows that ranks connected over the named interface")
-        return self.clean(job, "", Coverage(count, len(job.processes), "processes"))
+        unseen = "" if met(job) else "no line shows that ranks connected over the named interface"
+        unseen = unseen if count else f"no line names the interface of the bootstrap; {ask_for(job, *NET)}"
+        return self.any_of(job, findings, Coverage(count, len(job.processes), "processes"), unknown=unseen)
 
     def _none(self, job: Job) -> Iterator[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
@@ -195,7 +191,7 @@ class WrongInterface(JobCheck, id="NET002"):
                 severity=Severity.INFO if against is None else Severity.WARNING,
                 observed=process.bootstrap,
                 fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
-                evidence=[place_of(process), *([against.origin] if against is not None else [])],
+                evidence=[place_of(process), against],
             )
             return
 

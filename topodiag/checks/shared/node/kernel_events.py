@@ -167,9 +167,17 @@ class NodeFault:
 class FaultCheck(NodeCheck):
     """A check that finds any number of such faults on one node."""
 
-    def any_fault(self, judged: Node, faults: Iterable[NodeFault | None], coverage: Coverage | None = None) -> Outcome:
-        """The findings of those that are there; clean where none is."""
-        return self.any_of(judged, [self._finding(judged, fault) for fault in faults if fault is not None], coverage)
+    def any_fault(
+        self,
+        judged: Node,
+        faults: Iterable[NodeFault | None],
+        coverage: Coverage | None = None,
+        clean: str = "",
+        unknown: str = "",
+    ) -> Outcome:
+        """The findings of those that are there; unknown or clean for these reasons where none is."""
+        findings = [self._finding(judged, fault) for fault in faults if fault is not None]
+        return self.any_of(judged, findings, coverage, clean, unknown)
 
     def _finding(self, node: Node, fault: NodeFault) -> Finding:
         advice = self.advice(fault.advice, **fault.words) if fault.advice else Advice()
