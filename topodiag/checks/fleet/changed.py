@@ -264,11 +264,13 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
     def _change(
         self, judged: NodeHistory, before: Capture, now: Capture, change: FactChange, severity: Severity
     ) -> Finding:
+        # The family where the key alone says little.
+        label = change.key if change.key.lower().startswith(change.family) else f"{change.family}: {change.key}"
         was, after = _short(change.before, change.unit), _short(change.after, change.unit)
         return self.finding(
             Where(nodes=(judged.host,), **labels(change.parts)),
             Advice(severity),
-            f"{_label(change)} changed from {was} to {after}",
+            f"{label} changed from {was} to {after}",
             observed=after,
             expected=f"{was}, as in the {judged.basis}",
             cost=Cost(text="" if severity is Severity.INFO else "it may cost bandwidth or stability"),
@@ -306,11 +308,6 @@ def severity_of(change: FactChange, linked: bool) -> Severity:
         if before >= 0 and (after > before or after < 0):
             return Severity.INFO
     return Severity.WARNING
-
-
-def _label(change: FactChange) -> str:
-    """The family where the key alone says little."""
-    return change.key if change.key.lower().startswith(change.family) else f"{change.family}: {change.key}"
 
 
 def _short(value: str, unit: str) -> str:

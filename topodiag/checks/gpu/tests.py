@@ -138,7 +138,7 @@ def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
 def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     """GPUs that are slow with all others, where the others are alike among themselves and on NVLink."""
     gpus = _measured(node)
-    best = {gpu.label: max(_of(node, gpu.label).values()) for gpu in gpus}
+    best = {gpu.label: max(fact.get(0.0) for (a, _), fact in node.copies.items() if a == gpu.label) for gpu in gpus}
     short = far(best, factor=PAIR_SHARE, least=FEWEST, most=ODD_SHARE)
     labels = set(short.outliers) if short is not None else set()
     slow = [gpu for gpu in gpus if gpu.label in labels]
@@ -160,8 +160,3 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
 def _measured(node: Node) -> list[Gpu]:
     labels = {label for pair in node.copies for label in pair}
     return [gpu for gpu in node.gpus if gpu.label in labels]
-
-
-def _of(node: Node, label: str) -> dict[str, float]:
-    """What a GPU reached with each other one, GB/s."""
-    return {pair[1]: fact.get(0.0) for pair, fact in node.copies.items() if pair[0] == label}

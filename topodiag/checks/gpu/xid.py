@@ -179,7 +179,7 @@ def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[NodeFault]:
 def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> NodeFault:
     assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
     severity, part, words = unit
-    if _harmless_once(lines):
+    if all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines):  # to report if it recurs
         severity = "info"
     name, where = named(node, group.label), where_gpus([group.label])
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
@@ -197,11 +197,6 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
         fix=with_bus(node, group.label, group.entry.actions),
         cost="traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
     )
-
-
-def _harmless_once(lines: Sequence[NvlinkLine]) -> bool:
-    """Whether the catalogue asks to report these lines only if they recur, and they did not."""
-    return all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines)
 
 
 def _recurs(lines: Sequence[NvlinkLine]) -> bool:

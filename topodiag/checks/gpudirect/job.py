@@ -61,11 +61,6 @@ def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
 
 
-def _senders(job: Job) -> set[str]:
-    """Hosts that send with it: a node that can read for a send can write for a receive."""
-    return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
-
-
 class GdrOffInLog(JobCheck, id="GDR001"):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
@@ -174,7 +169,9 @@ class GdrOffInLog(JobCheck, id="GDR001"):
         if any(True for _ in named_by(job, "distance", "gdr pair")):
             return None
         without = [host for host, gdr in off.items() if gdr.entries == seen[host]]
-        seen = seen | {host: 1 for host in _senders(job) if host not in seen}
+        # A node that can read for a send can write for a receive.
+        senders = {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
+        seen = seen | {host: 1 for host in senders if host not in seen}
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None

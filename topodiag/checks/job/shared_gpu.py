@@ -177,7 +177,8 @@ class SharedGpu(JobCheck, id="JOB004"):
         ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
         bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
         if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
-            ranks |= {rank for event in events for rank in _ranks_of_warning(event)}
+            named = [word for event in events for word in event.details.get("ranks", "").split(",")]
+            ranks |= {int(word) for word in named if word.isdecimal() and len(word) < 10}
             bus_ids = sorted({event.details["bus_id"] for event in events if "bus_id" in event.details})
         hosts = hosts_in(events)
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
@@ -302,8 +303,3 @@ def _short_nodes(job: Job) -> tuple[dict[str, int], int]:
     if len(job.ranks) < job.world_size or usual is None or len(count) < 3:
         return {}, 0
     return {host: ranks for host, ranks in count.items() if ranks < usual}, usual
-
-
-def _ranks_of_warning(event: Event) -> list[int]:
-    """Ranks that NCCL's own warning names."""
-    return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]

@@ -70,7 +70,11 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             return self.not_applicable(judged, "no traffic between nodes")
         missing: list[Said] = [*judged.messages.get("net plugin missing", ())]
         missing += [entry for entry in judged.messages.get("net plugin", ()) if BROKEN in entry[1].details]
-        missing += [(-1, event) for event in judged.events if _of_plugin(event)]
+        missing += [
+            (-1, event)
+            for event in judged.events
+            if event.kind == "plugin" or (event.level == "APP" and BY_NAME in event.details)
+        ]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
         if not named and not missing and not sharp:
@@ -122,10 +126,6 @@ class PluginNotLoaded(JobCheck, id="NET005"):
             # What NCCL took instead stands below the line, which may be all that there is of the log.
             confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,
         )
-
-
-def _of_plugin(event: Event) -> bool:
-    return event.kind == "plugin" or (event.level == "APP" and BY_NAME in event.details)
 
 
 def _failure(job: Job, missing: Sequence[Said]) -> PluginFailure | None:

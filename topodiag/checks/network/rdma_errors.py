@@ -94,7 +94,8 @@ class RdmaErrors(JobCheck, id="NET008"):
             yield self._completion(job, status, events)
         for what, events in grouped((_what(event), event) for event in ports).items():
             yield self._async(what, events)
-        for errno, events in grouped((_errno(event), event) for event in pairs).items():
+        refusals = [event.details.get("errno", "").strip() or event.details.get("refused", "") for event in pairs]
+        for errno, events in grouped(zip(refusals, pairs, strict=True)).items():
             yield self._pair(errno, events)
 
     def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
@@ -211,7 +212,3 @@ def _what(event: Event) -> str:
 def _of_nccl(events: list[Event]) -> list[Event]:
     """NCCL's own lines; what an application repeats of them counts where they are lost."""
     return [event for event in events if event.level != "APP"] or events
-
-
-def _errno(event: Event) -> str:
-    return event.details.get("errno", "").strip() or event.details.get("refused", "")

@@ -186,12 +186,14 @@ def _told_by_driver(node: Node) -> Iterator[PortTrouble]:
         and (phrase := phrase_in("adapter", event.text)) is not None
         and not is_foreign(nic_of(node, event.bus_id))
     )
+    # No adapter short of power carries as much in a test of RDMA.
+    carried_much = any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
     for (name, phrase), events in kernel_events.items():
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
         shown = tuple(event.origin for event in events)
         if kind != "power":
             yield PortTrouble(name, kind, severity, f"{words}{times(events)}", shown)
-        elif _carried_much(node):
+        elif carried_much:
             yield PortTrouble(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
         elif _runs_fast(node, name):
             yield PortTrouble(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
@@ -208,11 +210,6 @@ def _runs_fast(node: Node, name: str) -> bool:
         (port.state.value or "").strip().lower() in GOOD and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
         for port in ports
     )
-
-
-def _carried_much(node: Node) -> bool:
-    """Whether a test of RDMA on the node carried what no adapter short of power does."""
-    return any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
 
 
 def _poor_signals(node: Node) -> Iterator[PortTrouble]:

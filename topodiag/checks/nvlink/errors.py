@@ -91,13 +91,14 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
     def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> Outcome:
         if not any(_may_count(gpu) for gpu in asked):
             return self.not_applicable(judged, "no NVLinks that could count errors")
-        counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
+        links = [(gpu, link) for gpu in asked for link in gpu.nvlinks]
+        counted = [(gpu, link, c) for gpu, link in links for n, c in link.counters.items() if n == c.name in LIMITS]
         readable = [(gpu, link, c) for gpu, link, c in counted if _readable(c)]
         if not readable:
             reset = "the counters went back between the samples (reset)"
             return self.unknown(judged, reset if counted else "no NVLink error counter was read")
-        links = {(gpu.index, link.index) for gpu, link, _ in readable}
-        coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
+        seen = len({(gpu.index, link.index) for gpu, link, _ in readable})
+        coverage = Coverage(seen, max(len(links), seen), "links with counters")
         unread = len(counted) - len(readable)
         reset = f"{unread} of {len(counted)} counters went back between the samples (reset)" if unread else ""
         sampled = any(counter.delta is not None for _, _, counter in readable)
@@ -232,10 +233,6 @@ def unpack_ber(packed: int | None) -> float | None:
         return None
     mantissa, exponent = packed >> 8, packed & 0xFF
     return 0.0 if exponent == 0xFF or packed == 0 else mantissa * 10.0**-exponent
-
-
-def _judged(link: NvLink) -> list[Counter]:
-    return [counter for name, counter in link.counters.items() if name in LIMITS and counter.name == name]
 
 
 def _readable(counter: Counter) -> bool:

@@ -176,6 +176,8 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
         kind, word = group
         conns, shm, named = job.connections, kind == "SHM", hosts_word(list(hosts))
         first, labels = _shown(job, hosts)
+        worlds = {world for host in hosts.values() for world in host.worlds}
+        entries = sum(host.entries for host in hosts.values())
         evidence: list[Origin | None] = [conns.origin(first.first)]
         severity, confidence, cost = Severity.WARNING, Confidence.MEDIUM, Cost(text=DETOUR)
         expected = "via P2P/CUMEM or P2P/IPC"
@@ -201,11 +203,11 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             joined = joined_by(job, next(iter(hosts)), first)
             evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
-            self.where([host for host in hosts if host], ranks=_worlds(hosts), gpus=labels),
+            self.where([host for host in hosts if host], ranks=sorted(worlds - {-1}), gpus=labels),
             Advice(),
             f"{named}: {message}",
             severity=severity,
-            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
+            observed=f"{plural(entries, 'connection')} via {conns.label(first.first)}",
             expected=expected,
             fix=fix,
             cost=cost,
@@ -218,14 +220,6 @@ def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGr
     """The connections of the first host, and the labels of their GPUs."""
     first = next(iter(hosts.values()))
     return first, list(dict.fromkeys(label for world in first.worlds if (label := gpu_word(job, world))))
-
-
-def _worlds(hosts: Mapping[str, ConnectionGroup]) -> list[int]:
-    return sorted({world for host in hosts.values() for world in host.worlds} - {-1})
-
-
-def _entries(hosts: Mapping[str, ConnectionGroup]) -> str:
-    return plural(sum(host.entries for host in hosts.values()), "connection")
 
 
 def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:

@@ -10,7 +10,6 @@ from topodiag.checks.shared.job.evidence import SystemPrint, most, named_by, pri
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
-from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, in_gbs
 
 NARROW = 0.7
@@ -43,17 +42,20 @@ class NarrowLinkInLog(JobCheck, id="PCI001"):
         short, usual = narrow
         file, where = topology_file(job)
         ranks, labels = ranks_and_labels(job, seen, short)
-        lowest = min(short.values())
+        lowest, begin = min(short.values()), seen.system.origin
+        rows = [f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()]
+        # A name of the print (`GPU/0-1b000`) ends in hexadecimal and stays whole.
+        which = ", ".join(labels) if any("/" in label for label in labels) else fold_runs(labels)
         return self.finding(
             self.where([seen.host] if seen.host else [], ranks=ranks, gpus=labels),
             "narrow in the log",
-            f"{_words(labels)} of {seen.host or 'a node'}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have"
+            f"{which} of {seen.host or 'a node'}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have"
             f" {in_gbs(usual)}",
-            observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
+            observed=", ".join(rows),
             expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
             fix=self.steps("check the file" if file else "", "link while busy", "reseat the gpu", file=file),
             cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
-            evidence=[*(_row(seen.system.origin, name, gbs) for name, gbs in short.items()), where],
+            evidence=[*(replace(begin, text=f"+ {row} in the print that begins here") for row in rows if begin), where],
         )
 
 
@@ -65,16 +67,6 @@ def _narrow(system: NcclSystem) -> tuple[Mapping[str, float], float] | None:
     alike = sum(abs(gbs - usual) < 0.1 for gbs in gbs.values())
     short = {name: gbs for name, gbs in gbs.items() if gbs < NARROW * usual}
     return (short, usual) if short and alike >= SIBLINGS and alike > len(short) else None
-
-
-def _words(labels: Sequence[str]) -> str:
-    """Numbers folded; a name of the print (`GPU/0-1b000`) ends in hexadecimal and stays whole."""
-    return ", ".join(labels) if any("/" in label for label in labels) else fold_runs(labels)
-
-
-def _row(origin: Origin | None, name: str, gbs: float) -> Origin | None:
-    """The row of the print, at the line with which the print begins."""
-    return replace(origin, text=f"+ PCI[{gbs:.1f}] - {name} in the print that begins here") if origin else None
 
 
 class AcsHinted(JobCheck, id="PCI004"):

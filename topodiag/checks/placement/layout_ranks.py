@@ -78,10 +78,6 @@ def _least_exchange(audit: Audit, level: Level, hurt: _Detour) -> list[tuple[int
     return pairs if int(crossings) <= hurt.enough else []
 
 
-def _ranks_on(audit: Audit, nodes: Sequence[int]) -> list[int]:
-    return np.flatnonzero(np.isin(audit.cluster.node_of(audit.assignment.slot), list(nodes))).tolist()
-
-
 def _dearer(audit: Audit) -> bool:
     """Whether the map to compare with makes a step longer than the layout: it is no remedy then."""
     demands = [cost.demand for dimension in audit.dimensions for cost in dimension.now]
@@ -176,12 +172,13 @@ class RankOrder(PlacementCheck, id="PLC006"):
         names = names_of(audit.cluster, audit.assignment, hurt.ranks)
         moved = _least_exchange(audit, levels[0], hurt)
         astray = [node for pair in moved for node in pair]
+        node_of = audit.cluster.node_of(audit.assignment.slot)
         seen = [f"{audit.cluster.names[node]} ({levels[0].group_name(int(levels[0].group[node]))})" for node in astray]
         swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
         return self.finding(
             self.where(
                 [audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
-                ranks=_ranks_on(audit, astray),
+                ranks=np.flatnonzero(np.isin(node_of, astray)).tolist(),
             ),
             "leaves",
             f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"

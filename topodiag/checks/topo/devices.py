@@ -57,12 +57,10 @@ class GpuShortInFile(FileCheck, id="TOP004"):
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
             fix=self.steps("repair the file", "links of the node", file=file.name),
             cost=cost,
-            evidence=[_place(file, pci) for pci in lacking.values()],
+            evidence=[
+                Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">') for pci in lacking.values()
+            ],
         )
-
-
-def _place(file: NcclFile, pci: Element) -> Origin:
-    return Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
 
 
 def _ask(tree: Element, minor: int) -> Prediction | None:
@@ -113,18 +111,13 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
                     ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
     pairs = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
     if not pairs:
-        functions = _functions(tree)
+        functions = {id(net): bus_of(pci) for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
         pairs = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
             if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
     return pairs
-
-
-def _functions(tree: Element) -> dict[int, str]:
-    """The bus id of the PCI function that each net stands in, by the net."""
-    return {id(net): bus_of(pci) for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
 
 
 def _one_adapter(bus_ids: Sequence[str]) -> bool:

@@ -206,10 +206,9 @@ class FileOfARack(FileCheck, id="TOP006"):
             " others",
             observed=f"{len(hosts)} host hashes: {', '.join(hosts[:4])}",
             fix=(f"`topodiag emit nccl-topo {file.name} --host {hosts[0]} -o node.xml` cuts one node out",),
-            evidence=[Origin(file.name, cpu.line or None, _shown(cpu)) for cpu in first],
+            evidence=[
+                Origin(file.name, cpu.line or None, f'<cpu numaid="{cpu.get("numaid")}" host_hash="{host}">')
+                for cpu, host in zip(first, hosts, strict=True)
+            ],
         )
         return self.any_of(node, [finding])
-
-
-def _shown(cpu: Element) -> str:
-    return f'<cpu numaid="{cpu.get("numaid")}" host_hash="{cpu.get("host_hash")}">'

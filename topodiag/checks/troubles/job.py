@@ -41,11 +41,7 @@ def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
         if (ends_told and event.kind == "ended") or event.kind in ("launched", MET, TRIED_AGAIN):
             continue
         if what is not None and (event.level != "UNWIND" or "result" in event.details):
-            yield _trouble(what, event, job)
-
-
-def _trouble(what: str, event: Event, job: Job) -> Trouble:
-    return Trouble(what, event.text.strip(), job.name, event.origin, event.count, why_harmless(event, job))
+            yield Trouble(what, event.text.strip(), job.name, event.origin, event.count, why_harmless(event, job))
 
 
 # Warnings and return codes that jobs live with, each with the reason why it tells of no fault.

@@ -277,15 +277,13 @@ class Standing:
 
 def _merged(late_ranks: Sequence[Stragglers]) -> Iterator[Stragglers]:
     """One for each group of ranks: who launched less of one collective and more of another one diverged."""
-    for several in grouped((tuple(sorted(late.who, key=_number)), late) for late in late_ranks).values():
+    for several in grouped(
+        (tuple(sorted(late.who, key=lambda who: (who.rank, who.local))), late) for late in late_ranks
+    ).values():
         late = [late for late in several if not late.ahead] or several
         more = [other.collective for other in several if other.ahead and other is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
-
-
-def _number(who: Who) -> tuple[int, int]:
-    return who.rank, who.local
 
 
 def _without_held_up(late_ranks: Sequence[Stragglers]) -> list[Stragglers]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import failed, place_of
 from topodiag.lazy import regex
-from topodiag.model.diagnostics import Frame, Stack
+from topodiag.model.diagnostics import Stack
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
 from topodiag.words.units import grouped, in_s, plural
@@ -124,14 +124,14 @@ def _elsewhere(
     check: JobCheck, others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
 ) -> Finding:
     first = others[0]
-    who, wait = _names(others), _names(waiting)
+    who, wait, chain = _names(others), _names(waiting), " < ".join(frame.function for frame in first.frames[:4])
     return check.finding(
         check.where(ranks=ranks_in(others)),
         check.advice("stacks", who=who),
         f"{who} {'is' if len(others) == 1 else 'are'} in {_place(first)}, while {wait}"
         f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
         severity=Severity.ERROR if hung else Severity.WARNING if confidence is Confidence.MEDIUM else Severity.INFO,
-        observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
+        observed=f"{chain}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
         evidence=(*others[:3], *waiting[:2]),
         confidence=confidence,
     )
@@ -148,10 +148,6 @@ def _names(stacks: Sequence[Stack]) -> str:
 def _place(stack: Stack) -> str:
     """The innermost frame that says what the thread does: of a library's lock the caller says more."""
     return str(next((frame for frame in stack.frames[:INNER] if "/" in frame.file), stack.frames[0]))
-
-
-def _chain(frames: Sequence[Frame]) -> str:
-    return " < ".join(frame.function for frame in frames[:4])
 
 
 NO_NEWS = frozenset({"note", "other", "peer closed"})
