@@ -24,7 +24,7 @@ from tests.checks.jobs import connections
 from topodiag.app.case.build import open_case
 from topodiag.checks.network.captured_search import Searched, gap_of, searched_on_captures
 from topodiag.checks.network.channels import explained_by
-from topodiag.checks.shared.job.evidence import multi_node
+from topodiag.checks.shared.job.logs import multi_node
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.devices import Gpu
 from topodiag.model.errors import TopodiagError

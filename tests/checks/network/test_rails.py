@@ -13,7 +13,7 @@ from tests.checks import jobs
 from tests.checks.wanted import expect
 from topodiag.checks.network import rails as job_rails
 from topodiag.checks.network.rails import FarNic, both_ends
-from topodiag.checks.shared.job.evidence import hcas_by_host
+from topodiag.checks.shared.job.logs import hcas_by_host
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Process
 from topodiag.model.nccl_enums import PathType

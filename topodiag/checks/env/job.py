@@ -10,7 +10,7 @@ from topodiag.checks.env.node import NOT_JUDGED
 from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.job.evidence import prints_settings
+from topodiag.checks.shared.job.logs import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.shared.phrases import phrases
 from topodiag.lazy import dataclass

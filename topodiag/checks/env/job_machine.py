@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from topodiag.checks.env.node_machine import BOARD
-from topodiag.checks.shared.job.evidence import multi_node, prints, ranks_per_node, said_by
+from topodiag.checks.shared.job.logs import multi_node, prints, ranks_per_node, said_by
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS
 

@@ -6,22 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
-from topodiag.checks.shared.job.evidence import (
-    NEAR,
-    fold,
-    hcas_by_host,
-    multi_node,
-    named_by,
-    net_uses,
-    nvlink_gbs,
-    only_sockets,
-    path_between,
-    piece,
-    prints,
-    ranks_on,
-    settings_of,
-    transport_kind,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -53,8 +38,8 @@ def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     """
     off: dict[str, WithoutGdr] = {}
     seen: dict[str, int] = defaultdict(int)
-    for use in net_uses(job.connections):
-        if use.direction != 1 and transport_kind(use.via).startswith("NET/IB"):
+    for use in logs.net_uses(job.connections):
+        if use.direction != 1 and logs.transport_kind(use.via).startswith("NET/IB"):
             seen[use.host] += use.entries
             if not uses_gdr(use.via):
                 off.setdefault(use.host, WithoutGdr(use.first)).entries += use.entries
@@ -65,17 +50,17 @@ class GdrOffInLog(JobCheck, id="GDR001"):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not multi_node(job) and not piece(job):
+        if not logs.multi_node(job) and not logs.piece(job):
             return self.not_applicable(job, "no traffic between nodes")
-        if only_sockets(job):
+        if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         if job.ranks and all(_shares_memory(rank.bus_id) for rank in job.ranks):
             return self.not_applicable(job, "the memory of these GPUs is the host's: GB10")
         by_plugin = list(self._by_plugin(job))
         if by_plugin:
             return self.with_findings(job, by_plugin)
-        listed = hcas_by_host(job)
-        if not any(listed.values()) and not (piece(job) and len(job.connections)):
+        listed = logs.hcas_by_host(job)
+        if not any(listed.values()) and not (logs.piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
         states = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
         if not any(states.values()):
@@ -107,7 +92,7 @@ class GdrOffInLog(JobCheck, id="GDR001"):
         if not hosts:
             return
         yield self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts)),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts)),
             "no module in the log",
             f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
             " GPUDirect RDMA",
@@ -127,13 +112,13 @@ class GdrOffInLog(JobCheck, id="GDR001"):
             return None
         hosts = list(off)
         first = off[hosts[0]]
-        view = {system_print.host: system_print.system for system_print in prints(job)}
+        view = {system_print.host: system_print.system for system_print in logs.prints(job)}
         systems = [view[host] for host in hosts if host in view]
         near = list(map(_within, systems))
         useless = bool(near) and not any(near)
-        fast = any(any(nvlink_gbs(system).values()) for system in systems)
+        fast = any(any(logs.nvlink_gbs(system).values()) for system in systems)
         return self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in first]),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name for hca in first]),
             "no gdr",
             f"GPUDirect RDMA is off on {hosts_word(hosts)} ({plural(len(first), 'NIC')})"
             + (f" and on on {hosts_word(some)}" if some else "")
@@ -166,19 +151,21 @@ class GdrOffInLog(JobCheck, id="GDR001"):
 
     def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
-        if any(True for _ in named_by(job, "distance", "gdr pair")):
+        if any(True for _ in logs.named_by(job, "distance", "gdr pair")):
             return None
         without = [host for host, gdr in off.items() if gdr.entries == seen[host]]
         # A node that can read for a send can write for a receive.
-        senders = {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
+        senders = {use.host for use in logs.net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {
+            ""
+        }
         seen = seen | {host: 1 for host in senders if host not in seen}
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None
         places = [job.connections.origin(off[host].first) for host in without]
-        seen_there = (system_print.system for system_print in prints(job) if system_print.host in without)
+        seen_there = (system_print.system for system_print in logs.prints(job) if system_print.host in without)
         return self.finding(
-            self.where(without, ranks=ranks_on(job, without)),
+            self.where(without, ranks=logs.ranks_on(job, without)),
             "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
             observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
@@ -220,14 +207,16 @@ def _shares_memory(bus_id: str) -> bool:
 
 
 def _dmabuf_disabled(job: Job) -> bool:
-    given = settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])
+    given = logs.settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])
     return any(setting.value == "0" for _, setting in given)
 
 
 def _within(system: NcclSystem) -> bool:
     """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
-    kinds = [path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")]
-    return any(kind is None or kind <= NEAR for kind in kinds) or not kinds or _below_one_switch(system)
+    kinds = [
+        logs.path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")
+    ]
+    return any(kind is None or kind <= logs.NEAR for kind in kinds) or not kinds or _below_one_switch(system)
 
 
 def _below_one_switch(system: NcclSystem) -> bool:
@@ -245,11 +234,11 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):
+        if not logs.multi_node(job) and not (logs.piece(job) and _pairs_of_gpus(job)):
             return self.not_applicable(job, "no traffic between nodes")
-        if only_sockets(job):
+        if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
-        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        by_setting = logs.settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         given = [setting for pairs in by_setting.values() for _, setting in pairs]
         by_level = f"{given[0].name}={given[0].value} is set: ENV001 judges it" if given else ""
         off, seen = without_gdr(job)
@@ -259,12 +248,12 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
         if not off:
             return self.clean(job, "", coverage)
         notes = _said_too_far(job)
-        listed = hcas_by_host(job)
+        listed = logs.hcas_by_host(job)
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
         hosts = [host for host in off if notes.get(host) and host in able]
         findings = [self._report(job, host, off[host], notes[host], seen[host]) for host in hosts]
         if findings:
-            return self.any_of(job, () if by_level else fold(findings), coverage, by_level)
+            return self.any_of(job, () if by_level else logs.fold(findings), coverage, by_level)
         if all(any(hca.gdr is False for hca in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
@@ -318,7 +307,7 @@ class PairDecision:
 def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
     """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed."""
     decisions: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
-    for number, named, where in named_by(job, "gpu", "gdr pair"):
+    for number, named, where in logs.named_by(job, "gpu", "gdr pair"):
         if "distance" not in named and named["gdr"] == "Disabled":
             continue
         decision = PairDecision(named.get("distance", ""), named.get("limit", ""), where)
@@ -330,6 +319,6 @@ def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
     return grouped(
         (host, (named["distance"], named["limit"], where))
-        for number, named, where in named_by(job, "distance", "gdr pair")
+        for number, named, where in logs.named_by(job, "distance", "gdr pair")
         for host in ([job.processes[number].host] if number >= 0 else job.hosts)
     )

@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.devices import has_no_adapter
-from topodiag.checks.shared.job.evidence import (
-    cpu_of,
-    fold,
-    gpu_word,
-    multi_node,
-    named_by,
-    piece,
-    world_ranks,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
@@ -51,7 +43,7 @@ class DevicesUnseenInLog(FaultInLog, id="HST002"):
         return super().observe(judged, peers)
 
     def works_without(self, job: Job) -> bool:
-        return len({event.host for event in job.events if event.host}) == 1 and not multi_node(job)
+        return len({event.host for event in job.events if event.host}) == 1 and not logs.multi_node(job)
 
 
 class DriverMismatchInLog(FaultInLog, id="HST004"):
@@ -150,25 +142,27 @@ class NicOnOtherSocket(JobCheck, id="NUM001"):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not multi_node(job) and not piece(job):
+        if not logs.multi_node(job) and not logs.piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
         across: dict[str, dict[str, NicUse]] = defaultdict(dict)
         for use in nic_uses(job, send_recv=True):
             system = use.system
-            mine, its = cpu_of(system, use.gpu), cpu_of(system, use.net)
+            mine, its = logs.cpu_of(system, use.gpu), logs.cpu_of(system, use.net)
             if not mine or not its:
                 continue
             judged += use.entries
-            own = any(cpu_of(system, other) == mine for other in system.of_kind("NET"))
+            own = any(logs.cpu_of(system, other) == mine for other in system.of_kind("NET"))
             virtual = not use.net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
             if mine != its and not own and not virtual:
-                across[use.host].setdefault(gpu_word(job, use.world) or use.gpu.name, use)
+                across[use.host].setdefault(logs.gpu_word(job, use.world) or use.gpu.name, use)
         if not judged:
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
-        return self.with_findings(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
+        return self.with_findings(
+            job, logs.fold([self._report(job, host, entries) for host, entries in across.items()])
+        )
 
     def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
         conns = job.connections
@@ -193,7 +187,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         cores: dict[int, Cores] = {}
-        for number, named, where in named_by(job, "near", "affinity"):
+        for number, named, where in logs.named_by(job, "near", "affinity"):
             if number >= 0 and number not in cores:
                 near, own = parse_cpulist(named["near"].strip()), parse_cpulist(named.get("own", "").strip())
                 if near and own:
@@ -208,7 +202,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
         )
         findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
         findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
-        return self.any_of(job, fold(findings), coverage)
+        return self.any_of(job, logs.fold(findings), coverage)
 
     def _report(self, job: Job, host: str, numbers: list[int], cores: Mapping[int, Cores]) -> Finding:
         on_host = [cores[number] for number in cores if job.processes[number].host == host]
@@ -216,7 +210,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
         first = cores[numbers[0]]
         labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
-            self.where((host,), ranks=world_ranks(job, numbers), gpus=labels),
+            self.where((host,), ranks=logs.world_ranks(job, numbers), gpus=labels),
             "process bound away" if pinned else "process away",
             f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
@@ -227,8 +221,8 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
         )
 
     def _unbound(self, job: Job, host: str, numbers: list[int], bound: Mapping[int, Origin | None]) -> Finding:
-        ranks = world_ranks(job, numbers)
-        labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
+        ranks = logs.world_ranks(job, numbers)
+        labels = list(dict.fromkeys(label for rank in ranks if (label := logs.gpu_word(job, rank))))
         return self.finding(
             self.where((host,), ranks=ranks, gpus=labels),
             "process not bound",
@@ -243,7 +237,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
 def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]]]:
     """In logs of NCCL to 2.27: the processes that were bound to cores near their GPU, with the line; and by host those
     that completed init and were not, while others of the host were."""
-    bound = {number: where for number, _, where in named_by(job, "bound", "affinity") if number >= 0}
+    bound = {number: where for number, _, where in logs.named_by(job, "bound", "affinity") if number >= 0}
     if not bound or not _names_unbound(job):
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)

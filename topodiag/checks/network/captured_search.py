@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from topodiag.checks.shared.job.evidence import OVER_PCI, hcas_by_host, said_by, settings_of
+from topodiag.checks.shared.job.logs import OVER_PCI, hcas_by_host, said_by, settings_of
 from topodiag.checks.shared.job.nic_uses import port_names
 from topodiag.checks.shared.topo_evidence import PRICED_BYTES, cost_by_model, ring_gbs, spell_ring
 from topodiag.checks.shared.topo_file import alone

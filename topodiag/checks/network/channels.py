@@ -6,19 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import (
-    OVER_PCI,
-    fold,
-    hcas_by_host,
-    multi_node,
-    nvlink_gbs,
-    pcie_gbs,
-    prints,
-    ranks_on,
-    said_by,
-    settings_of,
-    topology_file,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
@@ -100,7 +88,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = _simple_orders(job)
         searches = list(_searches(job))
-        across = any(search.across for search in searches) or multi_node(job)
+        across = any(search.across for search in searches) or logs.multi_node(job)
         explained = explained_by(job, across)
         if not explained and (findings := list(self._beside_captures(job, across=across))):
             return self.with_findings(job, findings, Coverage(len(job.machines), len(job.hosts), CAPTURED))
@@ -113,7 +101,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
             findings.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if findings:
-            return self.with_findings(job, fold(findings), coverage)
+            return self.with_findings(job, logs.fold(findings), coverage)
         if not judged:
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
@@ -140,7 +128,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
         if isinstance(beside, str) or (gap := gap_of(job, beside, across=across)) is None:
             return
         yield self.finding(
-            self.where(gap.hosts, ranks=ranks_on(job, gap.hosts)),
+            self.where(gap.hosts, ranks=logs.ranks_on(job, gap.hosts)),
             self.advice("graphs unlike predict", hidden=gap.hidden),
             f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
             severity=Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
@@ -154,11 +142,11 @@ class SearchCollapsed(JobCheck, id="NET006"):
         host, system, ring = search.host, search.system, search.ring
         bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
         reached = ring.channels * bw
-        if (reached >= FAR_BELOW * bound and ring.type_intra not in OVER_PCI) or reached >= bound:
+        if (reached >= FAR_BELOW * bound and ring.type_intra not in logs.OVER_PCI) or reached >= bound:
             return None
         collapsed = ring.bw_intra <= NO_BANDWIDTH
         return self.finding(
-            self.where((host,), ranks=ranks_on(job, [host])),
+            self.where((host,), ranks=logs.ranks_on(job, [host])),
             self.advice("collapsed search", bound=in_gbs(bound)),
             f"{host}: NCCL found rings of {ring.channels} x {in_gbs(bw)} where {what}"
             f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
@@ -181,31 +169,31 @@ class SearchCollapsed(JobCheck, id="NET006"):
 
 def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
     """The lines in which NCCL says that it found no path and took the simple order."""
-    orders = [(text, where) for _, text, where in said_by(job, "topo note")]
+    orders = [(text, where) for _, text, where in logs.said_by(job, "topo note")]
     orders += [(event.text, event.origin) for event in job.events]
     return [(text, where) for text, where in orders if "simple order" in text]
 
 
 def explained_by(job: Job, across: bool) -> str:
     """What bounds the channels for a known reason, which another check judges, or ""."""
-    limits = settings_of(job, *LIMITS)
+    limits = logs.settings_of(job, *LIMITS)
     if limits:
         return f"limited on purpose: {', '.join(sorted(limits))}"
     if across and any(process.network.lower() == "socket" for process in job.processes):
         return "sockets bound it: NET001"
-    if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
+    if across and any(hca.gdr is False for hcas in logs.hcas_by_host(job).values() for hca in hcas.values()):
         return "GPUDirect RDMA is off: GDR001"
     return ""
 
 
 def _searches(job: Job) -> Iterator[Search]:
     """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
-    for system_print in prints(job):
+    for system_print in logs.prints(job):
         rings = [graph for graph in system_print.graphs if graph.pattern == Pattern.RING]
         if not rings:
             continue
         if system_print.communicator is not None and system_print.communicator is job.world:
-            yield Search(system_print.host, system_print.system, rings[0], multi_node(job))
+            yield Search(system_print.host, system_print.system, rings[0], logs.multi_node(job))
         elif system_print.communicator is None and not job.communicators and rings[0].orders:
             over_net = any(vertex.startswith("NET/") for order in rings[0].orders for vertex in order)
             yield Search(system_print.host, system_print.system, rings[0], over_net)
@@ -214,17 +202,17 @@ def _searches(job: Job) -> Iterator[Search]:
 def _bound(job: Job, search: Search) -> tuple[float, str]:
     """What one node can bring in GB/s, and by what; 0 where it is not a machine whose bound is known."""
     system, world = search.system, job.world
-    totals = nvlink_gbs(system)
+    totals = logs.nvlink_gbs(system)
     if not system.of_kind("NVS") or len(totals) < 2 or min(totals.values()) <= 0:
         return 0.0, ""
     if not search.across:
         return (min(totals.values()), "the NVLinks") if world is None or world.nodes in (-1, 1) else (0.0, "")
     nics = [net.speed_gbs or 0.0 for net in system.of_kind("NET")]
-    lanes = pcie_gbs(system)
+    lanes = logs.pcie_gbs(system)
     if not nics or not lanes:
         return 0.0, ""
     rate = min(*totals.values(), fsum(min(speed, max(lanes)) for speed in nics), fsum(lanes))
-    if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
+    if any(len(other.system.of_kind("NET")) < len(nics) for other in logs.prints(job)):
         return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
     return rate, "the NICs"
 
@@ -258,13 +246,13 @@ class Narrow:
 def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     """The file that slows this node down; None where none was read, or its links are as built."""
     gbs, built = pcie_nccl_gbs(*ASSUMED), pcie_nccl_gbs(*BUILT)
-    lanes, totals = pcie_gbs(system), nvlink_gbs(system)
+    lanes, totals = logs.pcie_gbs(system), logs.nvlink_gbs(system)
     if gbs is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
         return None
     nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
     if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
         return None
-    file, where = topology_file(job)
+    file, where = logs.topology_file(job)
     return Narrow(max(lanes), built, file or "the topology file", where) if file or where else None
 
 
@@ -275,7 +263,7 @@ def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring:
         return
     reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
     yield check.finding(
-        check.where((host,), ranks=ranks_on(job, [host])),
+        check.where((host,), ranks=logs.ranks_on(job, [host])),
         check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
         f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
+from topodiag.checks.shared.job.logs import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import multi_node, piece, settings_of
+from topodiag.checks.shared.job.logs import multi_node, piece, settings_of
 from topodiag.checks.shared.job.text import NET, ask_for, outlived
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity

@@ -11,18 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import (
-    NEAR,
-    between_nodes,
-    fold,
-    gpu_word,
-    host_name,
-    multi_node,
-    net_uses,
-    nic_side,
-    path_between,
-    settings_of,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass
@@ -77,32 +66,32 @@ class FarNic(JobCheck, id="NET004"):
     """
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not multi_node(job):
+        if not logs.multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
         far: dict[str, dict[str, _Far]] = defaultdict(dict)
         for use in nic_uses(job, send_recv=False):
             system, gpu, net = use.system, use.gpu, use.net
-            taken = path_between(system, gpu.name, net.name)
+            taken = logs.path_between(system, gpu.name, net.name)
             if taken is None:
                 continue
             judged += use.entries
             near = [device.name for device in system.of_kind("NET")
-                    if (path_between(system, gpu.name, device.name) or taken or 99) <= NEAR]  # fmt: skip
-            if taken > NEAR and near and net.name not in near:
-                label = gpu_word(job, use.world) or gpu.name
+                    if (logs.path_between(system, gpu.name, device.name) or taken or 99) <= logs.NEAR]  # fmt: skip
+            if taken > logs.NEAR and near and net.name not in near:
+                label = logs.gpu_word(job, use.world) or gpu.name
                 distance = _Far(use, label, taken.name, use.names.get(near[0], near[0]))
                 far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
-        coverage = Coverage(judged, sum(use.entries for use in net_uses(job.connections)), "connections")
+        coverage = Coverage(judged, sum(use.entries for use in logs.net_uses(job.connections)), "connections")
         reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
-        reports = [*fold(reports), *self._rails(job)]
+        reports = [*logs.fold(reports), *self._rails(job)]
         unseen = "" if judged else f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}"
         return self.any_of(job, reports, coverage, unknown=unseen)
 
     def _rails(self, job: Job) -> Iterator[Finding]:
         """Connections that leave by another NIC than they arrive by."""
         conns = job.connections
-        wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
+        wanted = logs.settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
         values = {given.value.strip() for _, given in wanted}
         listed = nics_by_host(job)
         ends = None if "1" in values else both_ends(job, listed)
@@ -110,7 +99,7 @@ class FarNic(JobCheck, id="NET004"):
             return
         first = ends.first[0]
         hosts = sorted({conns.hosts[host] for host in ends.hosts})
-        names = listed.get(host_name(conns, int(conns.host[first.sender])), {})
+        names = listed.get(logs.host_name(conns, int(conns.host[first.sender])), {})
         out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
         count, total = ends.crossed, ends.channels
         asked = "0" in values
@@ -211,7 +200,7 @@ def _same_devices(conns: Connections, listed: Mapping[str, Mapping[int, Hca]]) -
 def _judged(batch: Connections, same: Ints) -> Mask:
     side = np.where(batch.direction == 2, batch.peer_host, batch.host)
     wanted: Mask = (
-        between_nodes(batch) & (batch.comm >= 0) & (batch.net_dev >= 0) & (batch.proxy < 0) & (batch.conn != 1)
+        logs.between_nodes(batch) & (batch.comm >= 0) & (batch.net_dev >= 0) & (batch.proxy < 0) & (batch.conn != 1)
     )
     wanted &= (batch.direction > 0) & (same[side] >= 0)
     return wanted
@@ -230,7 +219,7 @@ def _shares(counts: Ints) -> Iterator[tuple[int, int]]:
 
 def _ends_of(batch: Connections, same: Ints, low: int, high: int) -> _Table:
     at = np.flatnonzero((batch.comm >= low) & (batch.comm < high) & _judged(batch, same))
-    side = nic_side(batch, at)
+    side = logs.nic_side(batch, at)
     printed = ("comm", "rank", "peer", "conn", "direction", "channels", "net_dev")
     return {
         **{name: getattr(batch, name)[at] for name in printed},

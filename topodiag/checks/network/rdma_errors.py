@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted, rank_word, ranks_in
-from topodiag.checks.shared.job.evidence import named_by
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
+from topodiag.checks.shared.job.logs import named_by
 from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import regex

@@ -8,18 +8,7 @@ from math import fsum
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.devices import has_no_adapter
-from topodiag.checks.shared.job.evidence import (
-    by_host,
-    hcas_by_host,
-    multi_node,
-    named_by,
-    net_uses,
-    piece,
-    said_by,
-    settings_of,
-    transport_kind,
-    world_ranks,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass, regex
@@ -98,8 +87,10 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
     """
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        single_node = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
-        if not multi_node(judged) and not single_node:
+        single_node = logs.piece(judged) and (
+            _without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged))
+        )
+        if not logs.multi_node(judged) and not single_node:
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
         if not networks:
@@ -113,9 +104,9 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
         if cause.severity is Severity.INFO and _ended_by_itself(judged):
             return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
         tcp = any(OFI_TCP in networks[host] for host in sockets)
-        numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
+        numbers = [number for host in sockets for number, _ in logs.by_host(judged).get(host, [])]
         finding = self.finding(
-            self.where(sockets, ranks=world_ranks(judged, numbers)),
+            self.where(sockets, ranks=logs.world_ranks(judged, numbers)),
             "sockets",
             cause.message,
             severity=cause.severity,
@@ -155,7 +146,7 @@ def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
     return tuple(
         given
         for name, wanted in SOCKET_SETTINGS.items()
-        for _, given in settings_of(job, name).get(name, [])
+        for _, given in logs.settings_of(job, name).get(name, [])
         if keeps(given.value.strip(), wanted)
     )
 
@@ -176,13 +167,13 @@ def _by_devices(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause | None:
     """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
-    confidence = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    confidence = Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
     others = [host for host in networks if host not in sockets]
     if others:
         theirs = "/".join(sorted({value.upper() for host in others for value in networks[host]}))
         words = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
         return SocketCause(Severity.ERROR, words, confidence)
-    with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
+    with_rdma = [host for host, hcas in logs.hcas_by_host(job).items() if hcas]
     if with_rdma:
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
         return SocketCause(Severity.ERROR, text, confidence)
@@ -202,12 +193,12 @@ def _by_software(
     elif settings:
         text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes: no RDMA device is in the"
         text += " evidence"
-    elif settings_of(job, NAMES_DEVICES):
+    elif logs.settings_of(job, NAMES_DEVICES):
         text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
         severity = Severity.WARNING
     elif _no_verbs(job) is not None:
         text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
-        if multi_node(job):
+        if logs.multi_node(job):
             text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: NCCL cannot load libibverbs,"
             text += " and whether the hosts have RDMA NICs is not seen"
             severity = Severity.WARNING
@@ -221,14 +212,14 @@ def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
     if not ports:
         return None
     text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
-    severity = Severity.WARNING if multi_node(job) else Severity.INFO
+    severity = Severity.WARNING if logs.multi_node(job) else Severity.INFO
     return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
 
 
 def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
     trace = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
     text = f"{hosts_word(sockets)} has sockets only for other nodes: {trace}"
-    if multi_node(job):
+    if logs.multi_node(job):
         text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
     return SocketCause(Severity.INFO, text)
 
@@ -237,7 +228,7 @@ def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: 
     """The machines have what the job's processes do not see, or were told not to use."""
     counts = sorted({len(ports) for ports in captured.values()})
     many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"
-    confidence = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    confidence = Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
     up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
     if settings:
         return SocketCause(
@@ -254,7 +245,7 @@ def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:
     """What NCCL assumes of the sockets, beside the RDMA devices of the best node where some are listed or captured."""
-    devices = hcas_by_host(job).values()
+    devices = logs.hcas_by_host(job).values()
     rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
     captured = nics_up(job, sockets).values()
     rate = max(rate, max((fsum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
@@ -270,7 +261,7 @@ def _cost(job: Job, sockets: Sequence[str]) -> Cost:
 def _networks(job: Job) -> dict[str, set[str]]:
     """What each host used between nodes, in lower case: from its processes, else from its connections."""
     networks: dict[str, set[str]] = {}
-    for host, group in by_host(job).items():
+    for host, group in logs.by_host(job).items():
         texts = {process.network.lower() for _, process in group if process.network}
         if any(_provider_tcp(process) is not None for _, process in group):
             networks[host] = {OFI_TCP}
@@ -278,9 +269,9 @@ def _networks(job: Job) -> dict[str, set[str]]:
             networks[host] = texts
         elif any(process.said("no hca") for _, process in group):
             networks[host] = {NONE}
-    for use in net_uses(job.connections):
+    for use in logs.net_uses(job.connections):
         if use.host not in networks or networks[use.host] == {NONE}:
-            networks[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
+            networks[use.host] = {logs.transport_kind(use.via).partition("/")[2].lower()}
     return networks
 
 
@@ -301,26 +292,26 @@ def _over_sockets(job: Job) -> bool:
     """Whether processes took sockets for other nodes, or say that data goes over them."""
     if any(process.network.lower() == "socket" for process in job.processes):
         return True
-    return any(transport_kind(use.via) == "NET/Socket" for use in net_uses(job.connections))
+    return any(logs.transport_kind(use.via) == "NET/Socket" for use in logs.net_uses(job.connections))
 
 
 def _ended_by_itself(job: Job) -> bool:
     """Whether a log of one node ends with an error that no RDMA device would have kept away: that it has sockets only
     is then no part of its trouble, and may be no fault at all."""
-    first = None if multi_node(job) else first_error(job)
+    first = None if logs.multi_node(job) else first_error(job)
     return first is not None and first.kind in NOT_OF_NETWORKS
 
 
 def _no_verbs(job: Job) -> Origin | None:
     """The line by which NCCL cannot load the library of RDMA."""
-    origins = [where for _, _, where in named_by(job, "no verbs", "ib note", "retry")]
+    origins = [where for _, _, where in logs.named_by(job, "no verbs", "ib note", "retry")]
     origins += [event.origin for event in job.events if "no verbs" in event.details]
     return next((where for where in origins if where is not None), None)
 
 
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
     """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
-    near = [process for host in hosts for _, process in by_host(job).get(host, [])]
+    near = [process for host in hosts for _, process in logs.by_host(job).get(host, [])]
     texts = (
         text for process in near for text in (process.bootstrap, *(message.text for message in process.said("sockets")))
     )
@@ -332,10 +323,12 @@ def _socket_places(job: Job) -> list[Origin | None]:
     places += [
         where
         for kind in ("network", "no hca")
-        for _, text, where in said_by(job, kind)
+        for _, text, where in logs.said_by(job, kind)
         if "Using network IB" not in text
     ]
-    first = next((use.first for use in net_uses(job.connections) if transport_kind(use.via) == "NET/Socket"), None)
+    first = next(
+        (use.first for use in logs.net_uses(job.connections) if logs.transport_kind(use.via) == "NET/Socket"), None
+    )
     if first is not None:
         places.append(job.connections.origin(first))
     return places[:4]

@@ -8,18 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import (
-    between_nodes,
-    host_name,
-    multi_node,
-    nic_side,
-    nvlink_gbs,
-    only_sockets,
-    prints,
-    ranks_on,
-    settings_of,
-    transport_kind,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
     fewer_than_others,
@@ -77,16 +66,16 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         others = fewer_than_others(job, peers)
         if others is not None:
             return self.with_findings(job, [self._left_to_others(job, others)])
-        if not multi_node(job):
+        if not logs.multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
-        if only_sockets(job):
+        if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         listed = nics_by_host(job)
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
         findings = list(self._one_for_many(job, listed))
-        limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
+        limited = bool(logs.settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
         if used and not limited:
             findings += self._left_out(job, listed, used, carried)
@@ -98,12 +87,12 @@ class FewerNicsUsed(JobCheck, id="NET003"):
     ) -> list[Finding]:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
         fast_by_host = {}
-        view = {system_print.host: system_print.system for system_print in prints(job)}
+        view = {system_print.host: system_print.system for system_print in logs.prints(job)}
         for host, hcas in listed.items():
             fast = _fastest(hcas)
             fast_by_host[host] = fast
             system = view.get(host)
-            if host not in used or system is None or min(nvlink_gbs(system).values(), default=0) < FAST_NVLINK_GBS:
+            if host not in used or system is None or min(logs.nvlink_gbs(system).values(), default=0) < FAST_NVLINK_GBS:
                 continue
             want = min(len(fast), carried[host], len(system.of_kind("NET")) or len(fast))
             have = len(used[host] & set(fast))
@@ -121,7 +110,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         lost = (want - have) * speed
         cost = Cost(lost, 1 - have / want, f"{want - have} x {in_gbs(speed)} of each node") if speed else Cost()
         return self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts), nics=idle),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=idle),
             self.advice("nics left out", want=want),
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
@@ -137,7 +126,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         speed = max((hca.speed_mbps or 0 for hca in shorter.more), default=0) / 8000
         lost, text = (want - have) * speed, f"{want - have} x {in_gbs(speed)} of each node"
         return self.finding(
-            self.where(list(shorter.hosts), ranks=ranks_on(job, list(shorter.hosts)), nics=idle),
+            self.where(list(shorter.hosts), ranks=logs.ranks_on(job, list(shorter.hosts)), nics=idle),
             "nics left to others",
             f"{hosts_word(shorter.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
             + (" are up there" if shorter.captured else " another job uses there"),
@@ -151,10 +140,10 @@ class FewerNicsUsed(JobCheck, id="NET003"):
     def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> Iterator[Finding]:
         """Nodes with NVSwitches whose only NIC serves many GPUs."""
         hosts = []
-        for system_print in prints(job):
+        for system_print in logs.prints(job):
             host, system = system_print.host, system_print.system
             gpus = len(system.of_kind("GPU"))
-            fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
+            fast = min(logs.nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
             if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and ranks_of(job, host) >= 2 * FEW:
                 hosts.append(host)
         if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
@@ -162,12 +151,12 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         hca = next(iter(listed[hosts[0]].values()))
         gpus = ranks_of(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
-        filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
+        filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         text = (
             f"{gpus} GPUs share {in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else f"{gpus} GPUs share one NIC"
         )
         yield self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name]),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name]),
             "one nic for many",
             f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
             + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
@@ -194,13 +183,13 @@ def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
     channels: dict[tuple[str, int], int] = defaultdict(int)
     by_rank = job.by_rank
     for batch in conns.batches():
-        wanted = between_nodes(batch) & batch.over(lambda via: transport_kind(via) != "NET/Socket")
+        wanted = logs.between_nodes(batch) & batch.over(lambda via: logs.transport_kind(via) != "NET/Socket")
         at = np.flatnonzero(wanted & (batch.net_dev >= 0) & (batch.conn != 1))
         sets, own = np.unique(batch.channels[at], return_inverse=True)
-        columns = (batch.comm[at], nic_side(batch, at).host, batch.net_dev[at], own)
+        columns = (batch.comm[at], logs.nic_side(batch, at).host, batch.net_dev[at], own)
         first, _ = distinct(*columns)
         for number, place, dev, several in zip(*(column[first].tolist() for column in columns), strict=True):
-            host = host_name(conns, place)
+            host = logs.host_name(conns, place)
             if not host:
                 continue
             used[host].add(dev)

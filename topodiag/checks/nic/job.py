@@ -7,16 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import (
-    hcas_by_host,
-    most,
-    multi_node,
-    named_by,
-    ranks_on,
-    settings_of,
-    unopened,
-    with_cut_lists,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
     port_names,
@@ -34,7 +25,7 @@ class PortFellInLog(JobCheck, id="NIC002"):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
-        for number, named, where in named_by(judged, "nic", "port speed"):
+        for number, named, where in logs.named_by(judged, "nic", "port speed"):
             if number >= 0:
                 change = (int(named["before_mbps"]), int(named["after_mbps"]), where)
                 rates[judged.processes[number].host, named["nic"]].append(change)
@@ -69,10 +60,10 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
         # A device that a node has and may not open is no missing one: NET007 tells it.
-        left_out = {event.host for event, _ in unopened(job)} | (cut := with_cut_lists(job))
+        left_out = {event.host for event, _ in logs.unopened(job)} | (cut := logs.with_cut_lists(job))
         listed = {
             host: hcas
-            for host, hcas in hcas_by_host(job).items()
+            for host, hcas in logs.hcas_by_host(job).items()
             if host not in left_out and (not hcas or any(hca.link_layer for hca in hcas.values()))
         }
         short = [self._short(job, shorter) for shorter in short_of_captures(job, listed)]
@@ -92,7 +83,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
 
     def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
         """Nodes that list fewer devices than most."""
-        usual = most(len(hcas) for hcas in listed.values())
+        usual = logs.most(len(hcas) for hcas in listed.values())
         groups = grouped((len(hcas), host) for host, hcas in listed.items() if len(hcas) < usual)
         return [self._report(job, *item, usual, listed) for item in groups.items()]
 
@@ -104,12 +95,14 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"
         return self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
             self.advice("short of capture", up=up),
             f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
-            cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
+            cost=Cost(lost, len(lacking) / up, text)
+            if logs.multi_node(job)
+            else Cost(text=f"{text}, for jobs on several"),
             evidence=(*shorter.kept[:1], *lacking[:3]),
             coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
         )
@@ -117,13 +110,13 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
     def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
         """By the plugin's own count, where it lists no devices by name."""
         coverage = Coverage(len(counts), len(job.hosts), "nodes")
-        usual = most(count for count, _ in counts.values())
+        usual = logs.most(count for count, _ in counts.values())
         groups = grouped((count, host) for host, (count, _) in counts.items() if count < usual)
         model = next((host for host, (count, _) in counts.items() if count == usual), "")
         other = model or ANOTHER
         findings = [
             self.finding(
-                self.where(hosts, ranks=ranks_on(job, hosts)),
+                self.where(hosts, ranks=logs.ranks_on(job, hosts)),
                 "fewer by the plugin",
                 f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
                 observed=f"found {count} nics",
@@ -141,10 +134,10 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         mine = {hca.name for hca in listed[hosts[0]].values()}
         lacking = [hca for hca in listed[model].values() if hca.name not in mine]
         speed = max((hca.speed_mbps or 0 for hca in listed[model].values()), default=0) / 8000
-        filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
+        filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         differs = len({given.value for _, given in filtered}) > 1
         return self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
+            self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
             "job count",
             f"{hosts_word(hosts)}: {plural(count, 'RDMA device')}, where {model or ANOTHER} has {usual}"
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
@@ -161,7 +154,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
 def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
     """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
     nics: dict[str, tuple[int, Origin | None]] = {}
-    for number, named, where in named_by(job, "nics", "ofi"):
+    for number, named, where in logs.named_by(job, "nics", "ofi"):
         if number >= 0:
             host, count = job.processes[number].host, int(named["nics"])
             if host not in nics or nics[host][0] < count:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
-from topodiag.checks.shared.job.evidence import gpu_word, named_by, ranks_on
+from topodiag.checks.shared.job.logs import gpu_word, named_by, ranks_on
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job

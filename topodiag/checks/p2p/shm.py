@@ -9,23 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import (
-    NEAR,
-    gpu_of,
-    gpu_word,
-    host_name,
-    inside_nodes,
-    local_ranks,
-    multi_node,
-    named_by,
-    nvlink_gbs,
-    path_between,
-    pcie_gbs,
-    prints,
-    settings_of,
-    transport_kind,
-    views,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, distinct
@@ -47,10 +31,10 @@ def switched_off(job: Job) -> list[tuple[int, GivenSetting]]:
     """Settings that switch P2P off for every pair, with the processes they hold for."""
     pairs = [
         (number, given)
-        for number, given in settings_of(job, "NCCL_P2P_DISABLE").get("NCCL_P2P_DISABLE", [])
+        for number, given in logs.settings_of(job, "NCCL_P2P_DISABLE").get("NCCL_P2P_DISABLE", [])
         if given.value.strip() not in ("", "0")
     ]
-    for number, given in settings_of(job, "NCCL_P2P_LEVEL").get("NCCL_P2P_LEVEL", []):
+    for number, given in logs.settings_of(job, "NCCL_P2P_LEVEL").get("NCCL_P2P_LEVEL", []):
         if given.value.strip().upper() in NO_P2P_LEVELS:
             pairs.append((number, given))
     return pairs
@@ -87,13 +71,13 @@ class ConnectionGroup:
 
 def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[GpuConnection]:
     """Inside the nodes, by what they go over."""
-    at = np.flatnonzero(inside_nodes(batch) & batch.over(wanted))
+    at = np.flatnonzero(logs.inside_nodes(batch) & batch.over(wanted))
     columns = [column[at] for column in (batch.comm, batch.host, batch.rank, batch.peer, batch.via)]
     first, counts = distinct(*columns)
     lists = (column[first].tolist() for column in (at, *columns, batch.world[at], batch.world_peer[at]))
     for count, row in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
         entry, comm, host, rank, peer, via, world, world_peer = row
-        kind = transport_kind(batch.vias[via])
+        kind = logs.transport_kind(batch.vias[via])
         yield GpuConnection(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
 
 
@@ -138,8 +122,8 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
         off = switched_off(judged)
         if not judged.ranks and refused and not off:
             return self.any_of(judged, [self._by_driver(refused)])
-        seen = sum(int(inside_nodes(batch).sum()) for batch in judged.connections.batches())
-        if max(local_ranks(judged).values(), default=0) < 2 and not seen:
+        seen = sum(int(logs.inside_nodes(batch).sum()) for batch in judged.connections.batches())
+        if max(logs.local_ranks(judged).values(), default=0) < 2 and not seen:
             return self.not_applicable(judged, "one rank on each node")
         if off:
             return self.clean(judged, "P2P is off by a setting: P2P002")
@@ -219,18 +203,18 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
 def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGroup, list[str]]:
     """The connections of the first host, and the labels of their GPUs."""
     first = next(iter(hosts.values()))
-    return first, list(dict.fromkeys(label for world in first.worlds if (label := gpu_word(job, world))))
+    return first, list(dict.fromkeys(label for world in first.worlds if (label := logs.gpu_word(job, world))))
 
 
 def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:
     """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
-    view = views(job)
+    view = logs.views(job)
     several = len(job.hosts) > 1
-    single = not several and not multi_node(job) and not settings_of(job, *APART)
+    single = not several and not logs.multi_node(job) and not logs.settings_of(job, *APART)
     pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
     for batch in job.connections.batches():
-        for talk in around_p2p(batch, lambda via: transport_kind(via) == "SHM" or via.startswith("NET/")):
-            host = host_name(job.connections, talk.host)
+        for talk in around_p2p(batch, lambda via: logs.transport_kind(via) == "SHM" or via.startswith("NET/")):
+            host = logs.host_name(job.connections, talk.host)
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
             over_net = (several and word == "near") or (single and word in ("near", "?") and _two_gpus(job, talk))
             if talk.kind == "SHM" or over_net:
@@ -240,7 +224,7 @@ def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], Conn
 
 def _two_gpus(job: Job, talk: GpuConnection) -> bool:
     """Whether two ranks have GPUs of different numbers: machines that share a host name have the same ones."""
-    a, b = gpu_word(job, talk.world), gpu_word(job, talk.world_peer)
+    a, b = logs.gpu_word(job, talk.world), logs.gpu_word(job, talk.world_peer)
     return bool(a) and bool(b) and a != b
 
 
@@ -250,15 +234,15 @@ def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, ref
     shm = talk.kind == "SHM"
     if joined_by(job, host, talk) is not None:
         return "near"
-    if shm and (host, frozenset((gpu_word(job, talk.world), gpu_word(job, talk.world_peer)))) in refused:
+    if shm and (host, frozenset((logs.gpu_word(job, talk.world), logs.gpu_word(job, talk.world_peer)))) in refused:
         return "refused"
-    a = gpu_of(system, talk.rank) if system else None
-    b = gpu_of(system, talk.peer) if system else None
+    a = logs.gpu_of(system, talk.rank) if system else None
+    b = logs.gpu_of(system, talk.peer) if system else None
     if system is None or a is None or b is None:
         return "?"
-    path = path_between(system, a.name, b.name)
+    path = logs.path_between(system, a.name, b.name)
     direct = a.parent == b.parent and a.parent.startswith("PCI/")
-    if (path is not None and path <= NEAR) or (direct and shm):
+    if (path is not None and path <= logs.NEAR) or (direct and shm):
         return "near"
     return "far" if path is not None else "?"
 
@@ -279,7 +263,7 @@ def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fac
 
 def _refused_pairs(job: Job) -> Refusals:
     pairs: dict[tuple[str, frozenset[str]], Origin | None] = {}
-    for number, named, where in named_by(job, "other_gpu", "p2p off"):
+    for number, named, where in logs.named_by(job, "other_gpu", "p2p off"):
         for host in [job.processes[number].host] if number >= 0 else job.hosts:
             pairs.setdefault((host, frozenset((f"GPU{named['gpu']}", f"GPU{named['other_gpu']}"))), where)
     return pairs
@@ -287,9 +271,9 @@ def _refused_pairs(job: Job) -> Refusals:
 
 def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
     """What the pair would have: NVLink as printed, else only words, since a PCIe print does not say what SHM brings."""
-    for system_print in prints(job):
-        best = max(nvlink_gbs(system_print.system).values(), default=0.0)
-        pci = max(pcie_gbs(system_print.system), default=0.0)
+    for system_print in logs.prints(job):
+        best = max(logs.nvlink_gbs(system_print.system).values(), default=0.0)
+        pci = max(logs.pcie_gbs(system_print.system), default=0.0)
         if system_print.host in hosts and best and pci:
             left = min(best, pci)
             return Cost(

@@ -6,17 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
-from topodiag.checks.shared.job.evidence import (
-    NEAR,
-    nvlink_gbs,
-    path_between,
-    prints,
-    ranks_on,
-    ranks_per_node,
-    said_by,
-    transport_kind,
-    world_ranks,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job
@@ -58,7 +48,7 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._refused(job)]
-        several = ranks_per_node(job) > 1
+        several = logs.ranks_per_node(job) > 1
         if not findings and not several:
             return self.not_applicable(job, "one rank on each node")
         if several and (off := switched_off(job)):
@@ -67,7 +57,7 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
         return self.any_of(job, findings, unknown="" if seen else f"no settings were seen; {ask_for(job, *NET)}")
 
     def _refused(self, job: Job) -> Iterator[Finding]:
-        texts = [(text, where, -1) for _, text, where in said_by(job, "p2p off")]
+        texts = [(text, where, -1) for _, text, where in logs.said_by(job, "p2p off")]
         texts += [(event.text, event.origin, event.rank) for event in job.events]
         bad = [entry for entry in texts if OFF_NVLINK in entry[0].lower()]
         if not bad:
@@ -84,20 +74,20 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
     def _by_setting(self, job: Job, off: list[tuple[int, GivenSetting]]) -> Finding:
         given = off[0][1]
         hosts = list(dict.fromkeys(job.processes[number].host for number, _ in off))
-        view = [system_print.system for system_print in prints(job) if system_print.host in hosts]
-        nvlink = any(any(nvlink_gbs(system).values()) for system in view)
+        view = [system_print.system for system_print in logs.prints(job) if system_print.host in hosts]
+        nvlink = any(any(logs.nvlink_gbs(system).values()) for system in view)
         near = nvlink or any(_near_pair(system) for system in view)
         conns = job.connections
         kinds: set[str] = set()
         places: list[int] = []
         for batch in conns.batches():
-            for talk in around_p2p(batch, lambda via: transport_kind(via) != "P2P"):
+            for talk in around_p2p(batch, lambda via: logs.transport_kind(via) != "P2P"):
                 kinds.add(talk.kind)
                 places += [talk.first] * (len(places) < 2)
         severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
         used = ", ".join(sorted(kinds))
         return self.finding(
-            self.where(hosts, ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts)),
+            self.where(hosts, ranks=logs.world_ranks(job, [number for number, _ in off]) or logs.ranks_on(job, hosts)),
             "switched off",
             f"{given.name}={given.value} switches peer-to-peer off"
             + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
@@ -113,5 +103,5 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
 
 def _near_pair(system: NcclSystem) -> bool:
     gpus = [gpu.name for gpu in system.of_kind("GPU")]
-    kinds = [path_between(system, a, b) for a in gpus for b in gpus if a < b]
-    return any(kind is not None and PathType.LOC < kind <= NEAR for kind in kinds)
+    kinds = [logs.path_between(system, a, b) for a in gpus for b in gpus if a < b]
+    return any(kind is not None and PathType.LOC < kind <= logs.NEAR for kind in kinds)

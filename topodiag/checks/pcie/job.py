@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import SystemPrint, most, named_by, prints, ranks_and_labels, topology_file
+from topodiag.checks.shared.job.logs import SystemPrint, most, named_by, prints, ranks_and_labels, topology_file
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.logs import said_by
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin

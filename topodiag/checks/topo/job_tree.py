@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.evidence import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
+from topodiag.checks.shared.job.logs import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Silent, Standing, Stragglers, Who
-from topodiag.checks.shared.job.evidence import named_by
+from topodiag.checks.shared.job.logs import named_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin

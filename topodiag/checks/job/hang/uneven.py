@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.job.hang.check import HANG_KINDS
-from topodiag.checks.shared.job.evidence import most
+from topodiag.checks.shared.job.logs import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Coverage, Outcome
 from topodiag.model.job import Communicator, Job

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import JobCheck, hosts_with, quoted, rank_word
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.job.evidence import named_by
+from topodiag.checks.shared.job.logs import named_by
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis

@@ -8,7 +8,7 @@ from dataclasses import replace
 from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_word
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
+from topodiag.checks.shared.job.logs import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process

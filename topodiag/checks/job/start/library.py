@@ -9,7 +9,7 @@ from functools import cache
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_word
-from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.logs import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word, quoted, rank_word
-from topodiag.checks.shared.job.evidence import named_by, said_by
+from topodiag.checks.shared.job.logs import named_by, said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity

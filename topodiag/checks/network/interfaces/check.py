@@ -16,7 +16,7 @@ from topodiag.checks.network.interfaces.unreached import (
     place_of,
 )
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
-from topodiag.checks.shared.job.evidence import multi_node, named_by, piece, settings_of, world_ranks
+from topodiag.checks.shared.job.logs import multi_node, named_by, piece, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity

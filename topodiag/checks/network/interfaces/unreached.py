@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from topodiag.checks.interface import JobCheck, hosts_word, ranks_in
-from topodiag.checks.shared.job.evidence import named_by
+from topodiag.checks.shared.job.logs import named_by
 from topodiag.checks.shared.job.text import MET
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Finding, Severity

@@ -9,19 +9,7 @@ from string import hexdigits
 
 import numpy as np
 
-from topodiag.checks.shared.job.evidence import (
-    between_nodes,
-    gpu_of,
-    hcas_by_host,
-    host_name,
-    local_ranks,
-    nic_side,
-    ranks_per_node,
-    rdma,
-    settings_of,
-    views,
-    with_cut_lists,
-)
+from topodiag.checks.shared.job import logs
 from topodiag.lazy import dataclass
 from topodiag.model.connections import distinct
 from topodiag.model.devices import NicRole, ports_of
@@ -35,7 +23,7 @@ def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
     hcas: dict[str, dict[int, Hca]] = defaultdict(dict)
     for process in job.processes:
         for number, nic in nics_of(process).items():
-            if rdma(nic):
+            if logs.rdma(nic):
                 hcas[process.host].setdefault(number, nic)
     return dict(hcas)
 
@@ -65,7 +53,7 @@ def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
     again, further down in the log."""
     conns = job.connections
     view = {
-        key: system for key, system in views(job).items() if system.of_kind("GPU") and system.of_kind("NET")
+        key: system for key, system in logs.views(job).items() if system.of_kind("GPU") and system.of_kind("NET")
     }  # fmt: skip
     listed = nics_by_host(job)
     names = {
@@ -74,16 +62,16 @@ def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
         for key, system in view.items()
     }  # fmt: skip
     for batch in conns.batches() if view else ():
-        wanted = between_nodes(batch) & (batch.proxy < 0) & (batch.net_dev >= 0)
+        wanted = logs.between_nodes(batch) & (batch.proxy < 0) & (batch.net_dev >= 0)
         at = np.flatnonzero(wanted if send_recv else wanted & (batch.conn != 1))
-        side = nic_side(batch, at)
+        side = logs.nic_side(batch, at)
         columns = (batch.comm[at], side.host, side.rank, batch.net_dev[at])
         first, counts = distinct(*columns)
         lists = (column[first].tolist() for column in (at, *columns, side.world))
         for count, (entry, comm, host, rank, dev, world) in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
-            place = comm, host_name(conns, host)
+            place = comm, logs.host_name(conns, host)
             system = view.get(place)
-            gpu, net = (gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
+            gpu, net = (logs.gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
             if system and gpu and net:
                 yield NicUse(batch.first + entry, count, place[1], world, system, gpu, net, names[place])
 
@@ -115,16 +103,16 @@ class FewerThanOthers:
 def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
     """None where no other job of these hosts lists more, and no capture shows more. A host that is down or a NIC that
     was lost between two jobs would show so too: only where a setting of this job names the NICs it is the job."""
-    mine = hcas_by_host(job)
+    mine = logs.hcas_by_host(job)
     shorter: dict[str, tuple[tuple[Hca, ...], tuple[Hca, ...]]] = {}
-    for host in with_cut_lists(job):
+    for host in logs.with_cut_lists(job):
         mine.pop(host, None)
     for host, hcas in mine.items():
         for peer in peers:
-            theirs = hcas_by_host(peer).get(host, {})
+            theirs = logs.hcas_by_host(peer).get(host, {})
             if {hca.name for hca in hcas.values()} < {hca.name for hca in theirs.values()}:
                 shorter[host] = tuple(hcas.values()), tuple(theirs.values())
-    filters = tuple(given for _, given in settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", []))
+    filters = tuple(given for _, given in logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", []))
     if not filters:
         return None
     captured = not shorter
@@ -141,7 +129,7 @@ def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
 def short_of_captures(job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[FewerThanOthers]:
     """Hosts that list fewer NICs than their captures show up, those with the same ones together. None where a setting
     names NICs, or where the job has a part of the GPUs: its container may rightly have a part of the NICs."""
-    if settings_of(job, "NCCL_IB_HCA"):
+    if logs.settings_of(job, "NCCL_IB_HCA"):
         return []
     shorter: dict[tuple[str, ...], FewerThanOthers] = {}
     for host, hcas in listed.items():
@@ -157,7 +145,7 @@ def ranks_of(job: Job, host: str) -> int:
     """Ranks of a host: those seen, or as many as a node has where only some left a log."""
     world = job.world
     partial = world is not None and len(world.known) < world.nranks
-    return ranks_per_node(job) if partial else local_ranks(job).get(host, 0)
+    return logs.ranks_per_node(job) if partial else logs.local_ranks(job).get(host, 0)
 
 
 def port_names(hcas: Sequence[Hca]) -> set[str]:
